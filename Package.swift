@@ -1,0 +1,61 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let package = Package(
+    name: "larder",
+    platforms: [.macOS(.v15)],
+    products: [
+        .library(name: "Larder", targets: ["Larder"]),
+        .executable(name: "cachectl", targets: ["cachectl"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    ],
+    targets: [
+        .systemLibrary(
+            name: "CLMDB",
+            pkgConfig: "lmdb",
+            providers: [.apt(["liblmdb-dev"]), .brew(["lmdb"])]
+        ),
+        .systemLibrary(
+            name: "CZlib",
+            pkgConfig: "zlib",
+            providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
+        ),
+        .target(name: "CLarder"),
+        .target(name: "LMDB", dependencies: ["CLMDB"]),
+        .target(
+            name: "Larder",
+            dependencies: [
+                "CLarder",
+                "CZlib",
+                "LMDB",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ]
+        ),
+        .executableTarget(
+            name: "cachectl",
+            dependencies: [
+                "Larder",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ]
+        ),
+        .executableTarget(
+            name: "LarderTestWorker",
+            dependencies: ["Larder"],
+            path: "Tests/LarderTestWorker"
+        ),
+        .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
+        .testTarget(name: "LMDBTests", dependencies: ["LMDB"]),
+        .testTarget(name: "LarderTests", dependencies: ["Larder", "TestSupport", "LarderTestWorker"]),
+        .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

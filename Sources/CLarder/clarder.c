@@ -1,0 +1,90 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "clarder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#ifdef __linux__
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#endif
+
+uint64_t clarder_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
+
+void clarder_store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
+
+uint64_t clarder_add(uint64_t *word, int64_t delta) {
+    return __atomic_add_fetch(word, (uint64_t)delta, __ATOMIC_SEQ_CST);
+}
+
+bool clarder_claim(uint64_t *word, uint64_t expected, uint64_t value) {
+    return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+int clarder_punch_hole(int descriptor, int64_t offset, int64_t length) {
+#ifdef __linux__
+    return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+#else
+    struct fpunchhole hole = {0, 0, offset, length};
+    return fcntl(descriptor, F_PUNCHHOLE, &hole);
+#endif
+}
+
+int clarder_preallocate(int descriptor, int64_t offset, int64_t length) {
+#ifdef __linux__
+    return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, offset, length);
+#else
+    fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, length, 0};
+    (void)offset;
+    return fcntl(descriptor, F_PREALLOCATE, &store);
+#endif
+}
+
+int clarder_clone(int source, int destination) {
+#ifdef __linux__
+    return ioctl(destination, FICLONE, source);
+#else
+    (void)source;
+    (void)destination;
+    errno = ENOTSUP;
+    return -1;
+#endif
+}
+
+int64_t clarder_copy_range(int source, int destination, int64_t offset, int64_t length) {
+#ifdef __linux__
+    off_t from = offset, to = offset;
+    return copy_file_range(source, &from, destination, &to, (size_t)length, 0);
+#else
+    (void)source;
+    (void)destination;
+    (void)offset;
+    (void)length;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+int clarder_sync_file_system(int descriptor) {
+#ifdef __linux__
+    return syncfs(descriptor);
+#else
+    (void)descriptor;
+    sync();
+    return 0;
+#endif
+}
+
+void clarder_drop_pages(int descriptor, int64_t offset, int64_t length) {
+#ifdef __linux__
+    (void)posix_fadvise(descriptor, offset, length, POSIX_FADV_DONTNEED);
+#else
+    (void)descriptor;
+    (void)offset;
+    (void)length;
+#endif
+}

@@ -1,0 +1,37 @@
+#ifndef CLARDER_H
+#define CLARDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Atomic words in memory shared between processes. Swift's `Atomic` owns its storage, so it cannot be laid over a
+// mapped file; these four can. All are sequentially consistent.
+
+uint64_t clarder_load(const uint64_t *word);
+void clarder_store(uint64_t *word, uint64_t value);
+uint64_t clarder_add(uint64_t *word, int64_t delta);
+bool clarder_claim(uint64_t *word, uint64_t expected, uint64_t value);
+
+/// Releases the blocks behind `[offset, offset + length)` of a file without changing its length.
+/// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PUNCHHOLE on Darwin.
+int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);
+
+/// Allocates blocks for `[offset, offset + length)` without changing the file's length.
+/// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PREALLOCATE on Darwin.
+int clarder_preallocate(int descriptor, int64_t offset, int64_t length);
+
+/// Makes `destination` share the blocks of `source`. Returns 0, or -1 with `errno` set (EOPNOTSUPP where the file
+/// system cannot). ioctl_ficlone(2) on Linux, unsupported on Darwin through a descriptor.
+int clarder_clone(int source, int destination);
+
+/// Copies `length` bytes from the start of `source` to the start of `destination` inside the kernel.
+/// Returns the number of bytes copied, or -1 with `errno` set. copy_file_range(2); -1/ENOSYS on Darwin.
+int64_t clarder_copy_range(int source, int destination, int64_t offset, int64_t length);
+
+/// Writes every dirty page of the file system behind `descriptor`. syncfs(2) on Linux, sync(2) on Darwin.
+int clarder_sync_file_system(int descriptor);
+
+/// Tells the kernel that a file's pages will not be needed again soon. posix_fadvise(2); no effect on Darwin.
+void clarder_drop_pages(int descriptor, int64_t offset, int64_t length);
+
+#endif

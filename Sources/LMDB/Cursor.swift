@@ -1,0 +1,41 @@
+import CLMDB
+
+/// A position in one database. Valid inside the closure that received it.
+public struct Cursor {
+    let pointer: OpaquePointer
+
+    /// A key-value pair; both point into the map (see `ReadTransaction`).
+    public typealias Pair = (key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
+
+    /// The first pair of the database.
+    public func first() throws(LMDBError) -> Pair? { try move(MDB_FIRST) }
+    /// The last pair of the database.
+    public func last() throws(LMDBError) -> Pair? { try move(MDB_LAST) }
+    /// The pair after the current one.
+    public func next() throws(LMDBError) -> Pair? { try move(MDB_NEXT) }
+
+    /// The first pair whose key is not less than `key` (`MDB_SET_RANGE`).
+    public func seek(_ key: UnsafeRawBufferPointer) throws(LMDBError) -> Pair? {
+        try move(MDB_SET_RANGE, MDB_val(key))
+    }
+
+    /// The first pair whose byte key is not less than `key`. An empty key means the first pair.
+    public func seek(_ key: [UInt8]) throws -> Pair? {
+        if key.isEmpty { return try first() }
+        return try key.withUnsafeBytes { bytes in try seek(bytes) }
+    }
+
+    /// The first pair whose integer key is not less than `key`.
+    public func seek(_ key: UInt64) throws -> Pair? {
+        try withUnsafeBytes(of: key) { bytes in try seek(bytes) }
+    }
+
+    private func move(_ operation: MDB_cursor_op, _ from: MDB_val = MDB_val()) throws(LMDBError) -> Pair? {
+        var key = from
+        var value = MDB_val()
+        let code = mdb_cursor_get(pointer, &key, &value, operation)
+        if code == MDB_NOTFOUND { return nil }
+        try check(code, "mdb_cursor_get")
+        return (UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(value))
+    }
+}

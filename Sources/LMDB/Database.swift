@@ -1,0 +1,37 @@
+import CLMDB
+
+/// A named database (B-tree) of an environment. The handle is valid in every transaction of that environment.
+public struct Database: Sendable, Hashable {
+    let handle: MDB_dbi
+
+    /// LMDB's own list of free pages: `FREE_DBI` in `mdb.c`, what `mdb_stat -f` reads. Read-only.
+    static let freeList = Database(handle: 0)
+    /// The unnamed root database that holds the named ones.
+    static let main = Database(handle: 1)
+}
+
+/// How the keys of a database are ordered.
+public enum KeyOrder: Sendable {
+    /// Compared as bytes.
+    case bytes
+    /// Compared as 64-bit unsigned integers in the machine's byte order (`MDB_INTEGERKEY`).
+    case integer
+
+    var flags: UInt32 { self == .integer ? UInt32(MDB_INTEGERKEY) : 0 }
+}
+
+/// Page and entry counts of a database (`mdb_stat`); O(1).
+public struct DatabaseStatistics: Sendable, Hashable {
+    /// Height of the tree.
+    public let depth: Int
+    /// Number of key-value pairs.
+    public let entries: Int
+    /// Pages in use by the tree: branch, leaf and overflow pages together.
+    public let pages: Int
+
+    init(_ stat: MDB_stat) {
+        depth = Int(stat.ms_depth)
+        entries = Int(stat.ms_entries)
+        pages = Int(stat.ms_branch_pages) + Int(stat.ms_leaf_pages) + Int(stat.ms_overflow_pages)
+    }
+}

@@ -1,0 +1,234 @@
+import CLMDB
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// An LMDB environment: a directory with `data.mdb` and `lock.mdb`, mapped into this process.
+///
+/// Open a path once per process: a second open "returns success" and breaks the locks (lmdb.h, Caveats). Do not use it
+/// across `fork(2)`. All methods may be called from any thread; a write transaction stays on its thread.
+public final class Environment: @unchecked Sendable {
+    // SAFETY: LMDB environments are thread-safe (lmdb.h); with MDB_NOTLS read transactions may move between threads.
+    // `committedPages` and `canPeekNextPage` are guarded by LMDB's writer lock: only a write transaction touches them.
+    let pointer: OpaquePointer
+    private let slots = ReaderSlots()
+    var committedPages: Int?
+    var canPeekNextPage = false
+
+    /// How an environment is opened.
+    public struct Options: Sendable {
+        /// Address space to reserve, in bytes. The file grows only as needed. Halved until the system grants it.
+        public var mapSize = 1 << 40
+        /// Size of the reader table shared by all processes.
+        public var maxReaders = 1024
+        /// Number of named databases.
+        public var maxDatabases = 24
+        /// `MDB_RDONLY`: no write transaction can begin.
+        public var isReadOnly = false
+        /// `MDB_NOMETASYNC`: a commit syncs its pages but not the meta page that makes them current; power loss may
+        /// undo the last commit, never damage the tree.
+        public var skipsMetaSync = true
+        /// `MDB_NOLOCK`: for a read-only file system, where the reader table cannot be written.
+        public var skipsLocking = false
+
+        /// The defaults above.
+        public init() {}
+    }
+
+    /// Opens the environment in directory `path`, creating its files unless read-only. `mdb_env_open`.
+    public init(path: String, options: Options = Options()) throws(LMDBError) {
+        pointer = try Self.open(path: path, options: options)
+    }
+
+    private static func open(path: String, options: Options) throws(LMDBError) -> OpaquePointer {
+        var created: OpaquePointer?
+        try check(mdb_env_create(&created), "mdb_env_create")
+        guard let created else { throw LMDBError(code: MDB_PANIC, function: "mdb_env_create") }
+        do {
+            try check(mdb_env_set_maxreaders(created, UInt32(options.maxReaders)), "mdb_env_set_maxreaders")
+            try check(mdb_env_set_maxdbs(created, UInt32(options.maxDatabases)), "mdb_env_set_maxdbs")
+            var flags = UInt32(MDB_NOTLS) | UInt32(MDB_NORDAHEAD)
+            if options.isReadOnly { flags |= UInt32(MDB_RDONLY) }
+            if options.skipsMetaSync { flags |= UInt32(MDB_NOMETASYNC) }
+            if options.skipsLocking { flags |= UInt32(MDB_NOLOCK) }
+            try check(mdb_env_set_mapsize(created, options.mapSize), "mdb_env_set_mapsize")
+            try check(mdb_env_open(created, path, flags, 0o600), "mdb_env_open")
+        } catch {
+            // "mdb_env_close() must be called to discard the handle" when mdb_env_open fails (lmdb.h).
+            mdb_env_close(created)
+            if error.code == ENOMEM, options.mapSize > 1 << 30 {
+                var smaller = options
+                smaller.mapSize = options.mapSize / 4
+                return try open(path: path, options: smaller)
+            }
+            throw error
+        }
+        return created
+    }
+
+    deinit { close() }
+
+    private let isClosed = Atomic<Bool>(false)
+    /// Transactions under way that hold no slot.
+    private let active = Atomic<Int>(0)
+
+    /// Waits for the transactions under way, then unmaps and closes the files. Later ones throw `LMDBError.isClosed`.
+    /// Idempotent. Do not call it from inside a transaction.
+    public func close() {
+        guard isClosed.compareExchange(expected: false, desired: true, ordering: .sequentiallyConsistent).exchanged
+        else { return }
+        slots.close()
+        while active.load(ordering: .sequentiallyConsistent) > 0 { sched_yield() }
+        mdb_env_close(pointer)
+    }
+
+    // MARK: Transactions
+
+    /// Runs `body` on a snapshot. A pooled transaction where one is free, else a fresh one; about 0.1 us.
+    @inline(__always)
+    public func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        guard let slot = slots.acquire() else { return try readUnpooled(body) }
+        defer { slot.unlock() }
+        if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
+        let transaction: OpaquePointer
+        if let pooled = slot.transaction {
+            try check(mdb_txn_renew(pooled), "mdb_txn_renew")
+            transaction = pooled
+        } else {
+            transaction = try beginRead()
+            slot.transaction = transaction
+        }
+        defer { mdb_txn_reset(transaction) }
+        return try body(ReadTransaction(pointer: transaction))
+    }
+
+    /// Runs `body` on a snapshot of its own, for reads that last.
+    public func readUnpooled<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        try enter()
+        defer { leave() }
+        let transaction = try beginRead()
+        defer { mdb_txn_abort(transaction) }
+        return try body(ReadTransaction(pointer: transaction))
+    }
+
+    /// Keeps the environment open until `leave()`.
+    private func enter() throws(LMDBError) {
+        active.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        if isClosed.load(ordering: .sequentiallyConsistent) {
+            leave()
+            throw LMDBError.closed
+        }
+    }
+
+    func leave() { active.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
+
+    private func beginRead() throws(LMDBError) -> OpaquePointer {
+        var transaction: OpaquePointer?
+        var code = mdb_txn_begin(pointer, nil, UInt32(MDB_RDONLY), &transaction)
+        if code == MDB_READERS_FULL, try clearDeadReaders() > 0 {
+            code = mdb_txn_begin(pointer, nil, UInt32(MDB_RDONLY), &transaction)
+        }
+        try check(code, "mdb_txn_begin")
+        guard let transaction else { throw LMDBError(code: MDB_PANIC, function: "mdb_txn_begin") }
+        return transaction
+    }
+
+    /// Waits for the writer lock and begins the write transaction. `mdb_txn_begin`.
+    public func beginWrite() throws(LMDBError) -> WriteTransaction {
+        try enter()
+        var transaction: OpaquePointer?
+        let code = mdb_txn_begin(pointer, nil, 0, &transaction)
+        guard code == MDB_SUCCESS, let transaction else {
+            leave()
+            throw LMDBError(code: code, function: "mdb_txn_begin")
+        }
+        let pages = lastPage + 1
+        committedPages = pages
+        canPeekNextPage = Self.nextPage(of: transaction) == pages
+        return WriteTransaction(pointer: transaction, environment: self)
+    }
+
+    /// Runs `body` in a write transaction; commits when it returns, aborts when it throws.
+    public func write<R>(_ body: (WriteTransaction) throws -> R) throws -> R {
+        let transaction = try beginWrite()
+        defer { transaction.abort() }
+        let result = try body(transaction)
+        try transaction.commit()
+        return result
+    }
+
+    static func nextPage(of transaction: OpaquePointer) -> Int {
+        // SAFETY: MDB_txn is larger than three words in every release; the value is checked before it is used.
+        Int(bitPattern: UnsafeRawPointer(transaction).load(fromByteOffset: 16, as: UInt.self))
+    }
+
+    /// Opens a named database, creating it if `create` is set; nil if it does not exist. `mdb_dbi_open`.
+    public func openDatabase(_ name: String, order: KeyOrder, create: Bool) throws -> Database? {
+        var handle: MDB_dbi = 0
+        let flags = order.flags | (create ? UInt32(MDB_CREATE) : 0)
+        if create {
+            try write { try check(mdb_dbi_open($0.reading.pointer, name, flags, &handle), "mdb_dbi_open") }
+            return Database(handle: handle)
+        }
+        // A handle opened in a read transaction becomes shared when that transaction commits, not when it aborts.
+        let transaction = try beginRead()
+        let code = mdb_dbi_open(transaction, name, flags, &handle)
+        guard code == MDB_SUCCESS else {
+            mdb_txn_abort(transaction)
+            if code == MDB_NOTFOUND { return nil }
+            throw LMDBError(code: code, function: "mdb_dbi_open")
+        }
+        try check(mdb_txn_commit(transaction), "mdb_txn_commit")
+        return Database(handle: handle)
+    }
+
+    // MARK: The file
+
+    /// Number of the last page in use by the latest commit (`me_last_pgno` of `mdb_env_info`).
+    public var lastPage: Int { Int(info.me_last_pgno) }
+
+    /// Number of the latest committed transaction (`me_last_txnid`).
+    public var lastTransaction: UInt64 { UInt64(info.me_last_txnid) }
+
+    private var info: MDB_envinfo {
+        var info = MDB_envinfo()
+        mdb_env_info(pointer, &info)
+        return info
+    }
+
+    /// Bytes per page.
+    public var pageSize: Int {
+        var stat = MDB_stat()
+        mdb_env_stat(pointer, &stat)
+        return Int(stat.ms_psize)
+    }
+
+    /// The descriptor of `data.mdb`; owned by the environment. `mdb_env_get_fd`.
+    public var dataDescriptor: Int32 {
+        var descriptor: Int32 = -1
+        mdb_env_get_fd(pointer, &descriptor)
+        return descriptor
+    }
+
+    /// The longest key LMDB accepts, in bytes: 511 as usually compiled. `mdb_env_get_maxkeysize`.
+    public var maxKeySize: Int { Int(mdb_env_get_maxkeysize(pointer)) }
+
+    /// Syncs the file, the meta page included: what was committed before survives power loss. `mdb_env_sync`.
+    public func sync() throws(LMDBError) {
+        try check(mdb_env_sync(pointer, 1), "mdb_env_sync")
+    }
+
+    /// Frees the reader slots of processes that died; returns how many. `mdb_reader_check`.
+    @discardableResult
+    public func clearDeadReaders() throws(LMDBError) -> Int {
+        var dead: Int32 = 0
+        try check(mdb_reader_check(pointer, &dead), "mdb_reader_check")
+        return Int(dead)
+    }
+}

@@ -1,0 +1,104 @@
+import CLMDB
+
+/// Runs of pages that hold nothing and may be given back to the file system.
+public struct FreePageRun: Sendable, Hashable {
+    /// The first page of the run.
+    public let firstPage: Int
+    /// Number of pages.
+    public let count: Int
+}
+
+extension Environment {
+    /// Lists the runs of free pages that no snapshot and no recovery can need, longest list first come.
+    ///
+    /// Call it while holding the writer lock (an open `WriteTransaction` without changes) and right after `sync()`.
+    /// The free list maps the transaction that freed pages to those pages (`mdb_stat -f` reads it the same way). Pages
+    /// freed by transaction T are part of every snapshot older than T, so only lists with T no later than the oldest
+    /// reader are taken; and as the latest meta page is on disk, recovery cannot go back before it.
+    /// - Parameter minimumRun: shorter runs are left out; at least 1.
+    public func reclaimablePages(holding writer: WriteTransaction, minimumRun: Int) throws -> [FreePageRun] {
+        // A write transaction may not open the free list; a snapshot taken under the writer lock sees the same one.
+        try readUnpooled { snapshot in
+            let oldest = min(try oldestReader() ?? snapshot.id, snapshot.id)
+            var pages: [Int] = []
+            try snapshot.withCursor(.freeList) { cursor in
+                var pair = try cursor.first()
+                while let (key, value) = pair {
+                    guard key.loadUnaligned(as: UInt.self) <= UInt(oldest) else { break }
+                    let count = Int(bitPattern: value.loadUnaligned(as: UInt.self))
+                    for index in 0..<min(count, value.count / 8 - 1) {
+                        pages.append(
+                            Int(bitPattern: value.loadUnaligned(fromByteOffset: (index + 1) * 8, as: UInt.self)))
+                    }
+                    pair = try cursor.next()
+                }
+            }
+            return Self.runs(of: pages, minimum: minimumRun)
+        }
+    }
+
+    /// The number of pages in LMDB's free list, mature or not. Cost grows with the list (8 bytes a page).
+    public func freePageCount() throws -> Int {
+        try readUnpooled { snapshot in
+            var total = 0
+            try snapshot.withCursor(.freeList) { cursor in
+                var pair = try cursor.first()
+                while let (_, value) = pair {
+                    total += Int(bitPattern: value.loadUnaligned(as: UInt.self))
+                    pair = try cursor.next()
+                }
+            }
+            return total
+        }
+    }
+
+    /// Pages in use by the trees, as seen by `transaction`: the given databases, LMDB's own two, and the meta pages.
+    /// O(number of databases).
+    public func usedPages(in transaction: ReadTransaction, databases: [Database]) throws(LMDBError) -> Int {
+        var pages = 2
+        for database in databases + [.main] {
+            pages += try transaction.statistics(database).pages
+        }
+        return pages
+    }
+
+    private static func runs(of pages: [Int], minimum: Int) -> [FreePageRun] {
+        var runs: [FreePageRun] = []
+        var start = -1
+        var end = -1
+        for page in pages.sorted() {
+            if page == end {
+                end += 1
+                continue
+            }
+            if end - start >= minimum, start >= 0 { runs.append(FreePageRun(firstPage: start, count: end - start)) }
+            start = page
+            end = page + 1
+        }
+        if end - start >= minimum, start >= 0 { runs.append(FreePageRun(firstPage: start, count: end - start)) }
+        return runs
+    }
+
+    /// The oldest snapshot any live reader of any process holds; nil if there is none. `mdb_reader_list`.
+    public func oldestReader() throws(LMDBError) -> UInt64? {
+        // The table is given as text, one line a reader: pid, thread, transaction ("-" when it holds none).
+        final class Lines { var oldest: UInt64? }
+        let lines = Lines()
+        let code = withExtendedLifetime(lines) {
+            mdb_reader_list(
+                pointer,
+                { text, context in
+                    guard let text, let context else { return 0 }
+                    let lines = Unmanaged<Lines>.fromOpaque(context).takeUnretainedValue()
+                    let fields = String(cString: text).split(whereSeparator: \.isWhitespace)
+                    if fields.count == 3, let transaction = UInt64(fields[2]) {
+                        lines.oldest = min(lines.oldest ?? .max, transaction)
+                    }
+                    return 0
+                },
+                Unmanaged.passUnretained(lines).toOpaque())
+        }
+        if code < 0 { throw LMDBError(code: code, function: "mdb_reader_list") }
+        return lines.oldest
+    }
+}

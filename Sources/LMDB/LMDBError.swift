@@ -1,0 +1,52 @@
+import CLMDB
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A failed LMDB call: what was attempted, and LMDB's or the system's return code.
+///
+/// Codes are listed in `lmdb.h` under "Return Codes": negative values are LMDB's own, positive ones are `errno`s.
+public struct LMDBError: Error, Hashable, CustomStringConvertible {
+    /// LMDB's return code.
+    public let code: Int32
+    /// The C function that returned it.
+    public let function: String
+
+    /// Describes the failure of `function`.
+    public init(code: Int32, function: String) {
+        self.code = code
+        self.function = function
+    }
+
+    /// The function, LMDB's text for the code (`mdb_strerror`), and the code.
+    public var description: String {
+        "\(function): \(String(cString: mdb_strerror(code))) (\(code))"
+    }
+
+    /// The environment was closed before, or is being closed.
+    public var isClosed: Bool { code == ECANCELED }
+    static let closed = LMDBError(code: ECANCELED, function: "mdb_env_close")
+
+    /// `MDB_MAP_FULL`: the map size is used up.
+    public var isMapFull: Bool { code == MDB_MAP_FULL }
+    /// `MDB_READERS_FULL`: every slot of the reader table is taken.
+    public var isReadersFull: Bool { code == MDB_READERS_FULL }
+    /// The file is not an LMDB file, of another version, or damaged.
+    public var isDamage: Bool {
+        [MDB_INVALID, MDB_VERSION_MISMATCH, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC, MDB_INCOMPATIBLE]
+            .contains(code)
+    }
+    /// The file system is full (`ENOSPC`, `EDQUOT`, or `EFBIG` at a resource limit).
+    public var isNoSpace: Bool { code == ENOSPC || code == EDQUOT || code == EFBIG }
+}
+
+@inline(__always)
+func check(_ code: Int32, _ function: StaticString) throws(LMDBError) {
+    guard code != MDB_SUCCESS else { return }
+    throw LMDBError(code: code, function: "\(function)")
+}

@@ -1,0 +1,65 @@
+import CLMDB
+
+/// A snapshot of an environment.
+///
+/// Nothing that a transaction returns may outlive it: values point into LMDB's map, which "is valid only until a
+/// subsequent update operation, or the end of the transaction" (`mdb_get`, lmdb.h). Copy what has to stay.
+public struct ReadTransaction {
+    let pointer: OpaquePointer
+
+    /// The number of the transaction whose state this snapshot shows (`mdb_txn_id`).
+    public var id: UInt64 { UInt64(mdb_txn_id(pointer)) }
+
+    /// The value stored under `key`, or nil. `mdb_get`; O(log n).
+    @inline(__always)
+    public func get(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> UnsafeRawBufferPointer? {
+        var key = MDB_val(key)
+        var value = MDB_val()
+        let code = mdb_get(pointer, database.handle, &key, &value)
+        if code == MDB_NOTFOUND { return nil }
+        try check(code, "mdb_get")
+        return UnsafeRawBufferPointer(value)
+    }
+
+    /// The value stored under a byte key, or nil.
+    @inline(__always)
+    public func get(_ database: Database, _ key: [UInt8]) throws -> UnsafeRawBufferPointer? {
+        try key.withUnsafeBytes { bytes in try get(database, bytes) }
+    }
+
+    /// The value stored under an integer key, or nil.
+    @inline(__always)
+    public func get(_ database: Database, _ key: UInt64) throws -> UnsafeRawBufferPointer? {
+        try withUnsafeBytes(of: key) { bytes in try get(database, bytes) }
+    }
+
+    /// Page and entry counts, uncommitted changes included when called on a write transaction. `mdb_stat`; O(1).
+    public func statistics(_ database: Database) throws(LMDBError) -> DatabaseStatistics {
+        var stat = MDB_stat()
+        try check(mdb_stat(pointer, database.handle, &stat), "mdb_stat")
+        return DatabaseStatistics(stat)
+    }
+
+    /// Runs `body` with a cursor, closed when it returns.
+    public func withCursor<R>(_ database: Database, _ body: (Cursor) throws -> R) throws -> R {
+        var cursor: OpaquePointer?
+        try check(mdb_cursor_open(pointer, database.handle, &cursor), "mdb_cursor_open")
+        guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
+        defer { mdb_cursor_close(cursor) }
+        return try body(Cursor(pointer: cursor))
+    }
+}
+
+extension MDB_val {
+    @inline(__always)
+    init(_ bytes: UnsafeRawBufferPointer) {
+        self.init(mv_size: bytes.count, mv_data: UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    @inline(__always)
+    init(_ value: MDB_val) {
+        self.init(start: value.mv_data, count: value.mv_size)
+    }
+}

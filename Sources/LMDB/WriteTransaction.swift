@@ -1,0 +1,130 @@
+import CLMDB
+
+/// The one write transaction of an environment, across all processes.
+///
+/// It holds LMDB's writer lock from `Environment.beginWrite()` until `commit()` or `abort()`, and stays on the thread
+/// that began it ("A transaction and its cursors must only be used by a single thread", lmdb.h). `deinit` aborts.
+public final class WriteTransaction {
+    private var pointer: OpaquePointer?
+    private let environment: Environment
+
+    init(pointer: OpaquePointer, environment: Environment) {
+        self.pointer = pointer
+        self.environment = environment
+    }
+
+    deinit { abort() }
+
+    private var live: OpaquePointer {
+        guard let pointer else { preconditionFailure("write transaction used after its end") }
+        return pointer
+    }
+
+    /// This transaction seen as a snapshot: reads show its own changes.
+    public var reading: ReadTransaction { ReadTransaction(pointer: live) }
+
+    /// Stores `value` under `key`, replacing what was there. `mdb_put`.
+    public func put(_ database: Database, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer)
+        throws(LMDBError)
+    {
+        var key = MDB_val(key)
+        var value = MDB_val(value)
+        try check(mdb_put(live, database.handle, &key, &value, 0), "mdb_put")
+    }
+
+    /// Stores `value` under a byte key.
+    public func put(_ database: Database, _ key: [UInt8], _ value: [UInt8]) throws {
+        try key.withUnsafeBytes { key in
+            try value.withUnsafeBytes { value in try put(database, key, value) }
+        }
+    }
+
+    /// Stores `value` under an integer key.
+    public func put(_ database: Database, _ key: UInt64, _ value: [UInt8]) throws {
+        try withUnsafeBytes(of: key) { key in
+            try value.withUnsafeBytes { value in try put(database, key, value) }
+        }
+    }
+
+    /// Reserves `count` bytes under an integer key greater than every key present, and lets `fill` write them.
+    ///
+    /// `MDB_APPEND | MDB_RESERVE`: pages fill up completely and the value is built in place, without a copy.
+    /// The buffer is valid only inside `fill`, which must write all of it.
+    public func append(
+        _ database: Database, _ key: UInt64, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
+    ) throws {
+        try reserve(database, key, count: count, flags: UInt32(MDB_APPEND), fill: fill)
+    }
+
+    /// Reserves `count` bytes under an integer key, replacing what was there. `MDB_RESERVE`.
+    public func replace(
+        _ database: Database, _ key: UInt64, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
+    ) throws {
+        try reserve(database, key, count: count, flags: 0, fill: fill)
+    }
+
+    private func reserve(
+        _ database: Database, _ key: UInt64, count: Int, flags: UInt32, fill: (UnsafeMutableRawBufferPointer) -> Void
+    ) throws {
+        var value = MDB_val(mv_size: count, mv_data: nil)
+        try withUnsafeBytes(of: key) { bytes in
+            var key = MDB_val(bytes)
+            try check(mdb_put(live, database.handle, &key, &value, flags | UInt32(MDB_RESERVE)), "mdb_put")
+        }
+        fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
+    }
+
+    /// Removes `key`; false if it was not there. `mdb_del`.
+    @discardableResult
+    public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
+        var key = MDB_val(key)
+        let code = mdb_del(live, database.handle, &key, nil)
+        if code == MDB_NOTFOUND { return false }
+        try check(code, "mdb_del")
+        return true
+    }
+
+    /// Removes a byte key; false if it was not there.
+    @discardableResult
+    public func delete(_ database: Database, _ key: [UInt8]) throws -> Bool {
+        try key.withUnsafeBytes { key in try delete(database, key) }
+    }
+
+    /// Removes an integer key; false if it was not there.
+    @discardableResult
+    public func delete(_ database: Database, _ key: UInt64) throws -> Bool {
+        try withUnsafeBytes(of: key) { key in try delete(database, key) }
+    }
+
+    /// Removes every pair of `database`. `mdb_drop`; cost grows with its leaf pages, not with its bytes.
+    public func removeAll(_ database: Database) throws(LMDBError) {
+        try check(mdb_drop(live, database.handle, 0), "mdb_drop")
+    }
+
+    /// Pages by which the file will be longer than it is now once this transaction is committed, the pages that the
+    /// commit itself needs for the free list not included; nil where that cannot be known.
+    ///
+    /// LMDB offers no call for it. `struct MDB_txn` starts with two pointers and `mt_next_pgno`, "next unallocated
+    /// page", in every 0.9 release; `Environment.beginWrite()` checks that the word there equals the documented
+    /// `me_last_pgno + 1` before it is believed.
+    public var appendedPages: Int? {
+        guard let committed = environment.committedPages, environment.canPeekNextPage else { return nil }
+        return Environment.nextPage(of: live) - committed
+    }
+
+    /// Makes the changes visible to every later transaction. The transaction is over even if this throws.
+    public func commit() throws(LMDBError) {
+        let transaction = live
+        pointer = nil
+        defer { environment.leave() }
+        try check(mdb_txn_commit(transaction), "mdb_txn_commit")
+    }
+
+    /// Drops the changes. No effect on a transaction that is over.
+    public func abort() {
+        guard let pointer else { return }
+        self.pointer = nil
+        mdb_txn_abort(pointer)
+        environment.leave()
+    }
+}

@@ -1,0 +1,62 @@
+/// What has to hold in every store at every moment; see `docs/architecture.md`.
+public enum Invariant: String, Sendable, Hashable, CaseIterable {
+    /// Every entry's body exists with the recorded length.
+    case I1
+    /// A blob's reference count equals the number of its entries.
+    case I2
+    /// The counters equal a recount.
+    case I3
+    /// Every entry stands in the access order exactly once, with its own stamp.
+    case I4
+    /// Expiry, tags and sessions hold exactly the entries that say so.
+    case I5
+    /// Every file in `blobs/` has a blob record.
+    case I6
+    /// Bytes hash to their name.
+    case I7
+    /// The allocated bytes reported equal those of the directory.
+    case I8
+}
+
+/// One place where an invariant does not hold.
+public struct Violation: Sendable, Hashable, CustomStringConvertible {
+    /// Which invariant.
+    public let invariant: Invariant
+    /// What was found, with the key, digest or file concerned.
+    public let message: String
+    /// True if a repair mended it.
+    public internal(set) var isRepaired = false
+
+    /// `I2: ...`.
+    public var description: String { "\(invariant.rawValue): \(message)" + (isRepaired ? " (repaired)" : "") }
+}
+
+/// What `Store.check` found.
+public struct CheckReport: Sendable, Hashable {
+    /// Every violation found, at most `CheckReport.violationLimit` of them.
+    public internal(set) var violations: [Violation] = []
+    /// How many were found in all.
+    public internal(set) var violationCount = 0
+    /// Entries looked at.
+    public internal(set) var entryCount = 0
+    /// Blobs looked at.
+    public internal(set) var blobCount = 0
+    /// Bytes of bodies hashed.
+    public internal(set) var hashedBytes = ByteCount.zero
+
+    /// Violations kept with their text.
+    public static let violationLimit = 1000
+
+    /// True if every invariant holds.
+    public var isClean: Bool { violationCount == 0 }
+    /// True if every violation found was repaired.
+    public var isRepaired: Bool { violationCount == violations.count && violations.allSatisfy(\.isRepaired) }
+}
+
+/// How far a check has come.
+public struct CheckProgress: Sendable, Hashable {
+    /// Bytes of bodies read so far.
+    public let hashedBytes: ByteCount
+    /// Stored bytes of all bodies.
+    public let totalBytes: ByteCount
+}

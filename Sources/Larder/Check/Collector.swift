@@ -1,0 +1,223 @@
+import LMDB
+
+/// The steps of `Store.collect`.
+struct Collector {
+    let engine: Engine
+    let version: UInt16?
+    let isDryRun: Bool
+    var report: CollectionReport
+    /// Bytes that a real run would free, as far as a dry one can tell.
+    private(set) var estimatedFreed: Int64 = 0
+
+    var estimatedAfter: ByteCount { ByteCount(report.allocatedBefore.bytes - estimatedFreed) }
+
+    init(engine: Engine, version: UInt16?, isDryRun: Bool, report: CollectionReport) {
+        self.engine = engine
+        self.version = version
+        self.isDryRun = isDryRun
+        self.report = report
+    }
+
+    mutating func run(
+        _ step: CollectionStep, compact: Bool, writing: Engine.Writing?, progress: (CollectionReport) throws -> Void
+    ) throws {
+        switch step {
+        case .sweep: try sweep(writing)
+        case .expired: report.expiredEntries = try remove(.expired, nil, progress) { $0.expiredEntries = $1 }
+        case .versions:
+            if let version {
+                report.otherVersionEntries = try remove(.otherVersions, version, progress) { $0.otherVersionEntries = $1 }
+            }
+        case .dangling: try removeDangling(progress)
+        case .orphans: try removeOrphans(progress)
+        case .displace: try displace(writing, progress)
+        case .compact: try self.compact(everything: compact)
+        }
+    }
+
+    // MARK: Steps
+
+    private mutating func sweep(_ writing: Engine.Writing?) throws {
+        let before = try staleFiles(writing)
+        if !isDryRun, let writing {
+            try engine.sweepDead(writing)
+            try engine.index.environment.clearDeadReaders()
+            report.staleFiles = before - (try staleFiles(writing))
+        } else {
+            report.staleFiles = before
+        }
+    }
+
+    /// Files in `staging/` and `trash/` whose owner is dead.
+    private func staleFiles(_ writing: Engine.Writing?) throws -> Int {
+        var alive: [UInt64: Bool] = [:]
+        if let writing { alive[writing.lock.instance] = true }
+        func isAlive(_ instance: UInt64) throws -> Bool {
+            if let known = alive[instance] { return known }
+            let result = try InstanceLock.seize(instance, staging: engine.files.staging) == nil
+            alive[instance] = result
+            return result
+        }
+        var count = 0
+        for name in try engine.files.staging.names() {
+            if let token = StagingToken(name: name), try !isAlive(token.instance) { count += 1 }
+        }
+        for name in try engine.files.trash.names() {
+            if let parts = Layout.parseTrash(name), try !isAlive(parts.token.instance) { count += 1 }
+        }
+        return count
+    }
+
+    private mutating func remove(
+        _ selection: Selection, _ version: UInt16?, _ progress: (CollectionReport) throws -> Void,
+        _ note: (inout CollectionReport, Int) -> Void
+    ) throws -> Int {
+        var walk = EntryWalk(selection, version: version, now: engine.clock.now())
+        var count = 0
+        while !walk.isOver {
+            let limit = try engine.removalLimit()
+            let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
+            if isDryRun {
+                count += batch.keys.count
+            } else if !batch.keys.isEmpty {
+                count += try engine.mutate(.housekeeping) { mutation in
+                    var removed = 0
+                    for (key, id) in batch.keys where try mutation.record(key)?.id == id {
+                        // Displacement's rule: what is pinned stays, even when it has expired.
+                        if selection == .expired, try mutation.record(key)?.isKept == true { continue }
+                        if try mutation.remove(key) != nil { removed += 1 }
+                    }
+                    return removed
+                }
+            }
+            note(&report, count)
+            try progress(report)
+        }
+        return count
+    }
+
+    /// Entries whose blob is marked damaged, has no record, or whose file is gone.
+    private mutating func removeDangling(_ progress: (CollectionReport) throws -> Void) throws {
+        var walk = EntryWalk(.all, version: nil, now: engine.clock.now())
+        let engine = engine
+        while !walk.isOver {
+            var dangling: [([UInt8], UInt64)] = []
+            _ = try engine.read { transaction in
+                try walk.visit(engine.index, transaction, limit: 1024) { key, record, _ in
+                    let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                    if try Collector.isGone(head, engine) { dangling.append((key, record.id)) }
+                }
+            }
+            if !isDryRun {
+                for (key, id) in dangling {
+                    try engine.mutate(.housekeeping) { mutation in
+                        guard let record = try mutation.record(key), record.id == id else { return }
+                        let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                        if try Collector.isGone(head, engine) {
+                            if let head, !head.isDamaged { try mutation.markDamaged(record.blob) }
+                            try mutation.remove(key)
+                        }
+                    }
+                }
+            }
+            report.danglingEntries += dangling.count
+            try progress(report)
+        }
+    }
+
+    private static func isGone(_ head: BlobRecord?, _ engine: Engine) throws -> Bool {
+        guard let head, !head.isDamaged else { return true }
+        return try head.location == .file && engine.files.blobStatus(head) == nil
+    }
+
+    /// Files in `blobs/` that the index does not have. Renames into `blobs/` happen under the writer lock with a record in
+    /// place, so under that lock a file without one is an orphan at once: no grace period is needed.
+    private mutating func removeOrphans(_ progress: (CollectionReport) throws -> Void) throws {
+        for shard in Layout.shards {
+            let directory = try engine.files.blobs.directory(shard)
+            let suspects = try engine.read { transaction in
+                try directory.names().filter { try !Collector.isUsed($0, engine, transaction) }
+            }
+            if suspects.isEmpty { continue }
+            if isDryRun {
+                report.orphanBlobs += suspects.count
+                for name in suspects { estimatedFreed += try FileSystem.status(name, in: directory)?.allocated ?? 0 }
+            } else {
+                let engine = engine
+                report.orphanBlobs += try engine.mutate(.housekeeping) { mutation in
+                    var removed = 0
+                    for name in suspects where try !Collector.isUsed(name, engine, mutation.reading) {
+                        if try FileSystem.unlink(name, in: directory) { removed += 1 }
+                    }
+                    return removed
+                }
+            }
+            try progress(report)
+        }
+    }
+
+    private static func isUsed(_ name: String, _ engine: Engine, _ transaction: ReadTransaction) throws -> Bool {
+        guard let digest = Digest(hexadecimal: name),
+            let record = try digest.withBytes({ try transaction.get(engine.index.digests, $0) }).flatMap(DigestRecord.init),
+            let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+        else { return false }
+        return head.location == .file && !head.isDamaged
+    }
+
+    private mutating func displace(_ writing: Engine.Writing?, _ progress: (CollectionReport) throws -> Void) throws {
+        guard let writing, !isDryRun else { return try estimateDisplacement() }
+        while true {
+            let before = try engine.state().entryCount
+            let excess = try writing.room.excess(adding: 0, engine.state())
+            if excess == 0 { return }
+            let step = min(excess, 16 << 20)
+            guard try engine.makeRoom(step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) }) else {
+                throw engine.noRoom()
+            }
+            report.displacedEntries += Int(clamping: before) - Int(clamping: try engine.state().entryCount)
+            try progress(report)
+        }
+    }
+
+    /// Counts victims in the order of displacement until enough bytes would be free.
+    private mutating func estimateDisplacement() throws {
+        let state = try engine.state()
+        guard state.budget.bytes != .unlimited else { return }
+        let taken = try engine.statistics().allocatedBytes.bytes - estimatedFreed
+        var excess = taken - state.budget.usableBytes
+        let engine = engine
+        var count = 0
+        var freed: Int64 = 0
+        try engine.index.environment.readUnpooled { transaction in
+            try transaction.withCursor(engine.index.recency) { cursor in
+                var pair = try cursor.first()
+                while excess > 0, let (_, key) = pair {
+                    if let record = try transaction.get(engine.index.entries, key).flatMap(EntryRecord.init),
+                        let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                    {
+                        let bytes = Int64(clamping: head.location == .file ? head.allocated : head.storedLength)
+                        excess -= bytes
+                        freed += bytes
+                        count += 1
+                    }
+                    pair = try cursor.next()
+                }
+            }
+        }
+        report.displacedEntries = count
+        estimatedFreed += freed
+    }
+
+    private mutating func compact(everything: Bool) throws {
+        let free = try engine.indexFree()
+        if isDryRun {
+            estimatedFreed += free
+            return
+        }
+        // Two passes of long runs leave few short ones; compacting takes those too.
+        while try engine.punch(upTo: 32 << 20, minimumRun: 4) >= 1 << 20 {}
+        if everything { while try engine.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
+        // The list of free pages is itself made of pages; a sync makes the next run see all of them.
+        try engine.index.environment.sync()
+    }
+}

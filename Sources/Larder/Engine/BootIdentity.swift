@@ -1,0 +1,21 @@
+/// Which run of the machine this is: unsynced data of an earlier run may be lost.
+enum BootIdentity {
+    /// Linux: `/proc/sys/kernel/random/boot_id` (proc(5)). Darwin: the time of boot (sysctl(3), KERN_BOOTTIME).
+    /// 0 where neither can be read: then every open looks like the same run.
+    static var current: UInt64 {
+        #if canImport(Darwin)
+            var time = timeval()
+            var size = MemoryLayout<timeval>.size
+            guard sysctlbyname("kern.boottime", &time, &size, nil, 0) == 0 else { return 0 }
+            return UInt64(time.tv_sec)
+        #else
+            let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+            guard file >= 0 else { return 0 }
+            defer { close(file) }
+            var bytes = [UInt8](repeating: 0, count: 36)
+            guard read(file, &bytes, 36) == 36 else { return 0 }
+            let digits = String(decoding: bytes, as: UTF8.self).filter { $0 != "-" }
+            return UInt64(digits.prefix(16), radix: 16) ?? 0
+        #endif
+    }
+}

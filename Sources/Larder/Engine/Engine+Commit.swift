@@ -1,0 +1,150 @@
+import LMDB
+
+extension Engine {
+    /// Which limit a write transaction has to keep.
+    enum Purpose {
+        /// Stores something: stays below the headroom, displaces to get there.
+        case put
+        /// Removes or displaces: may use the headroom.
+        case housekeeping
+    }
+
+    /// Runs `body` in a write transaction and commits it within the budget.
+    ///
+    /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it runs
+    /// again. It must not change anything outside the mutation. The order of renames and commit, and what a crash in each
+    /// gap leaves, stands in `docs/recovery.md`.
+    @discardableResult
+    func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
+        guard let writing else { throw readOnly() }
+        do {
+            for _ in 0..<200 {
+                switch try attempt(writing, purpose, body) {
+                case .committed(let result):
+                    return result
+                case .lacks(let bytes):
+                    if try !makeRoom(bytes, writing) { throw noRoom() }
+                }
+            }
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
+        throw noRoom()
+    }
+
+    private enum Attempt<R> {
+        case committed(R)
+        case lacks(Int64)
+    }
+
+    private func attempt<R>(_ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> Attempt<R> {
+        let transaction = try index.environment.beginWrite()
+        defer { transaction.abort() }
+        let mutation = try Mutation(index: index, transaction: transaction, now: clock.advance())
+        clock.observe(Timestamp(microseconds: mutation.state.clock))
+        let result = try body(mutation)
+        var victims: [Victim] = []
+        while mutation.state.entryCount > UInt64(clamping: mutation.state.budget.entries) {
+            guard let victim = try mutation.displaceNext() else {
+                throw LarderError(
+                    .noSpace,
+                    "the budget of \(mutation.state.budget.entries) entries is full of pinned and leased ones: unpin some",
+                    path: path)
+            }
+            victims.append(victim)
+        }
+        let limits = mutation.state.budget.batchLimits(configuration.pendingLimit)
+        writing.pending.setLimits(memory: limits.memory, count: limits.count)
+        try mutation.finish()
+        if let lack = try lack(mutation, purpose, writing) { return .lacks(lack) }
+        try commit(mutation, writing)
+        report(victims)
+        return .committed(result)
+    }
+
+    /// Bytes by which the commit would break the budget; nil if it may go ahead.
+    private func lack(_ mutation: Mutation, _ purpose: Purpose, _ writing: Writing) throws -> Int64? {
+        let budget = mutation.state.budget
+        let cap = purpose == .put ? budget.usableBytes : budget.bytes == .unlimited ? .max : budget.bytes.bytes
+        let excess = try writing.room.excess(of: mutation, cap: cap)
+        if excess == 0 { return nil }
+        // Removals are bounded to what the headroom holds (`removalLimit`), so this is a budget that was lowered below what
+        // the store takes: removing is the way back, even if it writes some pages first.
+        if purpose == .housekeeping { return nil }
+        return excess
+    }
+
+    private func commit(_ mutation: Mutation, _ writing: Writing) throws {
+        var discarded: [(head: BlobRecord, name: String)] = []
+        do {
+            for head in mutation.deadFiles {
+                let name = Layout.trash(nextToken(writing), head.digest)
+                writing.ledger.add(Int64(head.allocated))
+                discarded.append((head, name))
+                _ = try files.discard(head, as: name)
+            }
+            try mutation.transaction.commit()
+        } catch {
+            for (head, name) in discarded {
+                writing.ledger.add(-Int64(head.allocated))
+                // What cannot be put back now, the next sweep puts back: the index still has it.
+                try? files.restore(head, from: name)
+            }
+            throw error
+        }
+        writing.ledger.add(-mutation.stagedBytes)
+        writing.reaper.add(discarded.map { ($0.name, Int64($0.head.allocated)) })
+        for file in mutation.surplusFiles { discard(file, writing) }
+        if !mutation.newFiles.isEmpty {
+            hasUnsyncedFiles.store(true, ordering: .releasing)
+            publish(mutation.newFiles)
+        }
+    }
+
+    /// Unlinks a staged file that is not needed, and gives its reservation back.
+    func discard(_ file: StagedFile, _ writing: Writing) {
+        // A file that cannot be unlinked keeps its reservation, as it keeps its blocks; the next sweep tries again.
+        if (try? FileSystem.unlink(file.token.name, in: files.staging)) != nil { writing.ledger.add(-file.reserved) }
+    }
+
+    /// Renames committed body files into `blobs/`, under the writer lock and only while the index has them: without the
+    /// lock another process could displace a blob in between, and its file would be left without a record.
+    private func publish(_ heads: [BlobRecord]) {
+        do {
+            let transaction = try index.environment.beginWrite()
+            defer { transaction.abort() }
+            for head in heads where try transaction.reading.get(index.unpublished, head.token.indexKey) != nil {
+                try files.publish(head)
+                published.withLock { $0.append(head.token) }
+            }
+        } catch {
+            // Readers find the files in `staging/`; the sweep of the next open publishes them.
+            logger.warning("body files stay in staging", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Removes the rows of files that are published. Part of the committer's transactions.
+    func clearPublished(_ mutation: Mutation, _ tokens: [StagingToken]) throws {
+        for token in tokens { try mutation.transaction.delete(index.unpublished, token.indexKey) }
+        if !tokens.isEmpty { mutation.noteChange(trees: 1) }
+    }
+
+    func report(_ victims: [Victim]) {
+        guard !victims.isEmpty else { return }
+        displacedCount.wrappingAdd(UInt64(victims.count), ordering: .relaxed)
+        guard let observer = configuration.observer else { return }
+        for victim in victims {
+            observer(
+                .displaced(
+                    key: victim.entryKey, length: ByteCount(Int64(clamping: victim.record.length)), reason: victim.reason))
+        }
+    }
+
+    func noRoom() -> LarderError {
+        LarderError(
+            .noSpace,
+            "no room in \(path): what is left is pinned, leased or being written. "
+                + "Raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries",
+            path: path)
+    }
+}

@@ -1,0 +1,54 @@
+import LMDB
+
+extension Engine {
+    /// A body that does not match its name goes to `quarantine/`, and its entries become misses. Read-only engines only
+    /// report. Safe against the same finding by another thread or process: the record is looked at again under the lock.
+    func quarantine(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
+        configuration.observer?(.damaged(digest: head.digest, reason: reason))
+        logger.error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
+        guard let writing else { return }
+        try mutate(.housekeeping) { mutation in
+            guard let bytes = try mutation.reading.get(index.blobs, blob), let current = BlobRecord(bytes),
+                !current.isDamaged, current.digest == head.digest
+            else { return }
+            let name = head.digest.hexadecimal
+            switch current.location {
+            case .file:
+                if try !FileSystem.rename(Layout.blob(current.digest), in: files.blobs, to: name, in: files.quarantine) {
+                    try FileSystem.rename(current.token.name, in: files.staging, to: name, in: files.quarantine)
+                }
+            case .inline:
+                let path = files.quarantine.path(of: name)
+                let file = try FileSystem.open(name, in: files.quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)
+                try FileSystem.write(file, BlobRecord.inlineBytes(bytes), at: 0, path: path)
+            }
+            writing.ledger.setQuarantine(try files.allocated(in: files.quarantine))
+            try mutation.markDamaged(blob)
+        }
+    }
+
+    /// As `quarantine` for an inline body, from inside a read: on the pool, as a write may wait.
+    func quarantineLater(_ blob: UInt64, _ head: BlobRecord, _ reason: String) {
+        Task { [self] in
+            try? await IOPool.shared.run { try self.quarantine(blob, head, reason) }
+        }
+    }
+
+    /// A body file that is gone for good: somebody removed it. Its entries become misses.
+    func reportVanished(_ blob: UInt64, _ head: BlobRecord) throws {
+        guard let writing else { return }
+        // A process that died while removing it may have left it in `trash/`, to be put back.
+        try sweepDead(writing)
+        let isGone = try mutate(.housekeeping) { mutation -> Bool in
+            guard let current = try mutation.reading.get(index.blobs, blob).flatMap(BlobRecord.init),
+                current == head, try files.blobStatus(current) == nil
+            else { return false }
+            try mutation.markDamaged(blob)
+            return true
+        }
+        if isGone {
+            configuration.observer?(.damaged(digest: head.digest, reason: "the file is gone"))
+            logger.error("body file vanished", metadata: ["digest": "\(head.digest)"])
+        }
+    }
+}

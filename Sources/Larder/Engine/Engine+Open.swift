@@ -1,0 +1,195 @@
+import LMDB
+import SystemPackage
+
+extension Engine {
+    /// Opens the store at `path`, creating it unless read-only. Refuses what is not a store, and what is newer than this
+    /// code, without changing it.
+    static func open(_ path: FilePath, _ configuration: Configuration) throws -> Engine {
+        try configuration.validate()
+        let root = try prepareRoot(path, configuration)
+        // One process at a time creates or opens; the lock ends with this scope.
+        let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+        if !configuration.isReadOnly { _ = try FileSystem.lock(guardFile, wait: true, path: path) }
+        return try withExtendedLifetime(guardFile) {
+            let format = try prepareLayout(root, configuration)
+            let files = try StoreFiles(root: root)
+            return try open(files, format, configuration)
+        }
+    }
+
+    private static func prepareRoot(_ path: FilePath, _ configuration: Configuration) throws(LarderError) -> Directory {
+        if let status = try FileSystem.status(path: path) {
+            guard status.isDirectory else {
+                throw LarderError(
+                    .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)
+            }
+        } else if configuration.isReadOnly {
+            throw LarderError(
+                .invalidArgument, "there is no store at \(path): check the path, or put something first", path: path)
+        } else {
+            try makeDirectories(path)
+        }
+        return try Directory(path: path)
+    }
+
+    /// mkdir(2) for each component that is missing, mode 0700.
+    private static func makeDirectories(_ path: FilePath) throws(LarderError) {
+        var missing: [FilePath] = []
+        var ancestor = path
+        while try FileSystem.status(path: ancestor.isEmpty ? "." : ancestor) == nil {
+            missing.append(ancestor)
+            ancestor = ancestor.removingLastComponent()
+        }
+        for path in missing.reversed() {
+            let result = path.withPlatformString { mkdir($0, 0o700) }
+            if result != 0, errno != EEXIST { throw .system("mkdir", errno, path: path) }
+        }
+    }
+
+    /// Reads `FORMAT`, or lays a new store out. `FORMAT` is written last: a directory without it is either empty, one
+    /// whose creation was interrupted (only our names in it), or somebody else's, which is refused.
+    private static func prepareLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
+        if let file = try FileSystem.openIfPresent(Layout.format, in: root, flags: O_RDONLY) {
+            let path = root.path(of: Layout.format)
+            var bytes = [UInt8](repeating: 0, count: 256)
+            let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: path) }
+            return try FormatFile(contents: String(decoding: bytes[..<count], as: UTF8.self), path: path)
+        }
+        let known = Set(Layout.directories + [Layout.tag, Layout.format + ".new"])
+        if let foreign = try root.names().sorted().first(where: { !known.contains($0) }) {
+            throw LarderError(
+                .formatMismatch,
+                "\(root.path) is not a Larder store: it holds '\(foreign)' and no FORMAT file. "
+                    + "Choose an empty or new directory; nothing was changed",
+                path: root.path)
+        }
+        if configuration.isReadOnly {
+            throw LarderError(
+                .invalidArgument, "there is no store at \(root.path): check the path, or put something first",
+                path: root.path)
+        }
+        try write(Layout.tagContents, to: Layout.tag, in: root)
+        for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+        let blobs = try root.directory(Layout.blobs)
+        for name in Layout.shards { try FileSystem.makeDirectory(name, in: blobs) }
+        let format = FormatFile.fresh()
+        try write(format.contents, to: Layout.format + ".new", in: root)
+        try FileSystem.rename(Layout.format + ".new", in: root, to: Layout.format, in: root)
+        try Sync.names(root)
+        return format
+    }
+
+    private static func write(_ text: String, to name: String, in directory: Directory) throws {
+        let path = directory.path(of: name)
+        let file = try FileSystem.open(name, in: directory, flags: O_WRONLY | O_CREAT | O_TRUNC)
+        try FileSystem.write(file, Array(text.utf8), at: 0, path: path)
+        try Sync.data(file, path: path)
+    }
+
+    private static func open(_ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration) throws -> Engine {
+        try IndexFile.validate(files.index)
+        var options = Environment.Options()
+        options.isReadOnly = configuration.isReadOnly
+        if configuration.isReadOnly, access(files.index.path(of: Layout.lock).string, W_OK) != 0 {
+            options.skipsLocking = true
+        }
+        let environment: Environment
+        do {
+            environment = try Environment(path: files.index.path.string, options: options)
+        } catch {
+            throw openFailure(error, files)
+        }
+        do {
+            return try open(files, format, configuration, environment)
+        } catch let error as LMDBError {
+            environment.close()
+            throw openFailure(error, files)
+        } catch {
+            environment.close()
+            throw error
+        }
+    }
+
+    private static func open(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment
+    ) throws -> Engine {
+        guard let index = try Index(environment: environment, create: !configuration.isReadOnly) else {
+            throw LarderError(
+                .corruption, "the index in \(files.index.path) is incomplete: run 'cachectl verify --repair'",
+                path: files.index.path)
+        }
+        let clock = EntryClock(source: configuration.clock)
+        if configuration.isReadOnly {
+            let state = try environment.read { try index.state($0) }
+            clock.observe(Timestamp(microseconds: state.clock))
+            return Engine(
+                path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
+                storeID: format.storeID, writing: nil, state: state)
+        }
+        try environment.clearDeadReaders()
+        let state = try prepareState(index, configuration)
+        clock.observe(Timestamp(microseconds: state.clock))
+        let lock = try InstanceLock(staging: files.staging)
+        let ledger = try Ledger(directory: files.index, instance: lock.instance)
+        ledger.setQuarantine(try files.allocated(in: files.quarantine))
+        let room = try Room(files: files, index: index, ledger: ledger)
+        let writing = Writing(
+            lock: lock, ledger: ledger, room: room, reaper: try Reaper(trash: files.trash, ledger: ledger),
+            pending: pendingSet(state.budget, configuration))
+        let engine = Engine(
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
+            storeID: format.storeID, writing: writing, state: state)
+        try engine.sweepDead(writing)
+        if let budget = configuration.budget { try engine.set(budget) }
+        try engine.start()
+        return engine
+    }
+
+    /// The counters, made for a new store; a new run of the machine makes unsynced body files suspect.
+    private static func prepareState(_ index: Index, _ configuration: Configuration) throws -> StoreState {
+        let boot = configuration.bootIdentity ?? BootIdentity.current
+        return try index.environment.write { transaction in
+            guard try transaction.reading.get(index.meta, Index.stateKey) != nil else {
+                var fresh = StoreState()
+                fresh.boot = boot
+                try transaction.put(index.meta, Index.stateKey, fresh.bytes)
+                return fresh
+            }
+            var state = try index.state(transaction.reading)
+            guard state.boot != boot else { return state }
+            state.boot = boot
+            if state.suspectFrom >= state.suspectTo { state.suspectFrom = state.syncedEpoch + 1 }
+            state.epoch += 1
+            state.suspectTo = state.epoch
+            try transaction.put(index.meta, Index.stateKey, state.bytes)
+            return state
+        }
+    }
+
+    private static func pendingSet(_ budget: Budget, _ configuration: Configuration) -> PendingSet {
+        let limits = budget.batchLimits(configuration.pendingLimit)
+        let clock = SystemClock()
+        return PendingSet(
+            memoryLimit: limits.memory, countLimit: limits.count,
+            delay: UInt64(max(0, configuration.commitDelay.microseconds)) * 1000, uptime: { clock.uptime() })
+    }
+
+    private static func openFailure(_ error: LMDBError, _ files: StoreFiles) -> LarderError {
+        let data = files.index.path(of: Layout.data)
+        if error.isDamage {
+            return LarderError(
+                .corruption, "\(data) is not a readable index: run 'cachectl verify --repair' to rebuild it",
+                path: data, cause: error)
+        }
+        if error.isNoSpace {
+            return LarderError(
+                .noSpace, "no space left to open the index \(data): free some disk space", path: data, cause: error)
+        }
+        if error.code == EACCES || error.code == EPERM {
+            return LarderError(
+                .io, "no permission to open the index \(data): the store must belong to the user who opens it",
+                path: data, cause: error)
+        }
+        return LarderError(.io, "cannot open the index \(data)", path: data, cause: error)
+    }
+}

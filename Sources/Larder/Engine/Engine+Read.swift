@@ -1,0 +1,175 @@
+import LMDB
+
+extension Engine {
+    /// Which entries a lookup sees.
+    struct Visibility: Sendable {
+        /// Only this application version; nil: all.
+        var version: UInt16?
+        var includesExpired: Bool
+    }
+
+    /// What a lookup in the index found, before a file is opened.
+    private enum Found {
+        case inline(Entry)
+        case file(record: [UInt8], head: BlobRecord, blob: UInt64)
+        case damaged
+    }
+
+    /// True if reads may have to hash bodies.
+    var mayVerify: Bool { configuration.verification == .always || !suspects.isEmpty }
+
+    func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
+        let use = uptime.uptime()
+        if let writing, let pending = writing.pending.lookup(key, use: use) {
+            guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
+            return try entry(put)
+        }
+        if let put = memory.lookup(key, use: use), isVisible(put, visibility) { return try entry(put) }
+        // A file that is gone was displaced between lookup and open: look once more, then it is a miss.
+        for attempt in 0..<2 {
+            switch try find(key, visibility, use: use) {
+            case nil:
+                return nil
+            case .damaged:
+                return nil
+            case .inline(let entry):
+                return entry
+            case .file(let record, let head, let blob):
+                if let entry = try open(key, record, head, blob) { return entry }
+                if attempt == 1 { try reportVanished(blob, head) }
+            }
+        }
+        return nil
+    }
+
+    private func find(_ key: Key, _ visibility: Visibility, use: UInt64) throws -> Found? {
+        try read { transaction in
+            guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
+            guard let head = BlobRecord(blobBytes), !head.isDamaged else { return .damaged }
+            if let writing, writing.touches.note(stamp: view.stamp, uptime: use) { writing.pending.poke() }
+            let record = Array(view.raw)
+            guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
+            let bytes = BlobRecord.inlineBytes(blobBytes)
+            if configuration.verification == .always, Digest.of(bytes) != head.digest {
+                quarantineLater(view.blob, head, "the bytes in the index do not match the digest")
+                return .damaged
+            }
+            return .inline(Entry(key: key, body: Body(Array(bytes)), source: .index(record: record, head: head)))
+        }
+    }
+
+    /// The record under `key`, if it may be seen, and the value of its blob.
+    @inline(__always)
+    private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
+        EntryView, UnsafeRawBufferPointer
+    )? {
+        guard let raw = try IndexKey.with(key, { try transaction.get(index.entries, $0) }), let view = EntryView(raw)
+        else { return nil }
+        if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
+        if let version = visibility.version, view.version != version { return nil }
+        let expires = view.expires
+        if expires != .max, !visibility.includesExpired, expires <= clock.now().microseconds { return nil }
+        guard let blob = try transaction.get(index.blobs, view.blob) else { return nil }
+        return (view, blob)
+    }
+
+    func withBody<R>(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> R) throws -> R? {
+        let use = uptime.uptime()
+        if writing?.pending.lookup(key, use: nil) == nil, configuration.verification != .always {
+            let result: R?? = try read { transaction in
+                guard let (view, blob) = try locate(key, visibility, transaction), blob.count >= BlobRecord.inlineLength,
+                    blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0
+                else { return .none }
+                if let writing, writing.touches.note(stamp: view.stamp, uptime: use) { writing.pending.poke() }
+                return .some(try body(BlobRecord.inlineBytes(blob).bytes))
+            }
+            if let result { return result }
+        }
+        return try get(key, visibility).map { try $0.body.withBytes(body) }
+    }
+
+    func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
+        if let pending = writing?.pending.lookup(key, use: nil) {
+            guard case .put(let put) = pending else { return false }
+            return isVisible(put, visibility)
+        }
+        if let put = memory.lookup(key, use: nil), isVisible(put, visibility) { return true }
+        return try read { transaction in
+            guard let (_, blob) = try locate(key, visibility, transaction) else { return false }
+            return blob.count > 3 && blob[3] == 0
+        }
+    }
+
+    func attributes(of key: Key, _ visibility: Visibility) throws -> Attributes? {
+        if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) ? Attributes(pending: put) : nil }
+        return try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
+            return try attributes(view.raw, blob, IndexKey.bytes(for: key), transaction)
+        }
+    }
+
+    /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
+    func attributes(
+        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8], _ transaction: ReadTransaction
+    ) throws -> Attributes? {
+        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged else { return nil }
+        let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
+        let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
+        return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1)
+    }
+
+    private func isVisible(_ put: PendingPut, _ visibility: Visibility) -> Bool {
+        if let version = visibility.version, put.version != version { return false }
+        return visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now()
+    }
+
+    private func entry(_ put: PendingPut) throws -> Entry {
+        let body: Body
+        switch put.body {
+        case .inline(let bytes): body = Body(bytes)
+        case .staged(let file):
+            // The file is renamed when the put is committed; its descriptor stays good.
+            body = Body(
+                file: file.descriptor, path: files.blobs.path(of: Layout.blob(put.digest)),
+                length: ByteCount(Int64(clamping: put.length)))
+        }
+        return Entry(key: put.key, body: body, source: .pending(put))
+    }
+
+    /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
+    private func open(_ key: Key, _ record: [UInt8], _ head: BlobRecord, _ blob: UInt64) throws -> Entry? {
+        guard let file = try files.openBlob(head) else { return nil }
+        let body = Body(
+            file: file, path: files.blobs.path(of: Layout.blob(head.digest)),
+            length: ByteCount(Int64(clamping: head.length)))
+        let isDue =
+            configuration.verification == .always
+            || configuration.verification == .afterUncleanShutdown && suspects.contains(head.epoch)
+                && !verified.withLock { $0.contains(blob) }
+        if isDue {
+            guard try Engine.digest(of: file, length: head.storedLength) == head.digest else {
+                try quarantine(blob, head, "the bytes of the file do not match the digest")
+                return nil
+            }
+            verified.withLock { _ = $0.insert(blob) }
+        }
+        return Entry(key: key, body: body, source: .index(record: record, head: head))
+    }
+
+    /// SHA-256 of a file of exactly `length` bytes; nil if it has another length.
+    static func digest(of file: OwnedDescriptor, length: UInt64) throws -> Digest? {
+        guard try FileSystem.status(file, path: nil).size == Int64(clamping: length) else { return nil }
+        var hash = IncrementalDigest()
+        var buffer = [UInt8](repeating: 0, count: Int(min(length, 256 << 10)))
+        var offset: Int64 = 0
+        while offset < Int64(clamping: length) {
+            let count = try buffer.withUnsafeMutableBytes {
+                try FileSystem.read(file, into: $0, at: offset, path: nil)
+            }
+            if count == 0 { return nil }
+            buffer.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+            offset += Int64(count)
+        }
+        return hash.finalize()
+    }
+}

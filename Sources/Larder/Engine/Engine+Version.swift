@@ -1,0 +1,67 @@
+import LMDB
+
+extension Engine {
+    /// The number that stands for an application version, taken now if it is new; nil for no version.
+    func version(_ name: String?) throws -> UInt16? {
+        guard let name else { return nil }
+        if let known = try read({ try index.versionNumber(name, $0) }) { return known }
+        // A read-only store has nothing of a version it does not know: a number no record has.
+        guard writing != nil else { return .max }
+        return try mutate(.put) { mutation in
+            if let known = try index.versionNumber(name, mutation.reading) { return known }
+            let used = try versions(mutation.reading).values.max() ?? 0
+            guard used < .max - 1 else {
+                throw LarderError(
+                    .invalidArgument, "\(path) has seen \(used) application versions, the most there can be: clear it",
+                    path: path)
+            }
+            let number = used + 1
+            try mutation.transaction.put(
+                index.meta, Index.versionKey(name), withUnsafeBytes(of: number.littleEndian) { Array($0) })
+            mutation.noteChange(trees: 1)
+            return number
+        }
+    }
+
+    /// Every version the store has seen, with its number.
+    func versions(_ transaction: ReadTransaction) throws -> [String: UInt16] {
+        let prefix = Index.versionKey("")
+        return try transaction.withCursor(index.meta) { cursor in
+            var found: [String: UInt16] = [:]
+            var pair = try cursor.seek(prefix)
+            while let (key, value) = pair, key.hasPrefix(prefix), value.count == 2 {
+                found[String(decoding: key[prefix.count...], as: UTF8.self)] = value.field(0)
+                pair = try cursor.next()
+            }
+            return found
+        }
+    }
+
+    /// Removes, in the background, what other application versions left.
+    func reclaimOtherVersions(_ version: UInt16) {
+        guard writing != nil, let seen = try? read({ try versions($0) }), seen.count > 1 else { return }
+        Task.detached(priority: .background) { [weak self] in
+            _ = try? await IOPool.shared.run { [weak self] in try self?.removeEntries(ofOtherVersionsThan: version) }
+        }
+    }
+
+    /// Removes every entry that another version put; returns how many.
+    @discardableResult
+    func removeEntries(ofOtherVersionsThan version: UInt16) throws -> Int {
+        var walk = EntryWalk(.otherVersions, version: version, now: clock.now())
+        var removed = 0
+        while !walk.isOver, !isClosed.load(ordering: .acquiring) {
+            let limit = try removalLimit()
+            let batch = try read { try walk.next(index, $0, limit: limit) }
+            guard !batch.keys.isEmpty else { continue }
+            removed += try mutate(.housekeeping) { mutation in
+                var count = 0
+                for (key, _) in batch.keys where try mutation.record(key).map({ $0.version != version }) ?? false {
+                    if try mutation.remove(key) != nil { count += 1 }
+                }
+                return count
+            }
+        }
+        return removed
+    }
+}

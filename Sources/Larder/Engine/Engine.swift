@@ -1,0 +1,182 @@
+import LMDB
+import Logging
+import Synchronization
+import SystemPackage
+
+/// One open store of this process: what every `Store` of the same path shares.
+///
+/// Owns the environment, the instance lock, the ledger slot and the threads. See `docs/concurrency.md` for who may do what
+/// on which thread.
+final class Engine: @unchecked Sendable {
+    // SAFETY: immutable but for atomics, and for `committer`, which `start()` sets before anybody else sees the engine.
+    let path: FilePath
+    let files: StoreFiles
+    let index: Index
+    let clock: EntryClock
+    let uptime = SystemClock()
+    let configuration: Configuration
+    let storeID: String
+    /// Nil in a read-only engine, which has none of the writing parts.
+    let writing: Writing?
+
+    /// What only an engine that may write has.
+    struct Writing: Sendable {
+        let lock: InstanceLock
+        let ledger: Ledger
+        let room: Room
+        let reaper: Reaper
+        let pending: PendingSet
+        let touches = TouchBuffer()
+    }
+
+    let memory: MemoryEntries
+    /// Held by the thread that makes room.
+    let roomLock = Monitor()
+    let isClosed = Atomic<Bool>(false)
+    private let sequence = Atomic<UInt64>(1)
+    /// Set while the store is above the high watermark, until it is below the low one.
+    let isDisplacing = Atomic<Bool>(false)
+    let displacedCount = Atomic<UInt64>(0)
+    /// Set when body files were committed, cleared by a checkpoint.
+    let hasUnsyncedFiles = Atomic<Bool>(false)
+    /// Epochs whose body files may have lost bytes to a power loss; see `Verification`.
+    let suspects: Range<UInt64>
+    let verified = Mutex<Set<UInt64>>([])
+    /// Staging tokens whose files are in `blobs/` and whose rows wait for the next commit to go.
+    let published = Mutex<[StagingToken]>([])
+    private var committer: WorkerThread?
+
+    init(
+        path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration, storeID: String,
+        writing: Writing?, state: StoreState
+    ) {
+        self.path = path
+        self.files = files
+        self.index = index
+        self.clock = clock
+        self.configuration = configuration
+        self.storeID = storeID
+        self.writing = writing
+        memory = MemoryEntries(limit: configuration.memoryLimit)
+        suspects = state.suspectFrom..<max(state.suspectFrom, state.suspectTo)
+    }
+
+    var logger: Logger { configuration.logger }
+
+    func start() throws(LarderError) {
+        guard writing != nil else { return }
+        committer = try WorkerThread { [unowned self] in Committer(engine: self).run() }
+    }
+
+    /// Writes what is pending, ends the threads and unmaps the index. Idempotent.
+    func close() throws {
+        guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+        else { return }
+        defer { index.environment.close() }
+        guard let writing else { return }
+        writing.pending.close()
+        committer?.join()
+        committer = nil
+        writing.pending.stop()
+        var failure: (any Error)? = writing.pending.takeFailure()
+        do {
+            try endSession()
+            writing.reaper.drain()
+        } catch {
+            failure = failure ?? error
+        }
+        writing.reaper.close()
+        try writing.lock.remove()
+        if let failure { throw failure }
+    }
+
+    // MARK: Guards
+
+    func requireOpen() throws(LarderError) {
+        if isClosed.load(ordering: .acquiring) {
+            throw LarderError(.closed, "the store at \(path) was closed", path: path)
+        }
+    }
+
+    /// The writing parts. Throws `closed` or `readOnly`.
+    func requireWriting() throws(LarderError) -> Writing {
+        try requireOpen()
+        guard let writing else { throw readOnly() }
+        return writing
+    }
+
+    func readOnly() -> LarderError {
+        LarderError(.readOnly, "the store at \(path) was opened read-only", path: path)
+    }
+
+    /// A name for a file to stage.
+    func nextToken(_ writing: Writing) -> StagingToken {
+        StagingToken(
+            instance: writing.lock.instance, sequence: sequence.wrappingAdd(1, ordering: .relaxed).newValue)
+    }
+
+    // MARK: Reading
+
+    /// Runs `body` on a snapshot of the index.
+    @inline(__always)
+    func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        do {
+            return try index.environment.read(body)
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
+    }
+
+    /// The counters as of the last commit.
+    func state() throws -> StoreState { try read { try index.state($0) } }
+
+    /// Commits what this process has pending, so that what follows sees it. Throws what a relaxed put could not.
+    func flush() throws {
+        guard let writing else { return }
+        writing.pending.wait(for: writing.pending.requestFlush())
+        if let failure = writing.pending.takeFailure() { throw failure }
+    }
+
+    /// As `flush()`, without holding a thread.
+    func flush() async throws {
+        guard let writing else { return }
+        await writing.pending.wait(for: writing.pending.requestFlush())
+        if let failure = writing.pending.takeFailure() { throw failure }
+    }
+
+    // MARK: Errors
+
+    /// Puts an LMDB failure into the engine's terms.
+    func translate(_ error: LMDBError) -> LarderError {
+        let data = files.index.path(of: Layout.data)
+        if error.isClosed { return LarderError(.closed, "the store at \(path) was closed", path: path) }
+        if error.isMapFull {
+            return LarderError(
+                .mapFull, "the index \(data) has no address space left: set a byte budget below the map size of 1 TiB",
+                path: data, cause: error)
+        }
+        if error.isReadersFull {
+            return LarderError(
+                .readersFull, "all reader slots of \(data) are taken: end some of the reads under way",
+                path: data, cause: error)
+        }
+        if error.isNoSpace {
+            return LarderError(
+                .noSpace, "no space left to write \(data): free some disk space or lower the budget",
+                path: data, cause: error)
+        }
+        if error.isDamage {
+            return LarderError(
+                .corruption, "the index \(data) is damaged: run 'cachectl verify --repair' to rebuild it",
+                path: data, cause: error)
+        }
+        return LarderError(.io, "cannot read or write the index \(data)", path: data, cause: error)
+    }
+
+    /// Any error of a transaction, in the engine's terms.
+    func translate(_ error: any Error) -> LarderError {
+        if let error = error as? LarderError { return error }
+        if let error = error as? LMDBError { return translate(error) }
+        return LarderError(.io, "the store at \(path) failed", path: path, cause: error)
+    }
+}

@@ -1,0 +1,50 @@
+/// The mark by which other processes see that this open store is alive: a locked file in `staging/`.
+///
+/// The lock goes with the process, however that ends (flock(2)), so what a dead one left can be told from what a live
+/// one is writing without waiting for a grace period.
+final class InstanceLock: Sendable {
+    let instance: UInt64
+    private let descriptor: OwnedDescriptor
+    private let staging: Directory
+
+    /// Takes a new instance number and locks its file.
+    init(staging: Directory) throws(LarderError) {
+        var generator = SystemRandomNumberGenerator()
+        while true {
+            let candidate = UInt64.random(in: 2...(.max), using: &generator)
+            let name = Layout.instanceLock(candidate)
+            let descriptor = try FileSystem.open(name, in: staging, flags: O_RDWR | O_CREAT | O_EXCL)
+            // A sweeper may have taken the file for a dead one's between the two calls, and removed it.
+            guard try FileSystem.lock(descriptor, wait: false, path: staging.path(of: name)),
+                let named = try FileSystem.status(name, in: staging),
+                try named.inode == FileSystem.status(descriptor, path: nil).inode
+            else { continue }
+            instance = candidate
+            self.descriptor = descriptor
+            self.staging = staging
+            return
+        }
+    }
+
+    /// Removes the file; the lock ends with the descriptor.
+    func remove() throws(LarderError) {
+        try FileSystem.unlink(Layout.instanceLock(instance), in: staging)
+    }
+
+    /// Locks the file of another instance if that is dead; nil while it lives. A missing file counts as dead.
+    static func seize(_ instance: UInt64, staging: Directory) throws(LarderError) -> Seized? {
+        let name = Layout.instanceLock(instance)
+        guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDWR) else {
+            return Seized(descriptor: nil)
+        }
+        guard try FileSystem.lock(descriptor, wait: false, path: staging.path(of: name)) else { return nil }
+        return Seized(descriptor: descriptor)
+    }
+
+    /// Keeps a dead instance's lock while its files are swept.
+    final class Seized: Sendable {
+        let descriptor: OwnedDescriptor?
+
+        init(descriptor: OwnedDescriptor?) { self.descriptor = descriptor }
+    }
+}

@@ -1,0 +1,98 @@
+import CLarder
+import SystemPackage
+
+/// Bytes on disk, or about to be, that the index does not count: files being staged, files in `trash/`, growth of the
+/// index during a commit. One word per open store in a small mapped file, so that every process sees the sum.
+///
+/// A process adds to its word before it allocates, looks at the sum, and takes back what does not fit: two processes
+/// cannot both take the last room. The word of a process that died is dropped when its files are swept.
+final class Ledger: @unchecked Sendable {
+    // SAFETY: `words` points to a shared mapping that lives until `deinit`; all access is through C atomics.
+    static let fileLength = 4096
+    private static let magic: UInt64 = 0x4C61_7264_6572_4C31
+    private static let slotWords = 2
+    private static let slotCount = 254
+    /// Owner of the first slot: bytes in `quarantine/`, which belong to nobody.
+    private static let quarantineOwner: UInt64 = 1
+
+    private let words: UnsafeMutablePointer<UInt64>
+    private let slot: Int
+    private let instance: UInt64
+
+    /// Maps the ledger and takes a slot for `instance`. Throws `locked` if there is none left.
+    init(directory: Directory, instance: UInt64) throws(LarderError) {
+        let path = directory.path(of: Layout.ledger)
+        let file = try FileSystem.open(Layout.ledger, in: directory, flags: O_RDWR | O_CREAT)
+        if try FileSystem.status(file, path: path).size != Self.fileLength {
+            let zeros = [UInt8](repeating: 0, count: Self.fileLength)
+            // Written, not only extended: a hole would be allocated later, and a full disk would then be a signal.
+            try FileSystem.write(file, zeros, at: 0, path: path)
+            try FileSystem.truncate(file, to: Int64(Self.fileLength), path: path)
+        }
+        let address = mmap(nil, Self.fileLength, PROT_READ | PROT_WRITE, MAP_SHARED, file.raw, 0)
+        guard let address, address != MAP_FAILED else { throw .system("mmap", errno, path: path) }
+        let words = address.assumingMemoryBound(to: UInt64.self)
+        if clarder_load(words) != Self.magic {
+            for index in 0..<(Self.fileLength / 8) { clarder_store(words + index, 0) }
+            clarder_store(words, Self.magic)
+        }
+        self.instance = instance
+        clarder_store(Self.owner(words, 0), Self.quarantineOwner)
+        guard let free = (1..<Self.slotCount).first(where: { clarder_claim(Self.owner(words, $0), 0, instance) }) else {
+            munmap(address, Self.fileLength)
+            throw LarderError(
+                .locked, "\(directory.path) is open \(Self.slotCount - 1) times, the most there can be: close some",
+                path: directory.path)
+        }
+        self.words = words
+        slot = free
+        clarder_store(Self.bytes(words, free), 0)
+    }
+
+    deinit {
+        clarder_store(Self.bytes(words, slot), 0)
+        clarder_store(Self.owner(words, slot), 0)
+        munmap(words, Self.fileLength)
+    }
+
+    private static func owner(_ words: UnsafeMutablePointer<UInt64>, _ slot: Int) -> UnsafeMutablePointer<UInt64> {
+        words + 2 + slot * slotWords
+    }
+
+    private static func bytes(_ words: UnsafeMutablePointer<UInt64>, _ slot: Int) -> UnsafeMutablePointer<UInt64> {
+        words + 3 + slot * slotWords
+    }
+
+    /// Adds to this store's word; `bytes` may be negative.
+    func add(_ bytes: Int64) {
+        if bytes != 0 { _ = clarder_add(Self.bytes(words, slot), bytes) }
+    }
+
+    /// This store's word.
+    var own: Int64 { Int64(bitPattern: clarder_load(Self.bytes(words, slot))) }
+
+    /// The sum over all processes, the quarantine included.
+    var total: Int64 {
+        var sum: Int64 = 0
+        for slot in 0..<Self.slotCount where clarder_load(Self.owner(words, slot)) != 0 {
+            sum += max(0, Int64(bitPattern: clarder_load(Self.bytes(words, slot))))
+        }
+        return sum
+    }
+
+    /// The other stores that hold a slot.
+    var others: [UInt64] {
+        (1..<Self.slotCount).map { clarder_load(Self.owner(words, $0)) }.filter { $0 != 0 && $0 != instance }
+    }
+
+    /// Drops the word of a store that died.
+    func clear(_ dead: UInt64) {
+        for slot in 1..<Self.slotCount where clarder_load(Self.owner(words, slot)) == dead {
+            clarder_store(Self.bytes(words, slot), 0)
+            clarder_store(Self.owner(words, slot), 0)
+        }
+    }
+
+    /// Sets the bytes that lie in `quarantine/`.
+    func setQuarantine(_ bytes: Int64) { clarder_store(Self.bytes(words, 0), UInt64(max(0, bytes))) }
+}

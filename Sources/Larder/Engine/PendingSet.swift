@@ -1,0 +1,268 @@
+import Synchronization
+
+/// What this process has promised and the index does not hold yet: the open batch, which grows, and the one that the
+/// committer is writing. Readers of this process look here first.
+final class PendingSet: @unchecked Sendable {
+    // SAFETY: every variable is touched only under `monitor`, but for `count`, which is atomic.
+    enum Operation {
+        case put(PendingPut)
+        /// With the uptime of the call.
+        case remove(UInt64)
+
+        var lastUse: UInt64 {
+            switch self {
+            case .put(let put): put.lastUse
+            case .remove(let uptime): uptime
+            }
+        }
+    }
+
+    /// Hits on an entry of the batch that is being written: its stamp is not known yet, so they go by key.
+    struct KeyTouch {
+        var hits: UInt32
+        var lastUse: UInt64
+    }
+
+    struct Batch {
+        var generation: UInt64
+        var operations: [Key: Operation] = [:]
+        var touches: [Key: KeyTouch] = [:]
+        var memory = 0
+        var isDurable = false
+        var isEmpty: Bool { operations.isEmpty && touches.isEmpty }
+    }
+
+    /// What the committer should do next.
+    struct Work {
+        var batch: Batch
+        var isClosing: Bool
+    }
+
+    enum Lookup {
+        case put(PendingPut)
+        case removed
+    }
+
+    private let monitor = Monitor()
+    private let count = Atomic<Int>(0)
+    private var open = Batch(generation: 1)
+    private var committing: Batch?
+    private var completed: UInt64 = 0
+    private var opened: UInt64 = 0
+    private var isUrgent = false
+    private var isPoked = false
+    private var isClosing = false
+    private var isStopped = false
+    private var failures: [UInt64: LarderError] = [:]
+    private var unreported: LarderError?
+    private var waiters: [(generation: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
+
+    private var memoryLimit: Int
+    private var countLimit: Int
+    private let delay: UInt64
+    private let uptime: @Sendable () -> UInt64
+
+    /// - Parameters:
+    ///   - memoryLimit: bytes at which callers wait for the committer.
+    ///   - delay: nanoseconds a relaxed put may wait for company before its batch is committed.
+    init(memoryLimit: Int, countLimit: Int, delay: UInt64, uptime: @escaping @Sendable () -> UInt64) {
+        self.memoryLimit = memoryLimit
+        self.countLimit = countLimit
+        self.delay = delay
+        self.uptime = uptime
+    }
+
+    /// Changes the size at which a batch is full.
+    func setLimits(memory: Int, count: Int) {
+        monitor.locked {
+            memoryLimit = memory
+            countLimit = count
+        }
+    }
+
+    // MARK: Readers
+
+    /// What is pending under `key`, noting the hit when `use` is given. Nil: ask the index.
+    @inline(__always)
+    func lookup(_ key: Key, use: UInt64?) -> Lookup? {
+        if count.load(ordering: .acquiring) == 0 { return nil }
+        return monitor.locked { find(key, use: use) }
+    }
+
+    private func find(_ key: Key, use: UInt64?) -> Lookup? {
+        if let operation = open.operations[key] {
+            guard case .put(let put) = operation else { return .removed }
+            if let use {
+                put.hits &+= 1
+                put.lastUse = use
+            }
+            return .put(put)
+        }
+        guard let operation = committing?.operations[key] else { return nil }
+        guard case .put(let put) = operation else { return .removed }
+        if let use {
+            let earlier = open.touches[key]
+            open.touches[key] = KeyTouch(hits: (earlier?.hits ?? 0) &+ 1, lastUse: use)
+        }
+        return .put(put)
+    }
+
+    // MARK: Writers
+
+    /// Adds an operation to the open batch, waiting while that is full. Returns the batch's generation and the put it
+    /// replaces. Throws `closed`.
+    func add(_ operation: Operation, for key: Key, memory: Int, isDurable: Bool) throws(LarderError) -> (
+        generation: UInt64, replaced: PendingPut?
+    ) {
+        let result: (UInt64, PendingPut?)? = monitor.locked {
+            while !isStopped, !open.isEmpty, open.memory + memory > memoryLimit || open.operations.count >= countLimit {
+                isUrgent = true
+                monitor.signal()
+                monitor.wait()
+            }
+            if isStopped { return nil }
+            var replaced: PendingPut?
+            if case .put(let old)? = open.operations.updateValue(operation, forKey: key) {
+                replaced = old
+                open.memory -= old.memory
+            } else {
+                count.wrappingAdd(1, ordering: .releasing)
+            }
+            open.memory += memory
+            open.isDurable = open.isDurable || isDurable
+            let wasFirst = open.operations.count == 1
+            if wasFirst { opened = uptime() }
+            if isDurable { isUrgent = true }
+            if wasFirst || isDurable || open.memory >= memoryLimit / 2 || open.operations.count >= countLimit / 2 {
+                monitor.signal()
+            }
+            return (open.generation, replaced)
+        }
+        guard let result else { throw LarderError(.closed, "the store was closed") }
+        return result
+    }
+
+    /// Waits until the batch `generation` is committed.
+    func wait(for generation: UInt64) {
+        monitor.locked {
+            while completed < generation, !isStopped {
+                monitor.wait()
+            }
+        }
+    }
+
+    /// As `wait`, without holding a thread.
+    func wait(for generation: UInt64) async {
+        await withCheckedContinuation { continuation in
+            let isOver = monitor.locked {
+                if completed >= generation || isStopped { return true }
+                waiters.append((generation, continuation))
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    /// Asks for everything pending to be committed now; returns the generation to wait for.
+    func requestFlush() -> UInt64 {
+        monitor.locked {
+            if open.isEmpty { return committing?.generation ?? completed }
+            isUrgent = true
+            monitor.signal()
+            return open.generation
+        }
+    }
+
+    /// The latest batch that is over.
+    var completedGeneration: UInt64 { monitor.locked { completed } }
+
+    /// The failure of a batch that nobody was told of yet, once.
+    func takeFailure() -> LarderError? {
+        monitor.locked {
+            defer { unreported = nil }
+            return unreported
+        }
+    }
+
+    /// Why `generation` failed; nil if it did not.
+    func failure(of generation: UInt64) -> LarderError? { monitor.locked { failures[generation] } }
+
+    /// Wakes the committer, for touches or displacement.
+    func poke() {
+        monitor.locked {
+            isPoked = true
+            monitor.signal()
+        }
+    }
+
+    /// No further operations; the committer writes what there is and ends.
+    func close() {
+        monitor.locked {
+            isClosing = true
+            monitor.signal()
+        }
+    }
+
+    // MARK: The committer
+
+    /// Waits for work: a batch that is due, a poke, or `idle` seconds without either.
+    func next(idle: Double) -> Work {
+        monitor.locked {
+            let start = uptime()
+            while !isClosing, !isUrgent, !isPoked {
+                if open.isEmpty {
+                    let waited = Double(uptime() &- start) / 1e9
+                    if waited >= idle { break }
+                    monitor.wait(seconds: idle - waited)
+                } else {
+                    let age = uptime() &- opened
+                    if age >= delay || open.memory >= memoryLimit / 2 || open.operations.count >= countLimit / 2 {
+                        break
+                    }
+                    monitor.wait(seconds: Double(delay - age) / 1e9)
+                }
+            }
+            isUrgent = false
+            isPoked = false
+            let batch = open
+            if !batch.isEmpty {
+                committing = batch
+                open = Batch(generation: batch.generation + 1)
+            }
+            return Work(batch: batch, isClosing: isClosing)
+        }
+    }
+
+    /// The batch is in the index, or failed for good.
+    func finish(_ batch: Batch, failure: LarderError?) {
+        guard !batch.isEmpty else { return }
+        let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
+            committing = nil
+            completed = batch.generation
+            count.wrappingSubtract(batch.operations.count, ordering: .releasing)
+            if let failure {
+                unreported = failure
+                failures[batch.generation] = failure
+                failures = failures.filter { $0.key + 64 > batch.generation }
+            }
+            return release()
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    /// The committer has ended; nobody waits any longer.
+    func stop() {
+        let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
+            isStopped = true
+            return release()
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    private func release() -> [CheckedContinuation<Void, Never>] {
+        monitor.signal()
+        let ready = waiters.filter { completed >= $0.generation || isStopped }
+        waiters.removeAll { completed >= $0.generation || isStopped }
+        return ready.map(\.continuation)
+    }
+}

@@ -1,0 +1,88 @@
+import Synchronization
+
+/// Unlinks files in `trash/` away from the commit path: unlinking a file that has been written back costs about a
+/// millisecond on ext4, twenty for 64 MiB.
+final class Reaper: @unchecked Sendable {
+    // SAFETY: the variables are touched only under `monitor`.
+    private struct Item {
+        let name: String
+        let bytes: Int64
+    }
+
+    private let trash: Directory
+    private let ledger: Ledger
+    private let monitor = Monitor()
+    private var queue: [Item] = []
+    private var busy = 0
+    private var isClosing = false
+    private let bytes = Atomic<Int64>(0)
+
+    /// Bytes of the files that wait to be unlinked.
+    var queuedBytes: Int64 { bytes.load(ordering: .relaxed) }
+    private var thread: WorkerThread?
+
+    init(trash: Directory, ledger: Ledger) throws(LarderError) {
+        self.trash = trash
+        self.ledger = ledger
+        thread = try WorkerThread { [unowned self] in work() }
+    }
+
+    /// Queues files whose `bytes` stand in the ledger until they are gone.
+    func add(_ files: [(name: String, bytes: Int64)]) {
+        guard !files.isEmpty else { return }
+        bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
+        monitor.locked {
+            queue += files.map { Item(name: $0.name, bytes: $0.bytes) }
+            monitor.signal()
+        }
+    }
+
+    /// Waits until every queued file is gone, helping with it.
+    func drain() {
+        while step() {}
+        monitor.locked {
+            while busy > 0 { monitor.wait() }
+        }
+    }
+
+    /// Unlinks what is queued and ends the thread.
+    func close() {
+        drain()
+        monitor.locked {
+            isClosing = true
+            monitor.signal()
+        }
+        thread?.join()
+        thread = nil
+    }
+
+    private func work() {
+        while true {
+            if step() { continue }
+            let isOver = monitor.locked {
+                while queue.isEmpty, !isClosing { monitor.wait() }
+                return isClosing && queue.isEmpty
+            }
+            if isOver { return }
+        }
+    }
+
+    /// Unlinks one file; false if there is none.
+    private func step() -> Bool {
+        let item: Item? = monitor.locked {
+            guard let item = queue.popLast() else { return nil }
+            busy += 1
+            return item
+        }
+        guard let item else { return false }
+        // A file that cannot be unlinked stays in the ledger, and the next sweep tries again.
+        let isGone = (try? FileSystem.unlink(item.name, in: trash)) != nil
+        if isGone { ledger.add(-item.bytes) }
+        bytes.wrappingSubtract(item.bytes, ordering: .relaxed)
+        monitor.locked {
+            busy -= 1
+            monitor.signal()
+        }
+        return true
+    }
+}

@@ -1,0 +1,73 @@
+import LMDB
+import SystemPackage
+
+/// How much of the budget is taken, exactly enough never to go over it.
+///
+/// Taken are: the index file as it is on disk, its lock file, the small files beside it, body files (counted in the
+/// index) and whatever the ledger holds. All of it is O(1).
+struct Room: Sendable {
+    let files: StoreFiles
+    let index: Index
+    let ledger: Ledger
+    private let pageSize: Int64
+    /// `FORMAT`, `CACHEDIR.TAG`, the ledger, and `lock.mdb` at its full length: it is sparse and fills up as readers come.
+    private let fixed: Int64
+
+    init(files: StoreFiles, index: Index, ledger: Ledger) throws(LarderError) {
+        self.files = files
+        self.index = index
+        self.ledger = ledger
+        pageSize = Int64(index.environment.pageSize)
+        var fixed = try files.smallFilesAllocated()
+        let lock = try FileSystem.status(Layout.lock, in: files.index)
+        fixed += max(lock?.allocated ?? 0, ((lock?.size ?? 0) + 4095) / 4096 * 4096)
+        self.fixed = fixed
+    }
+
+    /// Bytes of `data.mdb` on disk.
+    func dataAllocated() throws(LarderError) -> Int64 {
+        try FileSystem.status(raw: index.environment.dataDescriptor, path: files.index.path(of: Layout.data)).allocated
+    }
+
+    /// Everything the store takes or is about to take, given the counters.
+    func claimed(_ state: StoreState) throws(LarderError) -> Int64 {
+        try fixed + dataAllocated() + ledger.total + Int64(clamping: state.fileAllocated)
+    }
+
+    /// By how much the commit of `mutation` would go over `cap`, or under the free-disk floor; 0 if it fits.
+    ///
+    /// The index grows by the pages the transaction appended, by holes it fills, and by the pages the commit needs for
+    /// the list of free pages: one for every 500 pages freed, and some for the paths it copies.
+    func excess(of mutation: Mutation, cap: Int64) throws -> Int64 {
+        let budget = mutation.state.budget
+        if cap == .max, budget.freeDiskFloor == .zero { return 0 }
+        let environment = index.environment
+        let data = try dataAllocated()
+        let written = Int64(mutation.writtenPages + mutation.freedPages / 256 + 24)
+        let committed = Int64(environment.lastPage + 1)
+        let holes = max(0, committed - data / pageSize)
+        let appended = mutation.transaction.appendedPages.map { Int64($0) + Int64(mutation.freedPages / 256 + 24) }
+        let growth = ((appended ?? written) + min(holes, written)) * pageSize
+        let dead = mutation.deadFiles.reduce(Int64(0)) { $0 + Int64($1.allocated) }
+        let files = Int64(clamping: mutation.state.fileAllocated) + dead - mutation.stagedBytes
+        let projected = fixed + data + growth + ledger.total + files
+        var excess = cap == .max ? 0 : max(0, projected - cap)
+        if budget.freeDiskFloor > .zero {
+            let free = try FileSystem.freeBytes(self.files.root)
+            excess = max(excess, budget.freeDiskFloor.bytes - (free - growth))
+        }
+        return excess
+    }
+
+    /// By how much `bytes` more would go over what puts may fill, or under the free-disk floor; 0 if they fit.
+    func excess(adding bytes: Int64, _ state: StoreState) throws(LarderError) -> Int64 {
+        var excess: Int64 = 0
+        if state.budget.bytes != .unlimited {
+            excess = max(0, try claimed(state) + bytes - state.budget.usableBytes)
+        }
+        if state.budget.freeDiskFloor > .zero {
+            excess = max(excess, state.budget.freeDiskFloor.bytes - (try FileSystem.freeBytes(files.root) - bytes))
+        }
+        return excess
+    }
+}

@@ -1,0 +1,72 @@
+import SystemPackage
+
+/// The directories of an open store, and the operations on files in them.
+struct StoreFiles: Sendable {
+    let root: Directory
+    let index: Directory
+    let blobs: Directory
+    let staging: Directory
+    let trash: Directory
+    let quarantine: Directory
+
+    init(root: Directory) throws(LarderError) {
+        self.root = root
+        index = try root.directory(Layout.index)
+        blobs = try root.directory(Layout.blobs)
+        staging = try root.directory(Layout.staging)
+        trash = try root.directory(Layout.trash)
+        quarantine = try root.directory(Layout.quarantine)
+    }
+
+    /// `st_blocks` x 512 of the files that neither grow nor are counted in the index.
+    func smallFilesAllocated() throws(LarderError) -> Int64 {
+        var sum: Int64 = 0
+        for (name, directory) in [(Layout.format, root), (Layout.tag, root), (Layout.ledger, index)] {
+            sum += try FileSystem.status(name, in: directory)?.allocated ?? 0
+        }
+        return sum
+    }
+
+    /// Opens a body file: published, or still under the name it was staged with. Nil if it is neither.
+    func openBlob(_ head: BlobRecord) throws(LarderError) -> OwnedDescriptor? {
+        let name = Layout.blob(head.digest)
+        if let file = try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY) { return file }
+        if let file = try FileSystem.openIfPresent(head.token.name, in: staging, flags: O_RDONLY) { return file }
+        // Published between the two looks.
+        return try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY)
+    }
+
+    /// The status of a body file wherever it is; nil if it is gone.
+    func blobStatus(_ head: BlobRecord) throws(LarderError) -> FileSystem.Status? {
+        if let status = try FileSystem.status(Layout.blob(head.digest), in: blobs) { return status }
+        if let status = try FileSystem.status(head.token.name, in: staging) { return status }
+        return try FileSystem.status(Layout.blob(head.digest), in: blobs)
+    }
+
+    /// Renames a staged file into `blobs/`. Call it under the writer lock while the index has the blob.
+    @discardableResult
+    func publish(_ head: BlobRecord) throws(LarderError) -> Bool {
+        try FileSystem.rename(head.token.name, in: staging, to: Layout.blob(head.digest), in: blobs)
+    }
+
+    /// Renames a body file into `trash/`, from wherever it is. False if it is gone. Call it under the writer lock.
+    func discard(_ head: BlobRecord, as name: String) throws(LarderError) -> Bool {
+        if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return true }
+        return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash)
+    }
+
+    /// Takes a `discard` back.
+    func restore(_ head: BlobRecord, from name: String) throws(LarderError) {
+        try FileSystem.rename(name, in: trash, to: Layout.blob(head.digest), in: blobs)
+    }
+
+    /// Sum of allocated bytes of the regular files in a directory, the `counted` ones left out.
+    func allocated(in directory: Directory, counted: (String) throws -> Bool = { _ in false }) throws -> Int64 {
+        var sum: Int64 = 0
+        for name in try directory.names() {
+            if try counted(name) { continue }
+            sum += try FileSystem.status(name, in: directory)?.allocated ?? 0
+        }
+        return sum
+    }
+}

@@ -1,0 +1,107 @@
+/// How the stored bytes of a body relate to the body.
+public enum BodyEncoding: UInt8, Sendable, Hashable {
+    /// The body itself.
+    case identity = 0
+    /// zlib's deflate (RFC 1950). Reserved: this version writes `identity` only.
+    case deflate = 1
+}
+
+/// The head of a value of the `blobs` database. The bytes of an inline body follow it.
+struct BlobRecord: Equatable {
+    enum Location: UInt8 {
+        case inline = 0
+        case file = 1
+    }
+
+    var location = Location.inline
+    var encoding = BodyEncoding.identity
+    /// The bytes are lost or did not match the digest: entries that use the blob are misses until it is put again.
+    var isDamaged = false
+    var length: UInt64 = 0
+    var storedLength: UInt64 = 0
+    var digest: Digest
+    /// `st_blocks` x 512 of the file; 0 for an inline body.
+    var allocated: UInt64 = 0
+    /// The sync epoch in which a file was written; see `docs/recovery.md`.
+    var epoch: UInt64 = 0
+    /// The name in `staging/` under which a file was written, where it stays until it is published.
+    var token = StagingToken(instance: 0, sequence: 0)
+
+    static let format: UInt8 = 1
+    static let inlineLength = 56
+    static let fileLength = 88
+
+    var headLength: Int { location == .inline ? Self.inlineLength : Self.fileLength }
+
+    init(digest: Digest) { self.digest = digest }
+
+    func write(to raw: UnsafeMutableRawBufferPointer) {
+        raw.setField(0, Self.format)
+        raw.setField(1, location.rawValue)
+        raw.setField(2, encoding.rawValue)
+        raw.setField(3, UInt8(isDamaged ? 1 : 0))
+        raw.setField(4, UInt32(0))
+        raw.setField(8, length)
+        raw.setField(16, storedLength)
+        digest.withBytes { UnsafeMutableRawBufferPointer(rebasing: raw[24..<56]).copyMemory(from: $0) }
+        guard location == .file else { return }
+        raw.setField(56, allocated)
+        raw.setField(64, epoch)
+        raw.setField(72, token.instance)
+        raw.setField(80, token.sequence)
+    }
+
+    /// Decodes the head; nil if it is not one.
+    init?(_ raw: UnsafeRawBufferPointer) {
+        guard raw.count >= Self.inlineLength, raw[0] == Self.format, let location = Location(rawValue: raw[1]),
+            let encoding = BodyEncoding(rawValue: raw[2])
+        else { return nil }
+        self.location = location
+        self.encoding = encoding
+        isDamaged = raw[3] != 0
+        length = raw.field(8)
+        storedLength = raw.field(16)
+        digest = Digest(copying: UnsafeRawBufferPointer(rebasing: raw[24..<56]))
+        switch location {
+        case .inline:
+            guard raw.count - Self.inlineLength == storedLength || isDamaged else { return nil }
+        case .file:
+            guard raw.count == Self.fileLength else { return nil }
+            allocated = raw.field(56)
+            epoch = raw.field(64)
+            token = StagingToken(instance: raw.field(72), sequence: raw.field(80))
+        }
+    }
+
+    /// The bytes of an inline body in the record `raw`.
+    @inline(__always)
+    static func inlineBytes(_ raw: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: raw[inlineLength...])
+    }
+}
+
+/// The value of the `digests` database: which blob has these bytes, and how many entries use it.
+struct DigestRecord: Equatable {
+    var blob: UInt64
+    var references: UInt64
+
+    var bytes: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+            let raw = UnsafeMutableRawBufferPointer(buffer)
+            raw.setField(0, blob)
+            raw.setField(8, references)
+            count = 16
+        }
+    }
+
+    init(blob: UInt64, references: UInt64) {
+        self.blob = blob
+        self.references = references
+    }
+
+    init?(_ raw: UnsafeRawBufferPointer) {
+        guard raw.count == 16 else { return nil }
+        blob = raw.field(0)
+        references = raw.field(8)
+    }
+}

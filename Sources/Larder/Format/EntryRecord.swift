@@ -1,0 +1,165 @@
+/// The value of the `entries` database: all that is known of one key. `docs/format.md` has it field by field.
+struct EntryRecord: Equatable {
+    var version: UInt16 = 0
+    var policy = StoragePolicy.permanent
+    var isPinned = false
+    var isPinnedByTag = false
+    var hits: UInt32 = 0
+    var id: UInt64 = 0
+    var blob: UInt64 = 0
+    var length: UInt64 = 0
+    /// Key of the entry's row in `recency`, or in `pinned` for a pinned entry.
+    var stamp: UInt64 = 0
+    var stored: Int64 = 0
+    var accessed: Int64 = 0
+    /// `Int64.max`: never.
+    var expires: Int64 = .max
+    var created: Int64 = 0
+    /// The open store that owns an entry of policy `session`; 0 for others.
+    var session: UInt64 = 0
+    var tags: [String] = []
+    var metadata: [UInt8] = []
+    /// The whole key where it is too long for the index, else empty.
+    var longKey: [UInt8] = []
+
+    static let format: UInt8 = 1
+    static let fixedLength = 88
+
+    private enum Flag {
+        static let pinned: UInt8 = 1
+        static let pinnedByTag: UInt8 = 2
+        static let policyShift: UInt8 = 4
+    }
+
+    private enum Offset {
+        static let format = 0
+        static let flags = 1
+        static let version = 2
+        static let hits = 4
+        static let id = 8
+        static let blob = 16
+        static let length = 24
+        static let stamp = 32
+        static let stored = 40
+        static let accessed = 48
+        static let expires = 56
+        static let created = 64
+        static let session = 72
+        static let tagBytes = 80
+        static let keyBytes = 82
+        static let metadataBytes = 84
+    }
+
+    init() {}
+
+    var bytes: [UInt8] {
+        let tagBytes = tags.reduce(0) { $0 + 1 + $1.utf8.count }
+        let total = Self.fixedLength + longKey.count + tagBytes + metadata.count
+        return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
+            let raw = UnsafeMutableRawBufferPointer(buffer)
+            var flags = policy.rawValue << Flag.policyShift
+            if isPinned { flags |= Flag.pinned }
+            if isPinnedByTag { flags |= Flag.pinnedByTag }
+            raw.setField(Offset.format, Self.format)
+            raw.setField(Offset.flags, flags)
+            raw.setField(Offset.version, version)
+            raw.setField(Offset.hits, hits)
+            raw.setField(Offset.id, id)
+            raw.setField(Offset.blob, blob)
+            raw.setField(Offset.length, length)
+            raw.setField(Offset.stamp, stamp)
+            raw.setField(Offset.stored, stored)
+            raw.setField(Offset.accessed, accessed)
+            raw.setField(Offset.expires, expires)
+            raw.setField(Offset.created, created)
+            raw.setField(Offset.session, session)
+            raw.setField(Offset.tagBytes, UInt16(tagBytes))
+            // A long key has 479 to 65,536 bytes; its length less one fits 16 bits, and 0 means there is none.
+            raw.setField(Offset.keyBytes, UInt16(max(0, longKey.count - 1)))
+            raw.setField(Offset.metadataBytes, UInt32(metadata.count))
+            var at = Self.fixedLength
+            func append(_ bytes: some Collection<UInt8>) {
+                UnsafeMutableRawBufferPointer(rebasing: raw[at...]).copyBytes(from: bytes)
+                at += bytes.count
+            }
+            append(longKey)
+            for tag in tags {
+                append(CollectionOfOne(UInt8(tag.utf8.count)))
+                append(Array(tag.utf8))
+            }
+            append(metadata)
+            count = total
+        }
+    }
+
+    /// Decodes a record; nil if it is not one (damage: the caller treats the entry as absent and reports it).
+    init?(_ raw: UnsafeRawBufferPointer) {
+        guard raw.count >= Self.fixedLength, raw.field(Offset.format, as: UInt8.self) == Self.format else { return nil }
+        let flags: UInt8 = raw.field(Offset.flags)
+        guard let policy = StoragePolicy(rawValue: flags >> Flag.policyShift) else { return nil }
+        self.policy = policy
+        isPinned = flags & Flag.pinned != 0
+        isPinnedByTag = flags & Flag.pinnedByTag != 0
+        version = raw.field(Offset.version)
+        hits = raw.field(Offset.hits)
+        id = raw.field(Offset.id)
+        blob = raw.field(Offset.blob)
+        length = raw.field(Offset.length)
+        stamp = raw.field(Offset.stamp)
+        stored = raw.field(Offset.stored)
+        accessed = raw.field(Offset.accessed)
+        expires = raw.field(Offset.expires)
+        created = raw.field(Offset.created)
+        session = raw.field(Offset.session)
+        let keyField = Int(raw.field(Offset.keyBytes, as: UInt16.self))
+        let keyBytes = keyField == 0 ? 0 : keyField + 1
+        let tagBytes = Int(raw.field(Offset.tagBytes, as: UInt16.self))
+        let metadataBytes = Int(raw.field(Offset.metadataBytes, as: UInt32.self))
+        guard raw.count == Self.fixedLength + keyBytes + tagBytes + metadataBytes else { return nil }
+        var at = Self.fixedLength
+        longKey = Array(raw[at..<(at + keyBytes)])
+        at += keyBytes
+        let tagEnd = at + tagBytes
+        while at < tagEnd {
+            let length = Int(raw[at])
+            guard at + 1 + length <= tagEnd,
+                let tag = String(validating: raw[(at + 1)..<(at + 1 + length)], as: UTF8.self)
+            else { return nil }
+            tags.append(tag)
+            at += 1 + length
+        }
+        metadata = Array(raw[tagEnd...])
+    }
+
+    /// True if displacement passes the entry by.
+    var isKept: Bool { isPinned || isPinnedByTag }
+
+    func isExpired(at now: Timestamp) -> Bool { expires <= now.microseconds }
+}
+
+/// The few fields a hit needs, read in place.
+struct EntryView {
+    let raw: UnsafeRawBufferPointer
+
+    /// Nil if the record is damaged.
+    @inline(__always)
+    init?(_ raw: UnsafeRawBufferPointer) {
+        guard raw.count >= EntryRecord.fixedLength, raw[0] == EntryRecord.format else { return nil }
+        self.raw = raw
+    }
+
+    @inline(__always) var version: UInt16 { raw.field(2) }
+    @inline(__always) var blob: UInt64 { raw.field(16) }
+    @inline(__always) var length: UInt64 { raw.field(24) }
+    @inline(__always) var stamp: UInt64 { raw.field(32) }
+    @inline(__always) var expires: Int64 { raw.field(56) }
+
+    /// True if the record is that of `key` where the index holds only a part of it.
+    func hasLongKey(_ key: Key) -> Bool {
+        let count = key.bytes.count
+        guard Int(raw.field(82, as: UInt16.self)) == count - 1, raw.count >= EntryRecord.fixedLength + count else {
+            return false
+        }
+        return raw[EntryRecord.fixedLength..<(EntryRecord.fixedLength + count)].elementsEqual(key.bytes)
+    }
+}

@@ -1,0 +1,48 @@
+import SystemPackage
+
+/// The file `FORMAT`: what the directory is, in which format, and which store it is.
+///
+/// Four lines of text: `larder`, `format <number>`, `store <32 hex>`, and an empty one at the end.
+struct FormatFile: Sendable, Equatable {
+    /// The version this code writes. Versions 1 up to it are read.
+    static let currentVersion = 1
+    private static let magic = "larder"
+
+    var version: Int
+    var storeID: String
+
+    var contents: String { "\(Self.magic)\nformat \(version)\nstore \(storeID)\n" }
+
+    static func fresh() -> FormatFile {
+        var generator = SystemRandomNumberGenerator()
+        let id = Layout.hex(generator.next(), width: 16) + Layout.hex(generator.next(), width: 16)
+        return FormatFile(version: currentVersion, storeID: id)
+    }
+
+    /// Reads the file's text. Throws `formatMismatch` for another program's file and for a newer format.
+    init(contents: String, path: FilePath) throws(LarderError) {
+        let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count == 4, lines[0] == Self.magic, lines[1].hasPrefix("format "), lines[2].hasPrefix("store "),
+            let version = Int(lines[1].dropFirst(7)), version > 0
+        else {
+            throw LarderError(
+                .formatMismatch,
+                "\(path) is not the format file of a Larder store: choose another directory, or remove this one",
+                path: path)
+        }
+        guard version <= Self.currentVersion else {
+            throw LarderError(
+                .formatMismatch,
+                "\(path) says format \(version), newer than format \(Self.currentVersion) that this version of Larder "
+                    + "knows: upgrade Larder, or use another directory; nothing was changed",
+                path: path)
+        }
+        self.version = version
+        storeID = String(lines[2].dropFirst(6))
+    }
+
+    private init(version: Int, storeID: String) {
+        self.version = version
+        self.storeID = storeID
+    }
+}

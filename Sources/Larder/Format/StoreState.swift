@@ -1,0 +1,76 @@
+/// The one row `state` of the `meta` database: counters, budget and marks. Changed in the transaction that changes what
+/// it counts, so that every size is exact at every commit and costs one lookup.
+struct StoreState: Equatable, Sendable {
+    // Counters.
+    var entryCount: UInt64 = 0
+    var blobCount: UInt64 = 0
+    /// Sum over entries of their body's length.
+    var logicalBytes: UInt64 = 0
+    /// Sum over blobs of their stored length.
+    var storedBytes: UInt64 = 0
+    /// Sum over body files of their allocated bytes.
+    var fileAllocated: UInt64 = 0
+    /// Number of body files.
+    var fileCount: UInt64 = 0
+    // Next numbers.
+    var nextID: UInt64 = 1
+    var nextStamp: UInt64 = 1
+    // Marks.
+    /// Latest store time seen; see `EntryClock`.
+    var clock: Int64 = 0
+    /// Body files carry the epoch they were written in; a checkpoint syncs all and starts the next.
+    var epoch: UInt64 = 1
+    /// Files of this epoch and earlier are on disk.
+    var syncedEpoch: UInt64 = 0
+    /// Files of epochs `suspectFrom ..< suspectTo` were not synced before the machine went down.
+    var suspectFrom: UInt64 = 0
+    var suspectTo: UInt64 = 0
+    /// Identifies the run of the machine in which the store was last opened.
+    var boot: UInt64 = 0
+    var budget = Budget()
+
+    static let format: UInt64 = 1
+    static let length = 19 * 8
+
+    var bytes: [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
+            let raw = UnsafeMutableRawBufferPointer(buffer)
+            let fields: [UInt64] = [
+                Self.format, entryCount, blobCount, logicalBytes, storedBytes, fileAllocated, fileCount, nextID,
+                nextStamp, epoch, syncedEpoch, suspectFrom, suspectTo, boot, UInt64(bitPattern: clock),
+                UInt64(bitPattern: budget.bytes.bytes), UInt64(clamping: budget.entries),
+                UInt64(bitPattern: budget.largestEntry.bytes), UInt64(bitPattern: budget.freeDiskFloor.bytes),
+            ]
+            for (index, field) in fields.enumerated() { raw.setField(index * 8, field) }
+            count = Self.length
+        }
+    }
+
+    init() {}
+
+    init?(_ raw: UnsafeRawBufferPointer) {
+        guard raw.count == Self.length, raw.field(0, as: UInt64.self) == Self.format else { return nil }
+        func field(_ index: Int) -> UInt64 { raw.field(index * 8) }
+        entryCount = field(1)
+        blobCount = field(2)
+        logicalBytes = field(3)
+        storedBytes = field(4)
+        fileAllocated = field(5)
+        fileCount = field(6)
+        nextID = field(7)
+        nextStamp = field(8)
+        epoch = field(9)
+        syncedEpoch = field(10)
+        suspectFrom = field(11)
+        suspectTo = field(12)
+        boot = field(13)
+        clock = Int64(bitPattern: field(14))
+        budget.bytes = ByteCount(Int64(bitPattern: field(15)))
+        budget.entries = Int(clamping: field(16))
+        budget.largestEntry = ByteCount(Int64(bitPattern: field(17)))
+        budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
+    }
+
+    /// True if a file written in `epoch` may have lost bytes to a power loss.
+    func isSuspect(epoch: UInt64) -> Bool { epoch >= suspectFrom && epoch < suspectTo }
+}

@@ -1,0 +1,118 @@
+import LMDB
+
+/// The databases of a store and the keys of their rows. `docs/format.md` describes each one.
+struct Index: Sendable {
+    let environment: Environment
+
+    /// `state`, versions.
+    let meta: Database
+    /// Index key -> `EntryRecord`.
+    let entries: Database
+    /// Stamp of the last access -> index key, for entries that may be displaced. Oldest first.
+    let recency: Database
+    /// Stamp of the last access -> index key, for pinned entries.
+    let pinned: Database
+    /// Expiry, entry id -> index key, for entries that expire and may be displaced.
+    let expiry: Database
+    /// Tag, zero, entry id -> index key.
+    let tags: Database
+    /// Session, entry id -> index key.
+    let sessions: Database
+    /// Digest -> `DigestRecord`.
+    let digests: Database
+    /// Blob id -> `BlobRecord`, and the body where it is inline.
+    let blobs: Database
+    /// Staging token -> blob id, for body files that may still lie in `staging/`.
+    let unpublished: Database
+    /// Tags whose entries are pinned -> nothing.
+    let pinnedTags: Database
+    /// Kind, digest of key or tag, lease id -> expiry, instance.
+    let leases: Database
+
+    private static let names: [(String, KeyOrder)] = [
+        ("meta", .bytes), ("entries", .bytes), ("recency", .integer), ("pinned", .integer), ("expiry", .bytes),
+        ("tags", .bytes), ("sessions", .bytes), ("digests", .bytes), ("blobs", .integer), ("unpublished", .bytes),
+        ("pinnedTags", .bytes), ("leases", .bytes),
+    ]
+
+    /// Opens the databases; nil if `create` is false and one is missing.
+    init?(environment: Environment, create: Bool) throws {
+        self.environment = environment
+        var opened: [Database] = []
+        for (name, order) in Self.names {
+            if let present = try environment.openDatabase(name, order: order, create: false) {
+                opened.append(present)
+            } else if create, let fresh = try environment.openDatabase(name, order: order, create: true) {
+                opened.append(fresh)
+            } else {
+                return nil
+            }
+        }
+        meta = opened[0]
+        entries = opened[1]
+        recency = opened[2]
+        pinned = opened[3]
+        expiry = opened[4]
+        tags = opened[5]
+        sessions = opened[6]
+        digests = opened[7]
+        blobs = opened[8]
+        unpublished = opened[9]
+        pinnedTags = opened[10]
+        leases = opened[11]
+    }
+
+    /// All of them, for page counts.
+    var databases: [Database] {
+        [meta, entries, recency, pinned, expiry, tags, sessions, digests, blobs, unpublished, pinnedTags, leases]
+    }
+
+    static let stateKey = Array("state".utf8)
+
+    /// The row `state`. Throws `corruption` if it is missing or not one.
+    func state(_ transaction: ReadTransaction) throws -> StoreState {
+        guard let raw = try transaction.get(meta, Self.stateKey), let state = StoreState(raw) else {
+            throw LarderError(
+                .corruption, "the index has no readable state row: rebuild it with 'cachectl verify --repair'")
+        }
+        return state
+    }
+
+    /// The number that stands for an application version in records; nil if it was never used. Version "" is 0.
+    func versionNumber(_ version: String, _ transaction: ReadTransaction) throws -> UInt16? {
+        if version.isEmpty { return 0 }
+        return try transaction.get(meta, Self.versionKey(version)).map { $0.field(0) }
+    }
+
+    static func versionKey(_ version: String) -> [UInt8] { Array("version:".utf8) + Array(version.utf8) }
+
+    // MARK: Keys of rows
+
+    /// Times before 1970 sort as 1970.
+    static func expiryKey(_ expires: Int64, id: UInt64) -> [UInt8] {
+        bigEndian(UInt64(max(0, expires))) + bigEndian(id)
+    }
+
+    static func tagPrefix(_ tag: String) -> [UInt8] { Array(tag.utf8) + [0] }
+    static func tagKey(_ tag: String, id: UInt64) -> [UInt8] { tagPrefix(tag) + bigEndian(id) }
+    static func sessionKey(_ session: UInt64, id: UInt64) -> [UInt8] { bigEndian(session) + bigEndian(id) }
+
+    /// What a lease protects.
+    enum LeaseKind: UInt8 {
+        case key = 1
+        case tag = 2
+    }
+
+    static func leasePrefix(_ kind: LeaseKind, _ subject: [UInt8]) -> [UInt8] {
+        [kind.rawValue] + Digest.of(subject).bytes
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// True if the bytes start with `prefix`.
+    @inline(__always)
+    func hasPrefix(_ prefix: [UInt8]) -> Bool {
+        guard count >= prefix.count else { return false }
+        return prefix.withUnsafeBytes { memcmp($0.baseAddress ?? baseAddress!, baseAddress!, prefix.count) == 0 }
+    }
+}

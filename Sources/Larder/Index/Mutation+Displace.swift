@@ -1,0 +1,91 @@
+import LMDB
+
+/// An entry that displacement removed.
+struct Victim {
+    let key: [UInt8]
+    let record: EntryRecord
+    let reason: DisplacementReason
+
+    /// The whole key.
+    var entryKey: Key { Key(bytes: record.longKey.isEmpty ? key : record.longKey) }
+}
+
+/// Why displacement removed an entry.
+public enum DisplacementReason: Sendable, Hashable {
+    /// Its lifetime was over.
+    case expired
+    /// It was the least recently used one.
+    case leastRecentlyUsed
+}
+
+extension Mutation {
+    /// Removes the next entry in the order of displacement: the one that expired first, else the least recently used
+    /// one. Pinned entries are in neither order; leased ones are passed by. Nil if nothing may go. O(log n).
+    func displaceNext() throws -> Victim? {
+        if let victim = try firstExpired() { return victim }
+        return try firstUnleased(in: index.recency, until: nil).map { key, record in
+            try remove(key)
+            return Victim(key: key, record: record, reason: .leastRecentlyUsed)
+        }
+    }
+
+    /// Removes the entry that expired first; nil if none has.
+    func firstExpired() throws -> Victim? {
+        let limit = bigEndian(UInt64(max(0, now.microseconds)) + 1)
+        return try firstUnleased(in: index.expiry, until: limit).map { key, record in
+            try remove(key)
+            return Victim(key: key, record: record, reason: .expired)
+        }
+    }
+
+    /// The first entry of an order that no lease protects, before the row key `limit`.
+    private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> (key: [UInt8], EntryRecord)? {
+        let hasLeases = try reading.statistics(index.leases).entries > 0
+        return try reading.withCursor(order) { cursor in
+            var pair = try cursor.first()
+            while let (row, value) = pair {
+                if let limit, !row.precedes(limit) { return nil }
+                let key = Array(value)
+                guard let record = try record(key) else {
+                    throw LarderError(
+                        .corruption,
+                        "a row of the displacement order points to no entry: run 'cachectl verify --repair'",
+                        key: Key(bytes: key))
+                }
+                if try !hasLeases || !isLeased(key: key, record) { return (key, record) }
+                pair = try cursor.next()
+            }
+            return nil
+        }
+    }
+
+    private func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
+        if try hasLease(.key, record.longKey.isEmpty ? key : record.longKey) { return true }
+        for tag in record.tags where try hasLease(.tag, Array(tag.utf8)) { return true }
+        return false
+    }
+
+    private func hasLease(_ kind: Index.LeaseKind, _ subject: [UInt8]) throws -> Bool {
+        let prefix = Index.leasePrefix(kind, subject)
+        return try reading.withCursor(index.leases) { cursor in
+            var pair = try cursor.seek(prefix)
+            while let (row, value) = pair, row.hasPrefix(prefix) {
+                if value.count == 16, value.field(0, as: Int64.self) > now.microseconds { return true }
+                pair = try cursor.next()
+            }
+            return false
+        }
+    }
+
+    /// Bytes of live pages in the index file: what it would shrink to if every free page were given back.
+    func liveIndexBytes() throws -> Int64 {
+        let environment = index.environment
+        let used = try environment.usedPages(in: reading, databases: index.databases)
+        return Int64(used) * Int64(environment.pageSize)
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// True if the bytes sort before `other`.
+    func precedes(_ other: [UInt8]) -> Bool { lexicographicallyPrecedes(other) }
+}

@@ -1,0 +1,322 @@
+import LMDB
+
+/// One write transaction on a store, and what has to happen to files before and after its commit.
+///
+/// Counters are loaded when it begins and written back by `finish()`. All changes to an entry's rows go through here, so
+/// that invariants I1 to I5 (`docs/architecture.md`) hold at every commit.
+final class Mutation {
+    let index: Index
+    let transaction: WriteTransaction
+    /// Counters as they will be after the commit.
+    var state: StoreState
+    /// Store time of this transaction.
+    let now: Timestamp
+
+    /// Body files that lost their last entry: renamed to `trash/` just before the commit.
+    private(set) var deadFiles: [BlobRecord] = []
+    /// Body files that the commit makes part of the store: renamed into `blobs/` right after it.
+    private(set) var newFiles: [BlobRecord] = []
+    /// Staged files that turned out to be duplicates: unlinked after the commit.
+    private(set) var surplusFiles: [StagedFile] = []
+    /// Staged bytes that the commit moves from this process's reservation into the counters.
+    private(set) var stagedBytes: Int64 = 0
+    /// Pages of inline bodies written, and an upper bound of other pages touched.
+    private(set) var writtenPages = 0
+    /// Pages that removals set free, which the commit has to list.
+    var freedPages = 0
+
+    private let original: StoreState
+
+    init(index: Index, transaction: WriteTransaction, now: Timestamp) throws {
+        self.index = index
+        self.transaction = transaction
+        self.now = now
+        state = try index.state(transaction.reading)
+        original = state
+    }
+
+    var reading: ReadTransaction { transaction.reading }
+
+    /// Writes the counters, if they changed.
+    func finish() throws {
+        state.clock = max(state.clock, now.microseconds)
+        if state == original { return }
+        // Reading the clock alone is no change worth a commit.
+        var comparable = state
+        comparable.clock = original.clock
+        if comparable == original, writtenPages == 0 {
+            state.clock = original.clock
+            return
+        }
+        try transaction.put(index.meta, Index.stateKey, state.bytes)
+    }
+
+    /// Every change counts the pages it may copy: one path from root to leaf in each tree it touches.
+    func noteChange(trees: Int) { writtenPages += trees * 3 }
+
+    // MARK: Entries
+
+    /// The record under `key`; nil if there is none or it is damaged.
+    func record(_ key: [UInt8]) throws -> EntryRecord? {
+        try reading.get(index.entries, key).flatMap(EntryRecord.init)
+    }
+
+    /// Stores an entry, replacing the one under the same key.
+    func put(_ put: PendingPut, pinnedByTag: Bool) throws {
+        let key = put.indexKey
+        let old = try record(key)
+        var new = EntryRecord()
+        new.blob = try acquire(put)
+        new.id = old?.id ?? takeID()
+        new.stamp = takeStamp()
+        new.length = put.length
+        new.stored = put.stored.microseconds
+        new.accessed = put.accessed.microseconds
+        new.created = old?.created ?? put.stored.microseconds
+        new.expires = put.expires.microseconds
+        new.hits = put.hits
+        new.version = put.version
+        new.policy = put.options.storagePolicy
+        new.session = put.options.storagePolicy == .session ? put.session : 0
+        new.isPinned = put.options.isPinned || (old?.isPinned ?? false)
+        new.isPinnedByTag = pinnedByTag
+        new.tags = put.options.tags
+        new.metadata = put.options.metadata
+        if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
+        if let old {
+            try deleteRows(of: old)
+            try release(old.blob)
+            state.logicalBytes -= old.length
+        } else {
+            state.entryCount += 1
+        }
+        state.logicalBytes += new.length
+        try insertRows(of: new, key: key)
+        try transaction.put(index.entries, key, new.bytes)
+        noteChange(trees: 6)
+    }
+
+    /// Removes the entry under an index key; nil if there is none.
+    @discardableResult
+    func remove(_ key: [UInt8]) throws -> EntryRecord? {
+        guard let raw = try reading.get(index.entries, key) else { return nil }
+        guard let old = EntryRecord(raw) else {
+            // A damaged record cannot say which rows are its own; `Check` finds and removes those.
+            try transaction.delete(index.entries, key)
+            state.entryCount -= 1
+            return nil
+        }
+        try deleteRows(of: old)
+        try transaction.delete(index.entries, key)
+        try release(old.blob)
+        state.entryCount -= 1
+        state.logicalBytes -= old.length
+        noteChange(trees: 5)
+        return old
+    }
+
+    /// Changes fields of an entry that its rows do not depend on, or whose rows `change` may move.
+    /// False if there is no such entry.
+    @discardableResult
+    func update(_ key: [UInt8], _ change: (inout EntryRecord) throws -> Void) throws -> Bool {
+        guard let old = try record(key) else { return false }
+        var new = old
+        try change(&new)
+        guard new != old else { return true }
+        try deleteRows(of: old)
+        try insertRows(of: new, key: key)
+        try transaction.put(index.entries, key, new.bytes)
+        noteChange(trees: 4)
+        return true
+    }
+
+    /// Moves the entry that was at `stamp` to the young end of the access order. False if it is gone or has moved.
+    @discardableResult
+    func touch(stamp: UInt64, hits: UInt32, accessed: Timestamp) throws -> Bool {
+        var home = index.recency
+        var found = try reading.get(home, stamp)
+        if found == nil {
+            home = index.pinned
+            found = try reading.get(home, stamp)
+        }
+        guard let found else { return false }
+        let key = Array(found)
+        guard var record = try record(key), record.stamp == stamp else { return false }
+        try transaction.delete(home, stamp)
+        record.stamp = takeStamp()
+        record.hits = UInt32(clamping: UInt64(record.hits) + UInt64(hits))
+        record.accessed = max(record.accessed, accessed.microseconds)
+        try appendStamp(home, record.stamp, key)
+        try transaction.put(index.entries, key, record.bytes)
+        noteChange(trees: 2)
+        return true
+    }
+
+    private func takeID() -> UInt64 {
+        defer { state.nextID += 1 }
+        return state.nextID
+    }
+
+    private func takeStamp() -> UInt64 {
+        defer { state.nextStamp += 1 }
+        return state.nextStamp
+    }
+
+    // MARK: Rows that follow from a record
+
+    private func insertRows(of record: EntryRecord, key: [UInt8]) throws {
+        try appendStamp(record.isKept ? index.pinned : index.recency, record.stamp, key)
+        if record.expires != .max, !record.isKept {
+            try transaction.put(index.expiry, Index.expiryKey(record.expires, id: record.id), key)
+        }
+        for tag in record.tags { try transaction.put(index.tags, Index.tagKey(tag, id: record.id), key) }
+        if record.session != 0 {
+            try transaction.put(index.sessions, Index.sessionKey(record.session, id: record.id), key)
+        }
+    }
+
+    private func deleteRows(of record: EntryRecord) throws {
+        try transaction.delete(record.isKept ? index.pinned : index.recency, record.stamp)
+        if record.expires != .max, !record.isKept {
+            try transaction.delete(index.expiry, Index.expiryKey(record.expires, id: record.id))
+        }
+        for tag in record.tags { try transaction.delete(index.tags, Index.tagKey(tag, id: record.id)) }
+        if record.session != 0 {
+            try transaction.delete(index.sessions, Index.sessionKey(record.session, id: record.id))
+        }
+    }
+
+    /// Fresh stamps are the greatest, so the row is appended; one that returns from the other tree may not be.
+    private func appendStamp(_ database: Database, _ stamp: UInt64, _ key: [UInt8]) throws {
+        if stamp == state.nextStamp - 1 {
+            try transaction.append(database, stamp, count: key.count) { $0.copyBytes(from: key) }
+        } else {
+            try transaction.put(database, stamp, key)
+        }
+    }
+
+    // MARK: Blobs
+
+    /// The blob with the body of `put`, with one more reference; stored now if no blob has these bytes.
+    private func acquire(_ put: PendingPut) throws -> UInt64 {
+        let digest = put.digest
+        let found = try digest.withBytes { try reading.get(index.digests, $0) }.flatMap(DigestRecord.init)
+        if var shared = found {
+            shared.references += 1
+            try writeDigest(digest, shared)
+            let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
+            if let head, !head.isDamaged {
+                if case .staged(let file) = put.body { surplusFiles.append(file) }
+            } else {
+                if let head { forget(head) }
+                try storeBlob(shared.blob, put, replacing: true)
+            }
+            return shared.blob
+        }
+        let id = takeID()
+        try writeDigest(digest, DigestRecord(blob: id, references: 1))
+        try storeBlob(id, put, replacing: false)
+        return id
+    }
+
+    private func storeBlob(_ id: UInt64, _ put: PendingPut, replacing: Bool) throws {
+        var head = BlobRecord(digest: put.digest)
+        head.length = put.length
+        head.storedLength = put.length
+        switch put.body {
+        case .inline(let body):
+            let count = BlobRecord.inlineLength + body.count
+            let fill: (UnsafeMutableRawBufferPointer) -> Void = { raw in
+                head.write(to: raw)
+                UnsafeMutableRawBufferPointer(rebasing: raw[BlobRecord.inlineLength...]).copyBytes(from: body)
+            }
+            if replacing {
+                try transaction.replace(index.blobs, id, count: count, fill: fill)
+            } else {
+                try transaction.append(index.blobs, id, count: count, fill: fill)
+            }
+            writtenPages += count / 4096 + 2
+        case .staged(let file):
+            head.location = .file
+            head.allocated = UInt64(file.allocated)
+            head.epoch = state.epoch
+            head.token = file.token
+            try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
+            try transaction.put(index.unpublished, file.token.indexKey, bigEndian(id))
+            newFiles.append(head)
+            stagedBytes += file.reserved
+            state.fileAllocated += head.allocated
+            state.fileCount += 1
+        }
+        state.blobCount += 1
+        state.storedBytes += head.storedLength
+    }
+
+    /// Takes a blob out of the counters.
+    private func forget(_ head: BlobRecord) {
+        state.blobCount -= 1
+        state.storedBytes -= head.storedLength
+        if head.location == .file {
+            state.fileAllocated -= head.allocated
+            state.fileCount -= 1
+        }
+    }
+
+    /// Drops one reference; the blob goes with its last.
+    private func release(_ id: UInt64) throws {
+        guard let head = try reading.get(index.blobs, id).flatMap(BlobRecord.init) else { return }
+        guard var shared = try head.digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init),
+            shared.blob == id
+        else { return }
+        if shared.references > 1 {
+            shared.references -= 1
+            try writeDigest(head.digest, shared)
+            return
+        }
+        try head.digest.withBytes { _ = try transaction.delete(index.digests, $0) }
+        try deleteBlob(id, head)
+    }
+
+    /// Removes a blob's record and, just before the commit, its file.
+    func deleteBlob(_ id: UInt64, _ head: BlobRecord) throws {
+        try transaction.delete(index.blobs, id)
+        forget(head)
+        switch head.location {
+        case .inline:
+            freedPages += Int(head.storedLength) / 4096 + 1
+        case .file:
+            try transaction.delete(index.unpublished, head.token.indexKey)
+            if !head.isDamaged { deadFiles.append(head) }
+        }
+    }
+
+    /// Marks a blob whose bytes are lost: entries that use it become misses, and the next put of these bytes heals it.
+    /// The caller has moved the file away.
+    func markDamaged(_ id: UInt64) throws {
+        guard var head = try reading.get(index.blobs, id).flatMap(BlobRecord.init), !head.isDamaged else { return }
+        forget(head)
+        head.isDamaged = true
+        head.allocated = 0
+        head.storedLength = 0
+        state.blobCount += 1
+        if head.location == .file {
+            state.fileCount += 1
+            try transaction.delete(index.unpublished, head.token.indexKey)
+        }
+        try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
+        noteChange(trees: 2)
+    }
+
+    /// Replaces a file blob's record; for corrections of its allocated size and for moves out of suspicion.
+    func rewrite(_ id: UInt64, _ old: BlobRecord, _ new: BlobRecord) throws {
+        state.fileAllocated = state.fileAllocated - old.allocated + new.allocated
+        try transaction.replace(index.blobs, id, count: new.headLength) { new.write(to: $0) }
+        noteChange(trees: 1)
+    }
+
+    private func writeDigest(_ digest: Digest, _ record: DigestRecord) throws {
+        try digest.withBytes { key in
+            try record.bytes.withUnsafeBytes { try transaction.put(index.digests, key, $0) }
+        }
+    }
+}

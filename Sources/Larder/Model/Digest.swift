@@ -1,0 +1,101 @@
+import Crypto
+
+/// The SHA-256 of a body: 32 bytes, the body's name in the store.
+public struct Digest: Hashable, Sendable {
+    // Four words rather than an array: no allocation, and hashing or comparing one costs nothing.
+    let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// Number of bytes.
+    public static let length = 32
+
+    init(copying bytes: UnsafeRawBufferPointer) {
+        precondition(bytes.count == Self.length)
+        words = (
+            bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self),
+            bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self),
+            bytes.loadUnaligned(fromByteOffset: 24, as: UInt64.self)
+        )
+    }
+
+    /// The digest with these 32 bytes; nil for any other number.
+    public init?(bytes: [UInt8]) {
+        guard bytes.count == Self.length else { return nil }
+        self = bytes.withUnsafeBytes { Digest(copying: $0) }
+    }
+
+    /// The digest written as 64 hexadecimal digits of either case; nil for anything else.
+    public init?(hexadecimal text: some StringProtocol) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.length)
+        var high: UInt8?
+        for unit in text.utf8 {
+            let value: UInt8
+            switch unit {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = unit - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = unit - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): value = unit - UInt8(ascii: "A") + 10
+            default: return nil
+            }
+            if let first = high {
+                bytes.append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+        guard high == nil else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    /// The SHA-256 of `body`.
+    public static func of(_ body: UnsafeRawBufferPointer) -> Digest {
+        SHA256.hash(data: body).withUnsafeBytes { Digest(copying: $0) }
+    }
+
+    /// The SHA-256 of `body`.
+    public static func of(_ body: [UInt8]) -> Digest {
+        body.withUnsafeBytes { of($0) }
+    }
+
+    /// The 32 bytes.
+    public var bytes: [UInt8] { withBytes { Array($0) } }
+
+    @inline(__always)
+    func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try withUnsafeBytes(of: words, body)
+    }
+
+    /// 64 lowercase hexadecimal digits.
+    public var hexadecimal: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return withBytes { bytes in
+            String(unsafeUninitializedCapacity: 64) { out in
+                for (index, byte) in bytes.enumerated() {
+                    out[index * 2] = digits[Int(byte >> 4)]
+                    out[index * 2 + 1] = digits[Int(byte & 15)]
+                }
+                return 64
+            }
+        }
+    }
+
+    /// Digests are equal when all bytes are.
+    public static func == (left: Digest, right: Digest) -> Bool { left.words == right.words }
+
+    /// Feeds the first word: the bytes of a cryptographic digest are already spread evenly.
+    public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}
+
+extension Digest: CustomStringConvertible {
+    /// 64 lowercase hexadecimal digits.
+    public var description: String { hexadecimal }
+}
+
+/// SHA-256 of bytes that arrive in pieces.
+struct IncrementalDigest {
+    private var hash = SHA256()
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
+
+    func finalize() -> Digest { hash.finalize().withUnsafeBytes { Digest(copying: $0) } }
+}

@@ -1,0 +1,79 @@
+/// The name under which an entry is stored: any bytes, 1 to 65,536 of them. Usually a URL.
+///
+/// A key is never used as a path. Equality is equality of bytes: no normalisation, so `/a` and `/a/` are two keys.
+public struct Key: Hashable, Sendable {
+    /// The bytes.
+    public let bytes: [UInt8]
+
+    /// The longest key, in bytes.
+    public static let maximumLength = 65_536
+
+    /// A key of raw bytes.
+    public init(bytes: some Sequence<UInt8>) {
+        self.bytes = Array(bytes)
+    }
+
+    /// The UTF-8 bytes of `string`.
+    public init(_ string: String) {
+        bytes = Array(string.utf8)
+    }
+
+    /// True if the key starts with `prefix`.
+    public func hasPrefix(_ prefix: Key) -> Bool {
+        bytes.starts(with: prefix.bytes)
+    }
+
+    /// Throws `invalidArgument` or `tooLarge` unless the length is in range.
+    func validate() throws(LarderError) {
+        if bytes.isEmpty {
+            throw LarderError(.invalidArgument, "the key is empty; a key has 1 to \(Key.maximumLength) bytes", key: self)
+        }
+        if bytes.count > Key.maximumLength {
+            throw LarderError(
+                .tooLarge,
+                "the key \(self) has \(bytes.count) bytes; a key has 1 to \(Key.maximumLength): store under its digest",
+                key: self)
+        }
+    }
+}
+
+extension Key: ExpressibleByStringLiteral {
+    /// The UTF-8 bytes of a literal.
+    public init(stringLiteral value: String) { self.init(value) }
+}
+
+extension Key: CustomStringConvertible {
+    /// The key as text: UTF-8 where it is valid, control characters and other bytes as `\xNN`; cut after 200 bytes.
+    public var description: String { rendered(limit: 200) }
+
+    /// The whole key as text, escaped as in `description`.
+    public var text: String { rendered(limit: .max) }
+
+    private func rendered(limit: Int) -> String {
+        let shown = bytes.prefix(limit)
+        var result = ""
+        if let string = String(validating: shown, as: UTF8.self) {
+            for scalar in string.unicodeScalars {
+                if scalar.value < 0x20 || scalar.value == 0x7F {
+                    result += Self.escape(UInt8(scalar.value))
+                } else {
+                    result.unicodeScalars.append(scalar)
+                }
+            }
+        } else {
+            for byte in shown {
+                if byte >= 0x20 && byte < 0x7F {
+                    result.unicodeScalars.append(Unicode.Scalar(byte))
+                } else {
+                    result += Self.escape(byte)
+                }
+            }
+        }
+        return shown.count < bytes.count ? result + "... (\(bytes.count) bytes)" : result
+    }
+
+    private static func escape(_ byte: UInt8) -> String {
+        let digits = String(byte, radix: 16)
+        return "\\x" + (digits.count < 2 ? "0" : "") + digits
+    }
+}

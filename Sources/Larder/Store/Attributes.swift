@@ -1,0 +1,79 @@
+/// All that a store knows of an entry besides its body.
+public struct Attributes: Sendable, Hashable {
+    /// The key, whole.
+    public let key: Key
+    /// SHA-256 of the body.
+    public let digest: Digest
+    /// Length of the body.
+    public let length: ByteCount
+    /// Bytes stored for the body, which other entries may share: its length unless it is compressed.
+    public let storedLength: ByteCount
+    /// How the stored bytes relate to the body.
+    public let encoding: BodyEncoding
+    /// True if the body lives in the index, false if in a file of its own.
+    public let isInline: Bool
+    /// Number of entries that share the body.
+    public let references: Int
+    /// When the key was first put (and not removed since).
+    public let created: Timestamp
+    /// When this body was put.
+    public let stored: Timestamp
+    /// The latest put or hit that is committed.
+    public let lastAccess: Timestamp
+    /// When the entry stops being fresh; nil: never.
+    public let expires: Timestamp?
+    /// Hits since it was put.
+    public let hitCount: Int
+    /// How long it may stay.
+    public let storagePolicy: StoragePolicy
+    /// True if displacement passes it by: pinned itself, or through one of its tags.
+    public let isPinned: Bool
+    /// Its tags, as put.
+    public let tags: [String]
+    /// The caller's bytes, as put.
+    public let metadata: [UInt8]
+    /// Number of the application version that put it; 0: none.
+    public let version: Int
+}
+
+extension Attributes {
+    init(key: Key, record: EntryRecord, head: BlobRecord, references: UInt64) {
+        self.key = key
+        digest = head.digest
+        length = ByteCount(Int64(clamping: record.length))
+        storedLength = ByteCount(Int64(clamping: head.storedLength))
+        encoding = head.encoding
+        isInline = head.location == .inline
+        self.references = Int(clamping: references)
+        created = Timestamp(microseconds: record.created)
+        stored = Timestamp(microseconds: record.stored)
+        lastAccess = Timestamp(microseconds: record.accessed)
+        expires = record.expires == .max ? nil : Timestamp(microseconds: record.expires)
+        hitCount = Int(record.hits)
+        storagePolicy = record.policy
+        isPinned = record.isKept
+        tags = record.tags
+        metadata = record.metadata
+        version = Int(record.version)
+    }
+
+    init(pending put: PendingPut) {
+        key = put.key
+        digest = put.digest
+        length = ByteCount(Int64(clamping: put.length))
+        storedLength = length
+        encoding = .identity
+        if case .inline = put.body { isInline = true } else { isInline = false }
+        references = 1
+        created = put.stored
+        stored = put.stored
+        lastAccess = put.accessed
+        expires = put.expires == .distantFuture ? nil : put.expires
+        hitCount = Int(put.hits)
+        storagePolicy = put.options.storagePolicy
+        isPinned = put.options.isPinned
+        tags = put.options.tags
+        metadata = put.options.metadata
+        version = Int(put.version)
+    }
+}

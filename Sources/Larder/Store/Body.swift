@@ -1,0 +1,117 @@
+import SystemPackage
+
+/// The bytes of an entry as they were when it was looked up: what happens to the entry afterwards does not change them.
+///
+/// A small body is in memory. A large one is an open file, so a body that is kept keeps a descriptor open.
+public struct Body: Sendable {
+    enum Storage: Sendable {
+        case memory([UInt8])
+        case file(OwnedDescriptor, FilePath)
+    }
+
+    let storage: Storage
+    /// Number of bytes.
+    public let length: ByteCount
+
+    init(_ bytes: [UInt8]) {
+        storage = .memory(bytes)
+        length = ByteCount(bytes.count)
+    }
+
+    init(file: OwnedDescriptor, path: FilePath, length: ByteCount) {
+        storage = .file(file, path)
+        self.length = length
+    }
+
+    /// All bytes. Errors: `io`; `corruption` if the file is shorter than it should be.
+    public func bytes() throws -> [UInt8] {
+        switch storage {
+        case .memory(let bytes): return bytes
+        case .file: return try bytes(in: 0..<length.bytes)
+        }
+    }
+
+    /// The bytes of a range, cut to the body. Errors as `bytes()`.
+    public func bytes(in range: Range<Int64>) throws -> [UInt8] {
+        let range = range.clamped(to: 0..<length.bytes)
+        switch storage {
+        case .memory(let bytes):
+            return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+        case .file(let descriptor, let path):
+            return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+                count = try FileSystem.read(
+                    descriptor, into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
+                    at: range.lowerBound, path: path)
+                guard count == range.count else {
+                    throw LarderError(
+                        .corruption,
+                        "the body \(path) ends after \(range.lowerBound + Int64(count)) of \(length.bytes) bytes: "
+                            + "run 'cachectl verify --repair'",
+                        path: path)
+                }
+            }
+        }
+    }
+
+    /// All bytes, read on a thread that may wait for the disk.
+    public func bytes() async throws -> [UInt8] {
+        if case .memory(let bytes) = storage { return bytes }
+        let body = self
+        return try await IOPool.shared.run { try body.bytes(in: 0..<body.length.bytes) }
+    }
+
+    /// Runs `body` with all bytes, without a copy where they are in memory.
+    public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
+        let bytes = try bytes()
+        return try bytes.withUnsafeBytes { try body($0.bytes) }
+    }
+
+    /// The file behind a large body, for sendfile(2), splice(2) or mmap(2); nil for a small one.
+    ///
+    /// The descriptor is valid inside `body` and must not be written to, moved or closed; the body is the whole file.
+    public func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
+        guard case .file(let descriptor, _) = storage else { return nil }
+        return try body(FileDescriptor(rawValue: descriptor.raw))
+    }
+
+    /// The body piece by piece, read on a thread that may wait for the disk; memory stays at one piece.
+    /// - Parameter size: bytes a piece; 1 or more. Default: 256 KiB.
+    public func chunks(ofSize size: ByteCount = .kibibytes(256)) -> BodyChunks {
+        BodyChunks(body: self, size: max(1, size.bytes))
+    }
+}
+
+/// The pieces of a body, in order.
+public struct BodyChunks: AsyncSequence, Sendable {
+    /// A piece.
+    public typealias Element = [UInt8]
+
+    let body: Body
+    let size: Int64
+
+    /// Starts at the first piece.
+    public func makeAsyncIterator() -> Iterator { Iterator(body: body, size: size) }
+
+    /// Where the reading is.
+    public struct Iterator: AsyncIteratorProtocol {
+        let body: Body
+        let size: Int64
+        private var offset: Int64 = 0
+
+        init(body: Body, size: Int64) {
+            self.body = body
+            self.size = size
+        }
+
+        /// The next piece; nil at the end. Errors as `Body.bytes()`; `CancellationError` in a cancelled task.
+        public mutating func next() async throws -> [UInt8]? {
+            guard offset < body.length.bytes else { return nil }
+            try Task.checkCancellation()
+            let range = offset..<Swift.min(offset + size, body.length.bytes)
+            offset = range.upperBound
+            if case .memory = body.storage { return try body.bytes(in: range) }
+            let body = body
+            return try await IOPool.shared.run { try body.bytes(in: range) }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+import Synchronization
+import SystemPackage
+
+/// Writes a body of any length with bounded memory, straight to where it will be stored.
+///
+/// Bytes are hashed as they come. Up to the inline threshold they stay in memory; then they go to a file in the store's
+/// staging directory, which `commit()` makes the entry's body without another copy. A writer that goes without a
+/// commit leaves nothing. Use it from one task or thread at a time.
+public final class BodyWriter: @unchecked Sendable {
+    // SAFETY: every variable is touched only under `lock`.
+    private let store: Store
+    private let key: Key
+    private let options: PutOptions
+    private let declaredLength: ByteCount?
+    private let declaredDigest: Digest?
+    private let lock = Monitor()
+    private var memory: [UInt8] = []
+    private var file: StagedFile?
+    private var hash = IncrementalDigest()
+    private var length: Int64 = 0
+    private var isOver = false
+    private var budget: Budget
+
+    /// How much of the budget a growing file takes at a time.
+    private static let step: Int64 = 4 << 20
+
+    init(store: Store, key: Key, options: PutOptions, length: ByteCount?, digest: Digest?) throws {
+        self.store = store
+        self.key = key
+        self.options = options
+        declaredLength = length
+        declaredDigest = digest
+        budget = try store.engine.state().budget
+        if let length { try Store.checkSize(length.bytes, key, budget) }
+    }
+
+    deinit { cancel() }
+
+    /// Appends bytes.
+    ///
+    /// Errors: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`, `io`,
+    /// `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
+    public func write(_ bytes: UnsafeRawBufferPointer) throws {
+        try lock.locked {
+            try requireOpen()
+            do {
+                try append(bytes)
+            } catch {
+                drop()
+                throw error
+            }
+        }
+    }
+
+    /// Appends bytes; errors as above.
+    public func write(_ bytes: [UInt8]) throws {
+        try bytes.withUnsafeBytes { try write($0) }
+    }
+
+    /// As the synchronous `write`, on a thread that may wait for the disk.
+    public func write(_ bytes: [UInt8]) async throws {
+        try await IOPool.shared.run { [self] in try write(bytes) }
+    }
+
+    /// Appends everything a sequence delivers; memory stays at one of its pieces.
+    public func write<Pieces: AsyncSequence>(contentsOf pieces: Pieces) async throws where Pieces.Element == [UInt8] {
+        for try await piece in pieces { try await write(piece) }
+    }
+
+    /// Stores what was written under the writer's key, and returns its digest.
+    ///
+    /// Errors: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and those of `Store.put`. The writer is over
+    /// either way, and after an error nothing is left of it.
+    @discardableResult
+    public func commit() throws -> Digest {
+        let (put, generation) = try finish()
+        try store.engine.await(generation, put)
+        return put.digest
+    }
+
+    /// As the synchronous `commit`, without holding a thread of the cooperative pool.
+    @discardableResult
+    public func commit() async throws -> Digest {
+        let (put, generation) = try await IOPool.shared.run { [self] in try finish() }
+        try await store.engine.await(generation, put)
+        return put.digest
+    }
+
+    /// Drops what was written. No effect after `commit()` or a first `cancel()`.
+    public func cancel() {
+        lock.locked { drop() }
+    }
+
+    // MARK: Under the lock
+
+    private func requireOpen() throws(LarderError) {
+        if isOver { throw LarderError(.closed, "the writer of \(key) was committed or cancelled before", key: key) }
+        try store.requireOpen()
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer) throws {
+        if bytes.isEmpty { return }
+        let total = length + Int64(bytes.count)
+        if let declaredLength, total > declaredLength.bytes { throw lengthMismatch(total, isMore: true) }
+        try Store.checkSize(total, key, budget)
+        hash.update(bytes)
+        if file == nil, total <= store.configuration.inlineThreshold.bytes || options.storagePolicy == .memoryOnly {
+            memory.append(contentsOf: bytes)
+        } else {
+            try spill(total)
+            try write(bytes, at: length)
+        }
+        length = total
+    }
+
+    /// Moves from memory to a file, and keeps enough of the budget for `total` bytes.
+    private func spill(_ total: Int64) throws {
+        let writing = try store.writing()
+        let needed = StagedFile.allocation(total)
+        if file == nil {
+            let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
+            // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
+            file = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
+            if let file, let declaredLength { try store.engine.preallocate(file, from: 0, to: declaredLength.bytes) }
+            let start = memory
+            memory = []
+            try start.withUnsafeBytes { try write($0, at: 0) }
+        } else if let reserved = file?.reserved, needed > reserved {
+            let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
+            try store.engine.reserve(more, for: key, writing)
+            file?.reserved += more
+            if let file { try store.engine.preallocate(file, from: length, to: min(length + more, total + Self.step)) }
+            // The largest entry may have been changed meanwhile.
+            budget = try store.engine.state().budget
+        }
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+        guard let file else { return }
+        let path = store.engine.files.staging.path(of: file.token.name)
+        try FileSystem.write(file.descriptor, bytes, at: offset, path: path)
+    }
+
+    private func finish() throws -> (PendingPut, UInt64) {
+        try lock.locked {
+            try requireOpen()
+            do {
+                let put = try seal()
+                isOver = true
+                file = nil
+                memory = []
+                return (put, try store.submit(put))
+            } catch {
+                drop()
+                throw error
+            }
+        }
+    }
+
+    private func seal() throws -> PendingPut {
+        if let declaredLength, length != declaredLength.bytes { throw lengthMismatch(length, isMore: false) }
+        let digest = hash.finalize()
+        if let declaredDigest, declaredDigest != digest { throw Store.mismatch(key, declaredDigest, digest) }
+        guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
+        file.length = length
+        let writing = try store.writing()
+        try store.engine.settle(&file, isDurable: store.isDurable(options), writing)
+        self.file = file
+        return store.makePut(key, digest, UInt64(length), .staged(file), options)
+    }
+
+    private func drop() {
+        isOver = true
+        memory = []
+        guard let file, let writing = store.engine.writing else { return }
+        self.file = nil
+        store.engine.discard(file, writing)
+    }
+
+    private func lengthMismatch(_ actual: Int64, isMore: Bool) -> LarderError {
+        let declared = declaredLength?.bytes ?? 0
+        return LarderError(
+            .lengthMismatch,
+            "the body of \(key) has \(isMore ? "at least " : "")\(actual) bytes, not \(declared) as declared: "
+                + "it was cut or is another one; nothing was stored",
+            key: key)
+    }
+}
+
+extension Store {
+    /// A writer for the body of `key`, for bodies that come in pieces or do not fit memory.
+    /// - Parameters:
+    ///   - length: the length the body will have; nil if not known.
+    ///   - digest: the SHA-256 the body will have; nil if not known.
+    /// Errors: `invalidArgument`, `tooLarge`, `closed`, `readOnly`.
+    public func writer(
+        for key: Key, _ options: PutOptions = PutOptions(), length: ByteCount? = nil, digest: Digest? = nil
+    ) throws -> BodyWriter {
+        _ = try writing()
+        try options.validate(key: key)
+        return try BodyWriter(store: self, key: key, options: options, length: length, digest: digest)
+    }
+}

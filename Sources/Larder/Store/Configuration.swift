@@ -1,0 +1,86 @@
+import Logging
+
+/// How a store is opened. Behaviour first, then performance.
+public struct Configuration: Sendable {
+    // MARK: Behaviour
+
+    /// Limits to set on the store. Nil (the default) keeps what the store has; a new store has none.
+    public var budget: Budget?
+    /// What a put waits for when its options do not say. Default: `relaxed`.
+    public var durability = Durability.relaxed
+    /// How long entries put with `Lifetime.standard` are fresh. Default: never expire.
+    public var defaultLifetime = Lifetime.never
+    /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
+    public var maximumLifetime: Duration?
+    /// The application's version. Entries of another version are misses and are reclaimed. Nil (the default): entries are
+    /// put without a version, and those of every version are seen.
+    public var version: String?
+    /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
+    public var verification = Verification.afterUncleanShutdown
+    /// Opens an existing store without changing it: no put, no removal, no note of accesses, nothing swept.
+    public var isReadOnly = false
+    /// Told of displacement, recovery and failed commits, on the thread that did it; must return soon and must not call
+    /// the store. Default: nothing.
+    public var observer: (@Sendable (StoreEvent) -> Void)?
+    /// Where the store tells what it repairs and what fails. Default: a logger labelled `larder`.
+    public var logger = Logger(label: "larder")
+    /// Where the store gets the time from.
+    public var clock: any StoreClock = SystemClock()
+
+    // MARK: Performance
+
+    /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 64 KiB.
+    /// May differ from open to open.
+    public var inlineThreshold = ByteCount.kibibytes(64)
+    /// How long a relaxed put may wait for others to share its commit. Longer: fewer syncs; shorter: less to lose.
+    /// Default: 10 ms.
+    public var commitDelay = Duration.milliseconds(10)
+    /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
+    public var pendingLimit = ByteCount.mebibytes(16)
+    /// Memory for entries of policy `memoryOnly`. Default: 16 MiB.
+    public var memoryLimit = ByteCount.mebibytes(16)
+    /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may fill.
+    /// Defaults: 0.95 and 0.90.
+    public var watermarks = Watermarks(high: 0.95, low: 0.90)
+
+    /// Fill levels between which background displacement works.
+    public struct Watermarks: Sendable, Hashable {
+        /// Where it starts, 0 ... 1.
+        public var high: Double
+        /// Where it ends, 0 ... `high`.
+        public var low: Double
+
+        /// Levels as fractions of the byte budget that puts may fill.
+        public init(high: Double, low: Double) {
+            self.high = high
+            self.low = low
+        }
+    }
+
+    /// For tests: identifies the run of the machine. Nil asks the system.
+    var bootIdentity: UInt64?
+
+    /// The defaults above.
+    public init() {}
+
+    /// The defaults above with a budget.
+    public init(budget: Budget) {
+        self.budget = budget
+    }
+
+    func validate() throws(LarderError) {
+        try budget?.validate()
+        if inlineThreshold > .mebibytes(1) {
+            throw LarderError(
+                .invalidArgument, "an inline threshold of \(inlineThreshold.bytes) bytes is too large: the most is 1 MiB")
+        }
+        if !(watermarks.low > 0 && watermarks.low <= watermarks.high && watermarks.high <= 1) {
+            throw LarderError(
+                .invalidArgument,
+                "watermarks of \(watermarks.low) and \(watermarks.high): 0 < low <= high <= 1 is needed")
+        }
+        if let version, version.isEmpty || version.utf8.count > 200 {
+            throw LarderError(.invalidArgument, "an application version has 1 to 200 bytes of UTF-8")
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/// What to keep with a body besides its bytes.
+public struct PutOptions: Sendable, Hashable {
+    /// How long the entry is fresh. Default: the store's.
+    public var lifetime: Lifetime
+    /// Whether the entry is kept across sessions, or on disk at all. Default: permanent.
+    public var storagePolicy: StoragePolicy
+    /// Names under which the entry can be listed and removed with others: 1 to 200 bytes of UTF-8 each, no NUL, at most
+    /// 64 of them and 8,192 bytes together.
+    public var tags: [String]
+    /// Bytes of the caller's own, such as HTTP status and fields: at most 1 MiB.
+    public var metadata: [UInt8]
+    /// Keeps the entry out of displacement. Overwriting a pinned entry leaves it pinned.
+    public var isPinned: Bool
+    /// What the call waits for. Nil: the store's default.
+    public var durability: Durability?
+
+    /// Options; every one has a default.
+    public init(
+        lifetime: Lifetime = .standard, storagePolicy: StoragePolicy = .permanent, tags: [String] = [],
+        metadata: [UInt8] = [], isPinned: Bool = false, durability: Durability? = nil
+    ) {
+        self.lifetime = lifetime
+        self.storagePolicy = storagePolicy
+        self.tags = tags
+        self.metadata = metadata
+        self.isPinned = isPinned
+        self.durability = durability
+    }
+
+    static let maximumMetadata = 1 << 20
+    static let maximumTagLength = 200
+    static let maximumTags = 64
+    static let maximumTagBytes = 8192
+
+    func validate(key: Key) throws(LarderError) {
+        try key.validate()
+        if metadata.count > Self.maximumMetadata {
+            throw LarderError(
+                .tooLarge,
+                "the metadata of \(key) has \(metadata.count) bytes; the most is \(Self.maximumMetadata) (1 MiB): "
+                    + "store it as a body of its own",
+                key: key)
+        }
+        for tag in tags { try Self.validate(tag: tag) }
+        let tagBytes = tags.reduce(0) { $0 + 1 + $1.utf8.count }
+        if tags.count > Self.maximumTags || tagBytes > Self.maximumTagBytes {
+            throw LarderError(
+                .tooLarge,
+                "\(key) has \(tags.count) tags of \(tagBytes) bytes; the most is \(Self.maximumTags) tags "
+                    + "and \(Self.maximumTagBytes) bytes",
+                key: key)
+        }
+    }
+
+    static func validate(tag: String) throws(LarderError) {
+        if tag.isEmpty || tag.utf8.count > maximumTagLength || tag.utf8.contains(0) {
+            throw LarderError(
+                .invalidArgument,
+                "'\(Key(tag))' is no tag: a tag has 1 to \(maximumTagLength) bytes of UTF-8 and no NUL")
+        }
+    }
+}

@@ -1,0 +1,51 @@
+extension Store {
+    /// The limits in force. Kept in the store: another process may have changed them.
+    public func budget() throws -> Budget {
+        try requireOpen()
+        return try engine.state().budget
+    }
+
+    /// Changes the limits, for every process that uses the store, and displaces until they hold.
+    ///
+    /// Errors: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits: they are
+    /// set all the same, and puts throw `noSpace` until there is room.
+    public func setBudget(_ budget: Budget) throws {
+        _ = try writing()
+        try engine.flush()
+        try engine.set(budget)
+    }
+
+    /// As the synchronous `setBudget`, on a thread that may wait for the disk.
+    public func setBudget(_ budget: Budget) async throws {
+        try await IOPool.shared.run { [self] in try setBudget(budget) }
+    }
+}
+
+extension Engine {
+    /// Sets the limits and makes them hold.
+    func set(_ budget: Budget) throws {
+        guard let writing else { throw readOnly() }
+        try budget.validate()
+        if try state().budget == budget { return }
+        while try state().entryCount > UInt64(clamping: budget.entries) {
+            let limit = try removalLimit()
+            let victims = try mutate(.housekeeping) { mutation in
+                var victims: [Victim] = []
+                while victims.count < limit, mutation.state.entryCount > UInt64(clamping: budget.entries),
+                    let victim = try mutation.displaceNext()
+                {
+                    victims.append(victim)
+                }
+                return victims
+            }
+            report(victims)
+            if victims.isEmpty { throw noRoom() }
+        }
+        try mutate(.housekeeping) { $0.state.budget = budget }
+        while true {
+            let excess = try writing.room.excess(adding: 0, state())
+            if excess == 0 { return }
+            if try !makeRoom(excess, writing, isMissing: { try writing.room.excess(adding: 0, $0) }) { throw noRoom() }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/// What a collection found and did.
+public struct CollectionReport: Sendable, Hashable {
+    /// Entries removed because they had expired.
+    public var expiredEntries = 0
+    /// Entries displaced to keep the budget.
+    public var displacedEntries = 0
+    /// Entries removed because their application version is not the store's.
+    public var otherVersionEntries = 0
+    /// Files in `blobs/` that no entry used, removed.
+    public var orphanBlobs = 0
+    /// Files of stores that died, removed from `staging/` and `trash/`.
+    public var staleFiles = 0
+    /// Entries removed because their body was gone or damaged.
+    public var danglingEntries = 0
+    /// Bytes allocated before.
+    public var allocatedBefore = ByteCount.zero
+    /// Bytes allocated after.
+    public var allocatedAfter = ByteCount.zero
+
+    /// An empty report.
+    public init() {}
+
+    /// Bytes given back to the file system.
+    public var freedBytes: ByteCount { ByteCount(allocatedBefore.bytes - allocatedAfter.bytes) }
+}
+
+/// The steps of a collection, in order.
+public enum CollectionStep: String, Sendable, Hashable, CaseIterable {
+    /// Files of stores that died.
+    case sweep
+    /// Entries that are no longer fresh.
+    case expired
+    /// Entries of other application versions.
+    case versions
+    /// Entries whose body is gone.
+    case dangling
+    /// Files without an entry.
+    case orphans
+    /// The budget.
+    case displace
+    /// Pages of the index that hold nothing.
+    case compact
+}
+
+extension Store {
+    /// Puts the store in order while others use it: sweeps what dead processes left, removes expired and dangling entries,
+    /// orphan blobs and entries of other versions, displaces to the budget, and gives free pages of the index back.
+    ///
+    /// - Parameters:
+    ///   - dryRun: only counts; nothing changes.
+    ///   - compact: gives back every free page instead of only the long runs of them.
+    ///   - progress: called at each step and while it goes on, with what was found so far. Throw from it to stop.
+    @discardableResult
+    public func collect(
+        dryRun: Bool = false, compact: Bool = false,
+        progress: (CollectionStep, CollectionReport) throws -> Void = { _, _ in }
+    ) throws -> CollectionReport {
+        let writing = dryRun ? engine.writing : try writing()
+        try requireOpen()
+        try engine.flush()
+        var report = CollectionReport()
+        report.allocatedBefore = try engine.statistics().allocatedBytes
+        var collector = Collector(engine: engine, version: version, isDryRun: dryRun, report: report)
+        for step in CollectionStep.allCases {
+            try progress(step, collector.report)
+            try collector.run(step, compact: compact, writing: writing) { try progress(step, $0) }
+        }
+        collector.report.allocatedAfter = try engine.statistics().allocatedBytes
+        if dryRun { collector.report.allocatedAfter = collector.estimatedAfter }
+        return collector.report
+    }
+
+    /// As the synchronous `collect`, on a thread that may wait for the disk.
+    @discardableResult
+    public func collect(
+        dryRun: Bool = false, compact: Bool = false,
+        progress: @escaping @Sendable (CollectionStep, CollectionReport) throws -> Void = { _, _ in }
+    ) async throws -> CollectionReport {
+        try await IOPool.shared.run { [self] in try collect(dryRun: dryRun, compact: compact, progress: progress) }
+    }
+}

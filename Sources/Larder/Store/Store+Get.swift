@@ -1,0 +1,63 @@
+import LMDB
+
+extension Store {
+    /// The entry under `key`; nil if there is none, it has expired, or another application version put it.
+    ///
+    /// A small body is copied out of the index (about 1 us); a large one is opened, not read. Counts as an access.
+    /// - Parameter includingExpired: true returns an expired entry that is still there, for callers that can validate it.
+    /// Errors: `closed`, `io`, `readersFull`.
+    @inline(__always)
+    public func get(_ key: Key, includingExpired: Bool = false) throws -> Entry? {
+        try requireOpen()
+        return try engine.get(key, visibility(includingExpired))
+    }
+
+    /// As the synchronous `get`, with checks of a large body's bytes, where the configuration asks for them, on a
+    /// thread that may wait for the disk.
+    public func get(_ key: Key, includingExpired: Bool = false) async throws -> Entry? {
+        try requireOpen()
+        let visibility = visibility(includingExpired)
+        if !engine.mayVerify { return try engine.get(key, visibility) }
+        let engine = engine
+        return try await IOPool.shared.run { try engine.get(key, visibility) }
+    }
+
+    /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is no
+    /// fresh entry. The span points into the index's mapping: nothing of it may leave `body`, which should be short, as it
+    /// keeps pages of the index from being reused.
+    public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
+        try requireOpen()
+        return try engine.withBody(of: key, visibility(false), body)
+    }
+
+    /// True if `get` would find an entry. Looks at the index only: neither an access nor a look at the body.
+    public func contains(_ key: Key) throws -> Bool {
+        try requireOpen()
+        return try engine.contains(key, visibility(false))
+    }
+
+    /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
+    public func attributes(of key: Key) throws -> Attributes? {
+        try requireOpen()
+        try engine.flush()
+        return try engine.attributes(of: key, visibility(true))
+    }
+
+    /// The bytes under `key`: reading gives nil for a miss and for any failure; setting stores with default options, or
+    /// removes when nil, and reports a failure to the configuration's logger only.
+    public subscript(key: Key) -> [UInt8]? {
+        get { (try? get(key))?.flatMap { try? $0.body.bytes() } }
+        set {
+            do {
+                if let newValue { try put(newValue, for: key) } else { _ = try remove(key) }
+            } catch {
+                configuration.logger.error("subscript write failed", metadata: ["key": "\(key)", "error": "\(error)"])
+            }
+        }
+    }
+
+    @inline(__always)
+    func visibility(_ includingExpired: Bool) -> Engine.Visibility {
+        Engine.Visibility(version: version, includesExpired: includingExpired)
+    }
+}

@@ -1,0 +1,242 @@
+import SystemPackage
+
+extension Store {
+    /// Stores `body` under `key`, replacing what was there. Readers of this process see it at once; the index has it with
+    /// the next commit (`Configuration.commitDelay`), or when the call returns with `Durability.durable`.
+    ///
+    /// A body over the inline threshold is written to a file by this call, which displaces other entries first where the
+    /// budget is full.
+    /// - Parameter digest: the SHA-256 the body is declared to have. Nil: computed and trusted.
+    /// Errors: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`.
+    public func put(
+        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+    ) throws {
+        let put = try prepare(body, key, options, digest, engine.state())
+        let pending = try submit(put)
+        try engine.await(pending, put)
+    }
+
+    /// As the synchronous `put`, waiting for disks and commits without holding a thread of the cooperative pool.
+    public func put(
+        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+    ) async throws {
+        let state = try engine.state()
+        let put: PendingPut
+        let pending: UInt64
+        if body.count <= configuration.inlineThreshold.bytes, state.budget.bytes == .unlimited {
+            put = try prepare(body, key, options, digest, state)
+            pending = try submit(put)
+        } else {
+            let store = self
+            (put, pending) = try await IOPool.shared.run {
+                let put = try store.prepare(body, key, options, digest, state)
+                return (put, try store.submit(put))
+            }
+        }
+        try await engine.await(pending, put)
+    }
+
+    /// Stores `body` under a new unique key, which is returned: `urn:uuid:` and a random UUID.
+    public func put(_ body: [UInt8], _ options: PutOptions = PutOptions()) throws -> Key {
+        let key = Store.uniqueKey()
+        try put(body, for: key, options)
+        return key
+    }
+
+    /// Stores `body` under its own digest, `sha256:<64 hex>`; the key is returned. The same bytes give the same key.
+    public func putByContent(_ body: [UInt8], _ options: PutOptions = PutOptions()) throws -> Key {
+        let digest = Digest.of(body)
+        let key = Key("sha256:" + digest.hexadecimal)
+        try put(body, for: key, options, digest: digest)
+        return key
+    }
+
+    /// `urn:uuid:` and a random UUID (RFC 9562, version 4).
+    static func uniqueKey() -> Key {
+        var generator = SystemRandomNumberGenerator()
+        let high = (generator.next() & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000
+        let low = (generator.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000
+        let digits = Array(Layout.hex(high, width: 16) + Layout.hex(low, width: 16))
+        let parts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }
+        return Key("urn:uuid:" + parts.joined(separator: "-"))
+    }
+
+    // MARK: Steps
+
+    private func prepare(
+        _ body: [UInt8], _ key: Key, _ options: PutOptions, _ declared: Digest?, _ state: StoreState
+    ) throws -> PendingPut {
+        let writing = try writing()
+        try options.validate(key: key)
+        try Store.checkSize(Int64(body.count), key, state.budget)
+        let digest = Digest.of(body)
+        if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
+        if options.storagePolicy != .memoryOnly, body.count > configuration.inlineThreshold.bytes {
+            let file = try body.withUnsafeBytes { bytes in
+                try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
+            }
+            return makePut(key, digest, UInt64(body.count), .staged(file), options)
+        }
+        return makePut(key, digest, UInt64(body.count), .inline(body), options)
+    }
+
+    func makePut(
+        _ key: Key, _ digest: Digest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions
+    ) -> PendingPut {
+        let now = engine.clock.advance()
+        return PendingPut(
+            key: key, digest: digest, length: length, body: body, options: options, stored: now,
+            expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
+            session: engine.writing?.lock.instance ?? 0, uptime: engine.uptime.uptime())
+    }
+
+    /// Makes a put visible. Returns the generation of the batch that will commit it; 0 if nothing will.
+    func submit(_ put: PendingPut) throws -> UInt64 {
+        let writing = try writing()
+        if put.options.storagePolicy == .memoryOnly {
+            try engine.memory.put(put)
+            _ = try engine.submitRemoval(of: put.key, writing)
+            return 0
+        }
+        let durable = isDurable(put.options)
+        do {
+            let (generation, replaced) = try writing.pending.add(
+                .put(put), for: put.key, memory: put.memory, isDurable: durable)
+            engine.memory.remove(put.key)
+            if case .staged(let file)? = replaced?.body { engine.discard(file, writing) }
+            return durable ? generation : 0
+        } catch {
+            if case .staged(let file) = put.body { engine.discard(file, writing) }
+            throw error
+        }
+    }
+
+    func isDurable(_ options: PutOptions) -> Bool { (options.durability ?? configuration.durability) == .durable }
+
+    static func checkSize(_ bytes: Int64, _ key: Key, _ budget: Budget) throws(LarderError) {
+        if bytes > budget.largestEntry.bytes {
+            throw LarderError(
+                .tooLarge,
+                "the body of \(key) has \(bytes) bytes or more; the largest entry allowed is "
+                    + "\(budget.largestEntry.bytes): raise the limit ('cachectl budget --largest-entry')",
+                key: key)
+        }
+        if bytes > budget.usableBytes {
+            throw LarderError(
+                .tooLarge,
+                "the body of \(key) has \(bytes) bytes or more and does not fit the byte budget of \(budget.bytes.bytes): "
+                    + "raise the budget ('cachectl budget --bytes') or store it elsewhere",
+                key: key)
+        }
+    }
+
+    static func mismatch(_ key: Key, _ declared: Digest, _ actual: Digest) -> LarderError {
+        LarderError(
+            .digestMismatch,
+            "the body of \(key) has the SHA-256 \(actual), not \(declared) as declared: fetch it again; nothing was stored",
+            key: key)
+    }
+}
+
+extension Configuration {
+    /// When an entry put at `now` stops being fresh, the ceiling applied.
+    func expiry(_ lifetime: Lifetime, at now: Timestamp) -> Timestamp {
+        let asked: Timestamp
+        switch lifetime {
+        case .standard:
+            // A default of `standard` would refer to itself; it means no default.
+            asked = defaultLifetime == .standard ? .distantFuture : expiryWithoutCeiling(defaultLifetime, at: now)
+        default:
+            asked = expiryWithoutCeiling(lifetime, at: now)
+        }
+        guard let maximumLifetime else { return asked }
+        return min(asked, now + max(.zero, maximumLifetime))
+    }
+
+    private func expiryWithoutCeiling(_ lifetime: Lifetime, at now: Timestamp) -> Timestamp {
+        switch lifetime {
+        case .standard, .never: .distantFuture
+        case .duration(let duration): now + max(.zero, duration)
+        case .until(let moment): moment
+        }
+    }
+}
+
+extension Engine {
+    /// Writes a body to a new file in `staging/`, its room reserved.
+    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, _ writing: Writing, isDurable: Bool) throws -> StagedFile {
+        var file = try createStaged(reserving: StagedFile.allocation(Int64(bytes.count)), for: key, writing)
+        do {
+            let path = files.staging.path(of: file.token.name)
+            try preallocate(file, from: 0, to: Int64(bytes.count))
+            try FileSystem.write(file.descriptor, bytes, at: 0, path: path)
+            file.length = Int64(bytes.count)
+            try settle(&file, isDurable: isDurable, writing)
+            return file
+        } catch {
+            discard(file, writing)
+            throw error
+        }
+    }
+
+    /// A new file in `staging/` with `bytes` of the budget.
+    func createStaged(reserving bytes: Int64, for key: Key?, _ writing: Writing) throws -> StagedFile {
+        try reserve(bytes, for: key, writing)
+        let token = nextToken(writing)
+        do {
+            let descriptor = try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
+            return StagedFile(token: token, descriptor: descriptor, reserved: bytes)
+        } catch {
+            writing.ledger.add(-bytes)
+            throw error
+        }
+    }
+
+    /// Allocates blocks of a large file before they are written: then what it takes on disk, the list of its extents
+    /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
+    func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
+        guard end >= 1 << 20, end > start else { return }
+        _ = try FileSystem.preallocate(
+            file.descriptor, offset: start, length: end - start, path: files.staging.path(of: file.token.name))
+    }
+
+    /// The file is complete: learns what it takes on disk, and makes the reservation just that.
+    func settle(_ file: inout StagedFile, isDurable: Bool, _ writing: Writing) throws {
+        let path = files.staging.path(of: file.token.name)
+        // Gives back what was allocated ahead and not written.
+        if file.length >= 1 << 20 { try FileSystem.truncate(file.descriptor, to: file.length, path: path) }
+        if isDurable { try Sync.data(file.descriptor, path: path) }
+        file.allocated = try FileSystem.status(file.descriptor, path: path).allocated
+        writing.ledger.add(file.allocated - file.reserved)
+        file.reserved = file.allocated
+    }
+
+    /// Waits for the commit of a durable put.
+    func await(_ generation: UInt64, _ put: PendingPut) throws {
+        guard generation > 0, let writing else { return }
+        writing.pending.wait(for: generation)
+        if let failure = writing.pending.failure(of: generation) { throw failure }
+    }
+
+    /// As above, without holding a thread.
+    func await(_ generation: UInt64, _ put: PendingPut) async throws {
+        guard generation > 0, let writing else { return }
+        await writing.pending.wait(for: generation)
+        if let failure = writing.pending.failure(of: generation) { throw failure }
+    }
+
+    /// Queues a removal. Returns the generation of its batch.
+    func submitRemoval(of key: Key, _ writing: Writing) throws -> UInt64 {
+        let (generation, replaced) = try writing.pending.add(
+            .remove(uptime.uptime()), for: key, memory: 256, isDurable: false)
+        if case .staged(let file)? = replaced?.body { discard(file, writing) }
+        return generation
+    }
+}
+
+extension StagedFile {
+    /// What a file of `length` bytes takes at most: whole blocks, and for a large one the blocks that list its extents.
+    static func allocation(_ length: Int64) -> Int64 {
+        (length + 4095) / 4096 * 4096 + (length > 4 << 20 ? 16384 + length / 1024 : 0)
+    }
+}

@@ -1,0 +1,30 @@
+import Synchronization
+import SystemPackage
+
+extension Store {
+    // One store a program may agree on; see `shared`.
+    private static let sharedStore = Mutex<Store?>(nil)
+
+    /// A store the whole program uses, if it has set one. Never made by itself.
+    public static var shared: Store? {
+        get { sharedStore.withLock { $0 } }
+        set { sharedStore.withLock { $0 = newValue } }
+    }
+
+    /// Where a program's store lies by default: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base Directory
+    /// Specification), in `~/Library/Caches` on macOS.
+    public static var defaultPath: FilePath {
+        let home = environment("HOME") ?? "/tmp"
+        #if canImport(Darwin)
+            return FilePath(home).appending("Library/Caches/larder")
+        #else
+            // "All paths set in these environment variables must be absolute"; others are ignored.
+            if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return FilePath(base).appending("larder") }
+            return FilePath(home).appending(".cache/larder")
+        #endif
+    }
+
+    static func environment(_ name: String) -> String? {
+        getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
+    }
+}

@@ -1,0 +1,90 @@
+import Synchronization
+import SystemPackage
+
+/// A content-addressed cache in a directory: bodies stored once by SHA-256, an index from keys to them, a budget that
+/// holds at every moment.
+///
+///     let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .gigabytes(10))))
+///     try store.put(Array("hello".utf8), for: "https://example.com/")
+///     if let entry = try store.get("https://example.com/") { print(try entry.body.bytes()) }
+///     try store.close()
+///
+/// A store may be used from any thread and task, and its directory by several processes at once. Lookups and small puts
+/// do not wait for a disk and are synchronous; each call that may has an asynchronous twin. Two stores of one path in one
+/// process share everything but their defaults. Do not use a store across fork(2).
+public final class Store: Sendable {
+    let engine: Engine
+    let configuration: Configuration
+    /// The number that stands for the application version; nil: every version is seen.
+    let version: UInt16?
+    private let isClosed = Atomic<Bool>(false)
+    private let isEphemeral: Bool
+
+    /// Opens the store at `path`, creating the directory and what lies above it if missing.
+    ///
+    /// Errors: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's directory, a
+    /// newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked`. Cost: does not grow with the store.
+    public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
+        try self.init(path: path, configuration, isEphemeral: false)
+    }
+
+    init(path: FilePath, _ configuration: Configuration, isEphemeral: Bool) throws {
+        let engine = try Registry.acquire(path, configuration)
+        do {
+            version = try engine.version(configuration.version)
+        } catch {
+            try Registry.release(engine)
+            throw error
+        }
+        self.engine = engine
+        self.configuration = configuration
+        self.isEphemeral = isEphemeral
+        if let version { engine.reclaimOtherVersions(version) }
+    }
+
+    deinit {
+        // Nobody is left to hear of a failure; `close()` is the way to hear of it.
+        try? close()
+    }
+
+    /// Commits what is pending and gives the store's files back. Later calls throw `closed`. Idempotent.
+    /// Throws what a relaxed put could not report.
+    public func close() throws {
+        guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+        else { return }
+        defer { if isEphemeral { Ephemeral.remove(engine.path) } }
+        try Registry.release(engine)
+    }
+
+    /// The directory.
+    public var path: FilePath { engine.path }
+
+    /// 32 hexadecimal digits that tell this store from every other.
+    public var identifier: String { engine.storeID }
+
+    @inline(__always)
+    func requireOpen() throws(LarderError) {
+        if isClosed.load(ordering: .acquiring) {
+            throw LarderError(.closed, "the store at \(engine.path) was closed", path: engine.path)
+        }
+    }
+
+    @inline(__always)
+    func writing() throws(LarderError) -> Engine.Writing {
+        try requireOpen()
+        return try engine.requireWriting()
+    }
+
+    /// Commits everything put and removed so far by this process, access times included.
+    /// Throws what a relaxed put could not report: the entry did not make it into the store.
+    public func flush() throws {
+        try requireOpen()
+        try engine.flush()
+    }
+
+    /// As `flush()`, without holding a thread.
+    public func flush() async throws {
+        try requireOpen()
+        try await engine.flush()
+    }
+}

@@ -1,0 +1,11 @@
+/// Something a store did on its own.
+public enum StoreEvent: Sendable {
+    /// An entry was displaced.
+    case displaced(key: Key, length: ByteCount, reason: DisplacementReason)
+    /// A body's bytes did not match its digest, or its file was gone; the entries that used it are misses now.
+    case damaged(digest: Digest, reason: String)
+    /// Files of an open store that died were swept.
+    case swept(published: Int, restored: Int, removed: Int)
+    /// A batch of puts could not be committed and was dropped.
+    case commitFailed(LarderError)
+}

@@ -1,0 +1,50 @@
+import SystemPackage
+
+/// An open directory: names in it are looked up from here, whatever happens to the path above it.
+struct Directory: Sendable {
+    let descriptor: OwnedDescriptor
+    let path: FilePath
+
+    /// Opens an existing directory by path.
+    init(path: FilePath) throws(LarderError) {
+        self.path = path
+        descriptor = try FileSystem.open(path: path, flags: O_RDONLY | O_DIRECTORY)
+    }
+
+    private init(descriptor: OwnedDescriptor, path: FilePath) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    /// Opens the directory `name` in this one, not through a symbolic link.
+    func directory(_ name: String) throws(LarderError) -> Directory {
+        let descriptor = try FileSystem.open(name, in: self, flags: O_RDONLY | O_DIRECTORY)
+        return Directory(descriptor: descriptor, path: path.appending(name))
+    }
+
+    /// The whole path of `name`, for messages and for callers.
+    func path(of name: String) -> FilePath { path.appending(name) }
+
+    /// The names in this directory, `.` and `..` left out, in no order. readdir(3).
+    func names() throws(LarderError) -> [String] {
+        let copy = openat(descriptor.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard copy >= 0, let stream = fdopendir(copy) else {
+            let number = errno
+            if copy >= 0 { close(copy) }
+            throw .system("opendir", number, path: path)
+        }
+        defer { closedir(stream) }
+        var result: [String] = []
+        while true {
+            errno = 0
+            guard let item = readdir(stream) else {
+                if errno != 0 { throw .system("readdir", errno, path: path) }
+                return result
+            }
+            let name = withUnsafePointer(to: &item.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { result.append(name) }
+        }
+    }
+}

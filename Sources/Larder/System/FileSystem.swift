@@ -1,0 +1,260 @@
+import CLarder
+import SystemPackage
+
+/// Every system call the engine makes on files, one function each, so that one place can be watched or made to fail.
+///
+/// Functions throw `LarderError` with the path and the `Errno`. Names are relative to a directory descriptor where one
+/// is given; symbolic links inside the store are never followed.
+enum FileSystem {
+    /// What `fstat(2)` tells that the engine needs.
+    struct Status {
+        let size: Int64
+        /// Bytes allocated on disk: `st_blocks` x 512.
+        let allocated: Int64
+        let device: UInt64
+        let inode: UInt64
+        let isRegular: Bool
+        let isDirectory: Bool
+        let owner: UInt32
+        let modified: Timestamp
+
+        init(_ status: stat) {
+            size = Int64(status.st_size)
+            allocated = Int64(status.st_blocks) * 512
+            device = UInt64(truncatingIfNeeded: status.st_dev)
+            inode = UInt64(status.st_ino)
+            isRegular = status.st_mode & S_IFMT == S_IFREG
+            isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            owner = status.st_uid
+            #if canImport(Darwin)
+                let time = status.st_mtimespec
+            #else
+                let time = status.st_mtim
+            #endif
+            modified = Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+        }
+    }
+
+    // MARK: Opening
+
+    /// openat(2), close-on-exec, without following a symbolic link in the last component.
+    static func open(_ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600) throws(LarderError)
+        -> OwnedDescriptor
+    {
+        guard let descriptor = try openIfPresent(name, in: directory, flags: flags, mode: mode) else {
+            throw .system("open", ENOENT, path: directory.path(of: name))
+        }
+        return descriptor
+    }
+
+    /// As `open`, nil if there is no such file.
+    static func openIfPresent(
+        _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
+    ) throws(LarderError) -> OwnedDescriptor? {
+        let raw = retrying { openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW, mode) }
+        if raw >= 0 { return OwnedDescriptor(raw) }
+        let number = errno
+        if number == ENOENT, flags & O_CREAT == 0 { return nil }
+        throw .system("open", number, path: directory.path(of: name))
+    }
+
+    /// open(2) of a path of the caller's; symbolic links are followed.
+    static func open(path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(LarderError) -> OwnedDescriptor {
+        let raw = retrying { path.withPlatformString { openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) } }
+        guard raw >= 0 else { throw .system("open", errno, path: path) }
+        return OwnedDescriptor(raw)
+    }
+
+    // MARK: Bytes
+
+    /// pread(2) until `buffer` is full or the file ends; returns the bytes read.
+    static func read(
+        _ descriptor: OwnedDescriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, path: FilePath?
+    ) throws(LarderError) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = retrying {
+                pread(descriptor.raw, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+            }
+            if count < 0 { throw .system("pread", errno, path: path) }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// pwrite(2) until everything is written.
+    static func write(
+        _ descriptor: OwnedDescriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64, path: FilePath?
+    ) throws(LarderError) {
+        var done = 0
+        while done < bytes.count {
+            let count = retrying {
+                pwrite(descriptor.raw, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
+            }
+            if count < 0 { throw .system("pwrite", errno, path: path) }
+            if count == 0 { throw .system("pwrite", ENOSPC, path: path) }
+            done += count
+        }
+    }
+
+    /// Writes an array; errors as above.
+    static func write(_ descriptor: OwnedDescriptor, _ bytes: [UInt8], at offset: Int64, path: FilePath?)
+        throws(LarderError)
+    {
+        let result = bytes.withUnsafeBytes { raw in
+            Result { () throws(LarderError) in try write(descriptor, raw, at: offset, path: path) }
+        }
+        try result.get()
+    }
+
+    /// ftruncate(2).
+    static func truncate(_ descriptor: OwnedDescriptor, to length: Int64, path: FilePath?) throws(LarderError) {
+        guard retrying({ ftruncate(descriptor.raw, off_t(length)) }) == 0 else {
+            throw .system("ftruncate", errno, path: path)
+        }
+    }
+
+    // MARK: Names
+
+    /// renameat(2). False if the source does not exist.
+    @discardableResult
+    static func rename(_ name: String, in source: Directory, to newName: String, in target: Directory)
+        throws(LarderError) -> Bool
+    {
+        if renameat(source.descriptor.raw, name, target.descriptor.raw, newName) == 0 { return true }
+        let number = errno
+        if number == ENOENT { return false }
+        throw .system("rename", number, path: source.path(of: name))
+    }
+
+    /// unlinkat(2). False if there is no such file.
+    @discardableResult
+    static func unlink(_ name: String, in directory: Directory) throws(LarderError) -> Bool {
+        if unlinkat(directory.descriptor.raw, name, 0) == 0 { return true }
+        let number = errno
+        if number == ENOENT { return false }
+        throw .system("unlink", number, path: directory.path(of: name))
+    }
+
+    /// mkdirat(2) with mode 0700; an existing directory is fine.
+    static func makeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
+        guard mkdirat(directory.descriptor.raw, name, 0o700) != 0 else { return }
+        let number = errno
+        if number != EEXIST { throw .system("mkdir", number, path: directory.path(of: name)) }
+    }
+
+    // MARK: Facts
+
+    /// fstat(2).
+    static func status(_ descriptor: OwnedDescriptor, path: FilePath?) throws(LarderError) -> Status {
+        try status(raw: descriptor.raw, path: path)
+    }
+
+    /// fstat(2) of a descriptor that someone else owns.
+    static func status(raw descriptor: Int32, path: FilePath?) throws(LarderError) -> Status {
+        var result = stat()
+        guard fstat(descriptor, &result) == 0 else { throw .system("fstat", errno, path: path) }
+        return Status(result)
+    }
+
+    /// fstatat(2) without following links; nil if there is no such file.
+    static func status(_ name: String, in directory: Directory) throws(LarderError) -> Status? {
+        var result = stat()
+        if fstatat(directory.descriptor.raw, name, &result, AT_SYMLINK_NOFOLLOW) == 0 { return Status(result) }
+        let number = errno
+        if number == ENOENT { return nil }
+        throw .system("fstatat", number, path: directory.path(of: name))
+    }
+
+    /// stat(2); nil if there is no such file.
+    static func status(path: FilePath) throws(LarderError) -> Status? {
+        var result = stat()
+        if path.withPlatformString({ fstatat(AT_FDCWD, $0, &result, 0) }) == 0 { return Status(result) }
+        let number = errno
+        if number == ENOENT { return nil }
+        throw .system("stat", number, path: path)
+    }
+
+    /// fstatvfs(3): bytes that an unprivileged process may still allocate on the file system.
+    static func freeBytes(_ directory: Directory) throws(LarderError) -> Int64 {
+        var result = statvfs()
+        guard fstatvfs(directory.descriptor.raw, &result) == 0 else {
+            throw .system("fstatvfs", errno, path: directory.path)
+        }
+        return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
+    }
+
+    // MARK: Space
+
+    /// Allocates blocks ahead of writing; false where the file system cannot.
+    static func preallocate(_ descriptor: OwnedDescriptor, offset: Int64, length: Int64, path: FilePath?)
+        throws(LarderError) -> Bool
+    {
+        if retrying({ clarder_preallocate(descriptor.raw, offset, length) }) == 0 { return true }
+        let number = errno
+        if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
+        throw .system("fallocate", number, path: path)
+    }
+
+    /// Gives blocks back to the file system; false where it cannot.
+    static func punchHole(rawDescriptor: Int32, offset: Int64, length: Int64, path: FilePath?)
+        throws(LarderError) -> Bool
+    {
+        if retrying({ clarder_punch_hole(rawDescriptor, offset, length) }) == 0 { return true }
+        let number = errno
+        if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
+        throw .system("fallocate", number, path: path)
+    }
+
+    // MARK: Locks
+
+    /// flock(2), exclusive; false if another open file has it and `wait` is false.
+    static func lock(_ descriptor: OwnedDescriptor, wait: Bool, path: FilePath?) throws(LarderError) -> Bool {
+        if retrying({ flock(descriptor.raw, LOCK_EX | (wait ? 0 : LOCK_NB)) }) == 0 { return true }
+        let number = errno
+        if number == EWOULDBLOCK { return false }
+        throw .system("flock", number, path: path)
+    }
+
+    /// Repeats a call that a signal interrupted.
+    @inline(__always)
+    private static func retrying<N: FixedWidthInteger>(_ call: () -> N) -> N {
+        while true {
+            let result = call()
+            if result >= 0 || errno != EINTR { return result }
+        }
+    }
+}
+
+extension LarderError {
+    /// The error for a system call that set `errno` to `number`. See the man page of `call` for the numbers.
+    static func system(_ call: String, _ number: Int32, path: FilePath?, key: Key? = nil) -> LarderError {
+        let place = path?.string ?? "a file of the store"
+        let cause = Errno(rawValue: number)
+        switch number {
+        case ENOSPC, EDQUOT, EFBIG:
+            return LarderError(
+                .noSpace, "no space left to \(call) \(place): free some disk space or lower the budget",
+                path: path, key: key, cause: cause)
+        case EACCES, EPERM:
+            return LarderError(
+                .io, "no permission to \(call) \(place): the store must belong to the user who opens it",
+                path: path, key: key, cause: cause)
+        case EROFS:
+            return LarderError(
+                .io, "\(place) lies on a read-only file system: open the store read-only or remount it",
+                path: path, key: key, cause: cause)
+        case EMFILE, ENFILE:
+            return LarderError(
+                .io, "no descriptor left to \(call) \(place): close some or raise the limit (ulimit -n)",
+                path: path, key: key, cause: cause)
+        case ELOOP:
+            return LarderError(
+                .corruption, "\(place) is a symbolic link, which a store never contains: remove it",
+                path: path, key: key, cause: cause)
+        default:
+            return LarderError(.io, "cannot \(call) \(place)", path: path, key: key, cause: cause)
+        }
+    }
+}

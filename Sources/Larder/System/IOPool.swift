@@ -1,0 +1,64 @@
+import Synchronization
+
+/// Two threads on which asynchronous callers wait for disks, so that the cooperative pool never does.
+///
+/// One pool serves every store of the process; its threads start with the first job and stay.
+final class IOPool: Sendable {
+    static let shared = IOPool(threads: 2)
+
+    private struct State {
+        var jobs: [@Sendable () -> Void] = []
+        var started = false
+    }
+
+    private let threads: Int
+    private let monitor = Monitor()
+    private let state = Mutex(State())
+
+    init(threads: Int) { self.threads = threads }
+
+    /// Runs `body` on a pool thread. The task's cancellation does not interrupt it.
+    func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await withCheckedThrowingContinuation { continuation in
+            submit { continuation.resume(with: Result { try body() }) }
+        }
+    }
+
+    private func submit(_ job: @escaping @Sendable () -> Void) {
+        let isFirst = state.withLock { state in
+            state.jobs.append(job)
+            defer { state.started = true }
+            return !state.started
+        }
+        if isFirst { start() }
+        monitor.locked { monitor.signal() }
+    }
+
+    private func start() {
+        var running = 0
+        for _ in 0..<threads where (try? WorkerThread { [self] in work() }) != nil { running += 1 }
+        // Without a single thread the jobs still have to end: run what there is here.
+        if running == 0 {
+            state.withLock { $0.started = false }
+            while let job = take() { job() }
+        }
+    }
+
+    private func take() -> (@Sendable () -> Void)? {
+        state.withLock { $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }
+    }
+
+    private func work() {
+        while true {
+            var job: (@Sendable () -> Void)?
+            monitor.locked {
+                job = take()
+                while job == nil {
+                    monitor.wait()
+                    job = take()
+                }
+            }
+            job?()
+        }
+    }
+}

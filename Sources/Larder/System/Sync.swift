@@ -1,0 +1,28 @@
+import CLarder
+import SystemPackage
+
+/// Every call that waits for a disk to hold data, besides LMDB's own (see `LMDB.Environment.sync`).
+enum Sync {
+    /// A body file before its entry is committed with `Durability.durable`: fdatasync(2). On Darwin F_FULLFSYNC, as
+    /// fsync there "will flush all data to the drive", which may keep it in its cache (man 2 fsync).
+    static func data(_ descriptor: OwnedDescriptor, path: FilePath?) throws(LarderError) {
+        #if canImport(Darwin)
+            let result = fcntl(descriptor.raw, F_FULLFSYNC)
+        #else
+            let result = fdatasync(descriptor.raw)
+        #endif
+        if result != 0 { throw .system("fdatasync", errno, path: path) }
+    }
+
+    /// A directory after a name in it has to survive power loss: fsync(2).
+    static func names(_ directory: Directory) throws(LarderError) {
+        if fsync(directory.descriptor.raw) != 0 { throw .system("fsync", errno, path: directory.path) }
+    }
+
+    /// All body files written so far, at a checkpoint: syncfs(2), one call instead of one a file.
+    static func fileSystem(_ directory: Directory) throws(LarderError) {
+        if clarder_sync_file_system(directory.descriptor.raw) != 0 {
+            throw .system("syncfs", errno, path: directory.path)
+        }
+    }
+}

@@ -1,0 +1,44 @@
+/// A thread of our own, outside Swift's cooperative pool, which must not block.
+final class WorkerThread: @unchecked Sendable {
+    // SAFETY: `handle` is written once before the object is shared and read by `join` only.
+    #if canImport(Darwin)
+        private var handle: pthread_t?
+    #else
+        private var handle = pthread_t()
+    #endif
+
+    private final class Start {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    /// Starts `body` on a new thread. Throws `io` if the system has no thread left. pthread_create(3).
+    init(_ body: @escaping @Sendable () -> Void) throws(LarderError) {
+        let context = Unmanaged.passRetained(Start(body))
+        let code = pthread_create(
+            &handle, nil,
+            { context in
+                #if canImport(Darwin)
+                    let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+                #else
+                    guard let context else { return nil }
+                    let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+                #endif
+                start.body()
+                return nil
+            }, context.toOpaque())
+        if code != 0 {
+            context.release()
+            throw .system("pthread_create", code, path: nil)
+        }
+    }
+
+    /// Waits for the thread to end. Call it once.
+    func join() {
+        #if canImport(Darwin)
+            if let handle { pthread_join(handle, nil) }
+        #else
+            pthread_join(handle, nil)
+        #endif
+    }
+}
