@@ -52,7 +52,11 @@ let package = Package(
             dependencies: ["Larder"],
             path: "Tests/LarderTestWorker"
         ),
-        .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
+            path: "Tests/TestSupport"
+        ),
         .testTarget(name: "LMDBTests", dependencies: ["LMDB"]),
         .testTarget(name: "LarderTests", dependencies: ["Larder", "TestSupport", "LarderTestWorker"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),

@@ -1,1 +1,161 @@
-print("worker")
+// A process of its own for tests: works on a store as told by its arguments until it is done or killed.
+//
+//     LarderTestWorker STORE MODE SEED COUNT
+//
+// mixed    puts, gets, streams, overwrites, removals, pins and leases in random order; every hit is verified
+// durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
+// same     puts and removes a few bodies that every worker shares
+// collect  gc in a loop
+//
+// Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
+
+import Larder
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+}
+
+/// A body that names its key in its first word and follows from its seed.
+func makeBody(name: UInt64, seed: UInt64, length: Int) -> [UInt8] {
+    var generator = SplitMix(state: seed &+ name &* 31)
+    var body: [UInt8] = withUnsafeBytes(of: name.littleEndian) { Array($0) }
+    while body.count < length { withUnsafeBytes(of: generator.next()) { body += $0 } }
+    return Array(body.prefix(max(8, length)))
+}
+
+func say(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+}
+
+struct Bad: Error { let reason: String }
+
+func length(_ generator: inout SplitMix) -> Int {
+    switch Int.random(in: 0..<10, using: &generator) {
+    case 0..<5: return Int.random(in: 8...2000, using: &generator)
+    case 5..<8: return Int.random(in: 2000...20_000, using: &generator)
+    default: return Int.random(in: 70_000...200_000, using: &generator)
+    }
+}
+
+func verify(_ key: Key, _ name: UInt64, _ entry: Entry) throws {
+    let bytes = try entry.body.bytes()
+    if Digest.of(bytes) != entry.digest { throw Bad(reason: "\(key): bytes do not match the digest") }
+    let found = bytes.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
+    if found != name { throw Bad(reason: "\(key): body of \(found)") }
+}
+
+func mixed(_ store: Store, seed: UInt64, count: Int) throws {
+    var generator = SplitMix(state: seed)
+    for step in 0..<count {
+        let name = UInt64.random(in: 0..<400, using: &generator)
+        let key = Key("http://worker.test/\(name)")
+        do {
+            switch Int.random(in: 0..<100, using: &generator) {
+            case 0..<35:
+                let body = makeBody(name: name, seed: generator.next() % 3, length: length(&generator))
+                let lifetime: Lifetime = Bool.random(using: &generator) ? .never : .duration(.milliseconds(50))
+                try store.put(body, for: key, PutOptions(lifetime: lifetime, tags: ["t\(name % 7)"]))
+            case 35..<75:
+                if let entry = try store.get(key) { try verify(key, name, entry) }
+            case 75..<83:
+                let body = makeBody(name: name, seed: UInt64(step), length: length(&generator))
+                let writer = try store.writer(for: key)
+                for start in stride(from: 0, to: body.count, by: 30_000) {
+                    try writer.write(Array(body[start..<min(start + 30_000, body.count)]))
+                }
+                if Bool.random(using: &generator) { try writer.commit() } else { writer.cancel() }
+            case 83..<93:
+                try store.remove(key)
+            case 93:
+                try store.pin(key)
+            case 94:
+                try store.unpin(key)
+            case 95:
+                _ = try store.lease(key, for: .milliseconds(20))
+            case 96:
+                try store.remove(.tag("t\(name % 7)"))
+            case 97:
+                _ = try store.statistics()
+            case 98:
+                try store.flush()
+            default:
+                if Int.random(in: 0..<20, using: &generator) == 0 { try store.clear() }
+            }
+        } catch let error as LarderError where error.code == .noSpace {
+            // Pins and other writers may leave no room for a moment; that is an answer, not a failure.
+            continue
+        }
+    }
+}
+
+func durable(_ store: Store, seed: UInt64, count: Int) throws {
+    var generator = SplitMix(state: seed)
+    for step in 0..<count {
+        let name = seed &* 100_000 &+ UInt64(step)
+        let key = Key("http://durable.test/\(name)")
+        let size = Int.random(in: 0..<5, using: &generator) == 0 ? 80_000 : 500
+        let body = makeBody(name: name, seed: name, length: size)
+        try store.put(body, for: key, PutOptions(isPinned: true, durability: .durable))
+        say("D \(key) \(Digest.of(body))")
+    }
+}
+
+func same(_ store: Store, seed: UInt64, count: Int) throws {
+    var generator = SplitMix(state: seed)
+    for _ in 0..<count {
+        let name = UInt64.random(in: 0..<4, using: &generator)
+        let key = Key("http://same.test/\(name)/\(UInt64.random(in: 0..<6, using: &generator))")
+        switch Int.random(in: 0..<3, using: &generator) {
+        case 0: try store.put(makeBody(name: name, seed: 7, length: name % 2 == 0 ? 90_000 : 900), for: key)
+        case 1: try store.remove(key)
+        default: if let entry = try store.get(key) { try verify(key, name, entry) }
+        }
+        if Int.random(in: 0..<8, using: &generator) == 0 { try store.flush() }
+    }
+}
+
+func run() throws {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
+        throw Bad(reason: "usage: LarderTestWorker STORE MODE SEED COUNT")
+    }
+    var configuration = Configuration()
+    configuration.commitDelay = .milliseconds(2)
+    configuration.logger.logLevel = .critical
+    let store = try Store(at: FilePath(arguments[1]), configuration)
+    say("READY")
+    switch arguments[2] {
+    case "mixed": try mixed(store, seed: seed, count: count)
+    case "durable": try durable(store, seed: seed, count: count)
+    case "same": try same(store, seed: seed, count: count)
+    case "collect": for _ in 0..<count { try store.collect(compact: true) }
+    default: throw Bad(reason: "no mode \(arguments[2])")
+    }
+    try store.close()
+}
+
+do {
+    try run()
+    say("OK")
+} catch {
+    say("BAD \(error)")
+    exit(1)
+}

@@ -1,9 +1,17 @@
-/// Verifies the invariants of a store.
+import LMDB
+
+/// Verifies the invariants of a store, and mends what does not hold.
+///
+/// The rows of the index are compared on one snapshot, which is consistent in itself whatever others do meanwhile. Files
+/// are not part of a snapshot: what looks wrong there is looked at again under the writer lock before it counts.
 struct Check {
     let engine: Engine
     let isRepairing: Bool
     let readsBodies: Bool
     var report = CheckReport()
+
+    /// True once a row or counter disagreed: the repair then makes them anew from the entries.
+    var needsRebuild = false
 
     init(engine: Engine, isRepairing: Bool, readsBodies: Bool) {
         self.engine = engine
@@ -11,5 +19,39 @@ struct Check {
         self.readsBodies = readsBodies
     }
 
-    mutating func run(_ progress: (CheckProgress) throws -> Void) throws -> CheckReport { report }
+    mutating func run(_ progress: (CheckProgress) throws -> Void) throws -> CheckReport {
+        try checkIndex()
+        // Bodies hang on rows: read them when those are right, or have been made so.
+        if isRepairing, needsRebuild { try rebuild() }
+        try checkBodies(progress)
+        try checkOrphans()
+        if isRepairing, needsRebuild { try rebuild() }
+        try checkAllocation()
+        if isRepairing, !report.isClean {
+            var second = Check(engine: engine, isRepairing: false, readsBodies: false)
+            let after = try second.run { _ in }
+            if after.isClean {
+                for index in report.violations.indices { report.violations[index].isRepaired = true }
+            }
+        }
+        return report
+    }
+
+    mutating func violation(_ invariant: Invariant, _ message: String) {
+        report.violationCount += 1
+        if report.violations.count < CheckReport.violationLimit {
+            report.violations.append(Violation(invariant: invariant, message: message))
+        }
+    }
+
+    /// A violation of rows or counters.
+    mutating func disagreement(_ invariant: Invariant, _ message: String) {
+        violation(invariant, message)
+        needsRebuild = true
+    }
+
+    private mutating func rebuild() throws {
+        try Repair(engine: engine).run()
+        needsRebuild = false
+    }
 }

@@ -54,7 +54,7 @@ struct Collector {
         if let writing { alive[writing.lock.instance] = true }
         func isAlive(_ instance: UInt64) throws -> Bool {
             if let known = alive[instance] { return known }
-            let result = try InstanceLock.seize(instance, staging: engine.files.staging) == nil
+            let result = try InstanceLock.seize(instance, staging: engine.files.staging) === nil
             alive[instance] = result
             return result
         }
@@ -156,7 +156,7 @@ struct Collector {
         }
     }
 
-    private static func isUsed(_ name: String, _ engine: Engine, _ transaction: ReadTransaction) throws -> Bool {
+    static func isUsed(_ name: String, _ engine: Engine, _ transaction: ReadTransaction) throws -> Bool {
         guard let digest = Digest(hexadecimal: name),
             let record = try digest.withBytes({ try transaction.get(engine.index.digests, $0) }).flatMap(DigestRecord.init),
             let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)

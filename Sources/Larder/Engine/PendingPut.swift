@@ -23,6 +23,9 @@ final class PendingPut: @unchecked Sendable {
     /// Uptime of the put or of the latest hit: orders it among the other uses of its batch.
     var lastUse: UInt64
 
+    /// True if the key was removed earlier in the batch: the entry starts anew and inherits neither pin nor creation.
+    var followsRemoval = false
+
     init(
         key: Key, digest: Digest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
         expires: Timestamp, version: UInt16, session: UInt64, uptime: UInt64

@@ -122,12 +122,18 @@ final class PendingSet: @unchecked Sendable {
             }
             if isStopped { return nil }
             var replaced: PendingPut?
-            if case .put(let old)? = open.operations.updateValue(operation, forKey: key) {
+            var followsRemoval = false
+            switch open.operations.updateValue(operation, forKey: key) {
+            case .put(let old):
                 replaced = old
+                followsRemoval = old.followsRemoval
                 open.memory -= old.memory
-            } else {
+            case .remove:
+                followsRemoval = true
+            case nil:
                 count.wrappingAdd(1, ordering: .releasing)
             }
+            if case .put(let put) = operation { put.followsRemoval = followsRemoval }
             open.memory += memory
             open.isDurable = open.isDurable || isDurable
             let wasFirst = open.operations.count == 1

@@ -67,18 +67,19 @@ final class Mutation {
         let old = try record(key)
         var new = EntryRecord()
         new.blob = try acquire(put)
-        new.id = old?.id ?? takeID()
+        let inherited = put.followsRemoval ? nil : old
+        new.id = inherited?.id ?? takeID()
         new.stamp = takeStamp()
         new.length = put.length
         new.stored = put.stored.microseconds
         new.accessed = put.accessed.microseconds
-        new.created = old?.created ?? put.stored.microseconds
+        new.created = inherited?.created ?? put.stored.microseconds
         new.expires = put.expires.microseconds
         new.hits = put.hits
         new.version = put.version
         new.policy = put.options.storagePolicy
         new.session = put.options.storagePolicy == .session ? put.session : 0
-        new.isPinned = put.options.isPinned || (old?.isPinned ?? false)
+        new.isPinned = put.options.isPinned || (inherited?.isPinned ?? false)
         new.isPinnedByTag = pinnedByTag
         new.tags = put.options.tags
         new.metadata = put.options.metadata
@@ -164,7 +165,7 @@ final class Mutation {
 
     // MARK: Rows that follow from a record
 
-    private func insertRows(of record: EntryRecord, key: [UInt8]) throws {
+    func insertRows(of record: EntryRecord, key: [UInt8]) throws {
         try appendStamp(record.isKept ? index.pinned : index.recency, record.stamp, key)
         if record.expires != .max, !record.isKept {
             try transaction.put(index.expiry, Index.expiryKey(record.expires, id: record.id), key)
@@ -314,7 +315,7 @@ final class Mutation {
         noteChange(trees: 1)
     }
 
-    private func writeDigest(_ digest: Digest, _ record: DigestRecord) throws {
+    func writeDigest(_ digest: Digest, _ record: DigestRecord) throws {
         try digest.withBytes { key in
             try record.bytes.withUnsafeBytes { try transaction.put(index.digests, key, $0) }
         }

@@ -1,0 +1,158 @@
+import LMDB
+import SystemPackage
+
+extension Check {
+    /// I1 and I7: every body is there, has its length, takes the space recorded for it, and hashes to its digest.
+    mutating func checkBodies(_ progress: (CheckProgress) throws -> Void) throws {
+        let total = ByteCount(Int64(clamping: try engine.state().storedBytes))
+        var next: UInt64 = 0
+        var isOver = false
+        while !isOver {
+            var files: [(UInt64, BlobRecord)] = []
+            var damaged: [(UInt64, BlobRecord)] = []
+            var bytes: Int64 = 0
+            let index = engine.index
+            // Short snapshots: a long one would keep pages from being reused for as long as all bodies take.
+            try index.environment.readUnpooled { transaction in
+                try transaction.withCursor(index.blobs) { cursor in
+                    var pair = try cursor.seek(next)
+                    while let (key, value) = pair, bytes < 16 << 20, files.count < 256 {
+                        let id: UInt64 = key.field(0)
+                        next = id + 1
+                        if let head = BlobRecord(value), !head.isDamaged {
+                            if head.location == .file {
+                                files.append((id, head))
+                            } else if readsBodies {
+                                if Digest.of(BlobRecord.inlineBytes(value)) != head.digest { damaged.append((id, head)) }
+                                bytes += Int64(clamping: head.storedLength)
+                            }
+                        }
+                        pair = try cursor.next()
+                    }
+                    isOver = pair == nil
+                }
+            }
+            for (id, head) in damaged { try report(damaged: id, head, "its bytes in the index do not match") }
+            for (id, head) in files { bytes += try checkFile(id, head) }
+            report.hashedBytes = ByteCount(report.hashedBytes.bytes + (readsBodies ? bytes : 0))
+            try progress(CheckProgress(hashedBytes: report.hashedBytes, totalBytes: total))
+        }
+    }
+
+    /// Returns the bytes read.
+    private mutating func checkFile(_ id: UInt64, _ head: BlobRecord) throws -> Int64 {
+        guard let file = try engine.files.openBlob(head) else {
+            try checkVanished(id, head)
+            return 0
+        }
+        let status = try FileSystem.status(file, path: nil)
+        if status.size != Int64(clamping: head.storedLength) {
+            try report(damaged: id, head, "its file has \(status.size) bytes instead of \(head.storedLength)")
+            return 0
+        }
+        if status.allocated != Int64(clamping: head.allocated) { try checkDrift(id, head) }
+        guard readsBodies else { return 0 }
+        if try Engine.digest(of: file, length: head.storedLength) != head.digest {
+            try report(damaged: id, head, "the bytes of its file do not match")
+        }
+        return status.size
+    }
+
+    private mutating func report(damaged id: UInt64, _ head: BlobRecord, _ what: String) throws {
+        // Displaced since, or found by somebody else: no longer part of the store.
+        guard try current(id) == head else { return }
+        violation(.I7, "the body \(head.digest) is damaged: \(what)")
+        if isRepairing {
+            try engine.quarantine(id, head, what)
+            needsRebuild = true
+        }
+    }
+
+    private mutating func checkVanished(_ id: UInt64, _ head: BlobRecord) throws {
+        if isRepairing {
+            try engine.reportVanished(id, head)
+            guard try current(id)?.isDamaged == true else { return }
+            needsRebuild = true
+        } else {
+            guard try current(id) == head, try engine.files.blobStatus(head) == nil, try current(id) == head else { return }
+        }
+        violation(.I1, "the file of the body \(head.digest) is gone")
+    }
+
+    /// A file system may move the list of a large file's extents out of the inode when it writes the file back, which
+    /// takes a block more than was recorded.
+    private mutating func checkDrift(_ id: UInt64, _ head: BlobRecord) throws {
+        let engine = engine
+        guard try current(id) == head, let status = try engine.files.blobStatus(head) else { return }
+        guard status.allocated != Int64(clamping: head.allocated) else { return }
+        violation(
+            .I8, "the file of \(head.digest) takes \(status.allocated) bytes on disk, \(head.allocated) are recorded")
+        guard isRepairing else { return }
+        try engine.mutate(.housekeeping) { mutation in
+            guard try mutation.reading.get(engine.index.blobs, id).flatMap(BlobRecord.init) == head else { return }
+            var corrected = head
+            corrected.allocated = UInt64(status.allocated)
+            try mutation.rewrite(id, head, corrected)
+        }
+    }
+
+    private func current(_ id: UInt64) throws -> BlobRecord? {
+        try engine.read { try $0.get(engine.index.blobs, id).flatMap(BlobRecord.init) }
+    }
+
+    /// I6: no file in `blobs/` without a record.
+    mutating func checkOrphans() throws {
+        for shard in Layout.shards {
+            let directory = try engine.files.blobs.directory(shard)
+            let names = try directory.names()
+            if names.isEmpty { continue }
+            for name in names where try !isUsed(name) {
+                // Displaced between the two looks, it would be gone by now.
+                guard try FileSystem.status(name, in: directory) != nil, try !isUsed(name) else { continue }
+                violation(.I6, "the file \(directory.path(of: name)) belongs to no body")
+                if isRepairing { try removeOrphan(name, directory) }
+            }
+        }
+    }
+
+    private func isUsed(_ name: String) throws -> Bool {
+        try engine.read { try Collector.isUsed(name, engine, $0) }
+    }
+
+    private func removeOrphan(_ name: String, _ directory: Directory) throws {
+        let engine = engine
+        try engine.mutate(.housekeeping) { mutation in
+            if try !Collector.isUsed(name, engine, mutation.reading) { try FileSystem.unlink(name, in: directory) }
+        }
+    }
+
+    /// I8: what is reported equals what the directory takes. Other processes write meanwhile, so an unequal pair is taken
+    /// again, some times.
+    mutating func checkAllocation() throws {
+        var difference = (reported: Int64(0), recounted: Int64(0))
+        for _ in 0..<20 {
+            let before = try engine.statistics().allocatedBytes.bytes
+            let recounted = try recount(engine.files.root)
+            let after = try engine.statistics().allocatedBytes.bytes
+            if before == recounted || after == recounted { return }
+            difference = (after, recounted)
+        }
+        violation(
+            .I8, "\(difference.reported) bytes are reported, the files of the directory take \(difference.recounted)")
+        if isRepairing { needsRebuild = true }
+    }
+
+    /// Sum of allocated bytes over the regular files below a directory.
+    private func recount(_ directory: Directory) throws -> Int64 {
+        var sum: Int64 = 0
+        for name in try directory.names() {
+            guard let status = try FileSystem.status(name, in: directory) else { continue }
+            if status.isDirectory {
+                sum += try recount(directory.directory(name))
+            } else if status.isRegular {
+                sum += status.allocated
+            }
+        }
+        return sum
+    }
+}

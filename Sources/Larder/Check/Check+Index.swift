@@ -1,0 +1,170 @@
+import LMDB
+
+extension Check {
+    /// What a walk over all entries adds up to.
+    private struct Tally {
+        var entries: UInt64 = 0
+        var logicalBytes: UInt64 = 0
+        var references: [UInt64: UInt64] = [:]
+        var recency = 0
+        var pinned = 0
+        var expiry = 0
+        var tags = 0
+        var sessions = 0
+        // Over all blobs.
+        var blobs: UInt64 = 0
+        var storedBytes: UInt64 = 0
+        var fileAllocated: UInt64 = 0
+        var files: UInt64 = 0
+        var highestID: UInt64 = 0
+        var highestStamp: UInt64 = 0
+    }
+
+    /// I1 to I5, as far as the index alone can tell.
+    mutating func checkIndex() throws {
+        try engine.index.environment.readUnpooled { transaction in
+            let index = engine.index
+            var tally = Tally()
+            try transaction.withCursor(index.entries) { cursor in
+                var pair = try cursor.first()
+                while let (key, value) = pair {
+                    try checkEntry(Array(key), value, &tally, transaction)
+                    pair = try cursor.next()
+                }
+            }
+            try transaction.withCursor(index.blobs) { cursor in
+                var pair = try cursor.first()
+                while let (key, value) = pair {
+                    try checkBlob(key.field(0), value, &tally, transaction)
+                    pair = try cursor.next()
+                }
+            }
+            try checkCounts(tally, transaction)
+            try checkUnpublished(transaction)
+            try checkState(tally, index.state(transaction))
+        }
+    }
+
+    private mutating func checkEntry(
+        _ indexKey: [UInt8], _ value: UnsafeRawBufferPointer, _ tally: inout Tally, _ transaction: ReadTransaction
+    ) throws {
+        let index = engine.index
+        report.entryCount += 1
+        tally.entries += 1
+        guard let record = EntryRecord(value) else {
+            return disagreement(.I1, "the record of \(Key(bytes: indexKey)) cannot be read")
+        }
+        let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
+        if IndexKey.bytes(for: key) != indexKey { disagreement(.I1, "\(key) stands under another key in the index") }
+        tally.logicalBytes += record.length
+        tally.references[record.blob, default: 0] += 1
+        tally.highestID = max(tally.highestID, record.id, record.blob)
+        tally.highestStamp = max(tally.highestStamp, record.stamp)
+        if let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init) {
+            if head.length != record.length {
+                disagreement(.I1, "\(key) has a length of \(record.length), its body \(head.length)")
+            }
+        } else {
+            disagreement(.I1, "the body of \(key), blob \(record.blob), has no readable record")
+        }
+        let order = record.isKept ? index.pinned : index.recency
+        if record.isKept { tally.pinned += 1 } else { tally.recency += 1 }
+        if try transaction.get(order, record.stamp).map({ $0.elementsEqual(indexKey) }) != true {
+            disagreement(.I4, "\(key) is not in the access order under its stamp \(record.stamp)")
+        }
+        func expect(_ database: Database, _ row: [UInt8], _ what: String) throws {
+            if try transaction.get(database, row).map({ $0.elementsEqual(indexKey) }) != true {
+                disagreement(.I5, "\(key) is missing in \(what)")
+            }
+        }
+        if record.expires != .max, !record.isKept {
+            tally.expiry += 1
+            try expect(index.expiry, Index.expiryKey(record.expires, id: record.id), "the order of expiry")
+        }
+        for tag in Set(record.tags) {
+            tally.tags += 1
+            try expect(index.tags, Index.tagKey(tag, id: record.id), "the tag '\(tag)'")
+        }
+        if record.session != 0 {
+            tally.sessions += 1
+            try expect(index.sessions, Index.sessionKey(record.session, id: record.id), "its session")
+        }
+        let isPinnedByTag = try record.tags.contains { try transaction.get(index.pinnedTags, Array($0.utf8)) != nil }
+        if isPinnedByTag && !record.isPinnedByTag {
+            disagreement(.I5, "\(key) has a pinned tag and is not pinned by it")
+        }
+    }
+
+    private mutating func checkBlob(
+        _ id: UInt64, _ value: UnsafeRawBufferPointer, _ tally: inout Tally, _ transaction: ReadTransaction
+    ) throws {
+        report.blobCount += 1
+        tally.blobs += 1
+        tally.highestID = max(tally.highestID, id)
+        guard let head = BlobRecord(value) else { return disagreement(.I1, "the record of blob \(id) cannot be read") }
+        tally.storedBytes += head.storedLength
+        if head.location == .file {
+            tally.files += 1
+            tally.fileAllocated += head.allocated
+        }
+        let record = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }.flatMap(DigestRecord.init)
+        let uses = tally.references[id] ?? 0
+        if record?.blob != id {
+            disagreement(.I2, "the digest \(head.digest) does not lead to blob \(id), which has it")
+        } else if record?.references != uses || uses == 0 {
+            disagreement(.I2, "the blob \(head.digest) counts \(record?.references ?? 0) references and has \(uses)")
+        }
+    }
+
+    /// Each row that follows from an entry was found: if there are as many rows as that, there are no others.
+    private mutating func checkCounts(_ tally: Tally, _ transaction: ReadTransaction) throws {
+        let index = engine.index
+        let expected: [(Database, Int, Invariant, String)] = [
+            (index.recency, tally.recency, .I4, "the access order"),
+            (index.pinned, tally.pinned, .I4, "the pinned entries"),
+            (index.expiry, tally.expiry, .I5, "the order of expiry"),
+            (index.tags, tally.tags, .I5, "the tags"),
+            (index.sessions, tally.sessions, .I5, "the sessions"),
+            (index.digests, Int(clamping: tally.blobs), .I2, "the digests"),
+        ]
+        for (database, count, invariant, what) in expected {
+            let rows = try transaction.statistics(database).entries
+            if rows != count { disagreement(invariant, "\(what) have \(rows) rows instead of \(count)") }
+        }
+    }
+
+    private mutating func checkUnpublished(_ transaction: ReadTransaction) throws {
+        let index = engine.index
+        try transaction.withCursor(index.unpublished) { cursor in
+            var pair = try cursor.first()
+            while let (key, value) = pair {
+                let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
+                let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init)
+                if head == nil || head?.token != StagingToken(indexKey: key) {
+                    disagreement(.I5, "a row of unpublished files leads to blob \(id), which is not of that file")
+                }
+                pair = try cursor.next()
+            }
+        }
+    }
+
+    private mutating func checkState(_ tally: Tally, _ state: StoreState) {
+        let counters: [(String, UInt64, UInt64)] = [
+            ("entryCount", state.entryCount, tally.entries),
+            ("blobCount", state.blobCount, tally.blobs),
+            ("logicalBytes", state.logicalBytes, tally.logicalBytes),
+            ("storedBytes", state.storedBytes, tally.storedBytes),
+            ("fileAllocated", state.fileAllocated, tally.fileAllocated),
+            ("fileCount", state.fileCount, tally.files),
+        ]
+        for (name, counter, recount) in counters where counter != recount {
+            disagreement(.I3, "the counter \(name) is \(counter), a recount gives \(recount)")
+        }
+        if state.nextID <= tally.highestID {
+            disagreement(.I3, "the next id is \(state.nextID), and \(tally.highestID) is in use")
+        }
+        if state.nextStamp <= tally.highestStamp {
+            disagreement(.I3, "the next stamp is \(state.nextStamp), and \(tally.highestStamp) is in use")
+        }
+    }
+}

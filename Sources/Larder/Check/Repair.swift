@@ -1,0 +1,167 @@
+import LMDB
+
+/// Makes everything that follows from entries and blobs anew: orders, tags, sessions, digests, references, counters.
+///
+/// One transaction: others see the store before or after it. What cannot be kept is an entry whose record cannot be
+/// read, or whose body is gone; files that lose their record become orphans, which the check removes.
+struct Repair {
+    let engine: Engine
+
+    func run() throws {
+        let engine = engine
+        try engine.mutate(.housekeeping) { mutation in
+            let blobs = try collectBlobs(mutation)
+            try rebuildEntries(mutation, blobs)
+            mutation.noteChange(trees: 64)
+        }
+    }
+
+    private struct Blobs {
+        var heads: [UInt64: BlobRecord] = [:]
+        /// The blob that keeps a digest, where several had it.
+        var keeper: [Digest: UInt64] = [:]
+        var references: [UInt64: UInt64] = [:]
+
+        /// The id under which the body of `id` is kept; nil if it is lost.
+        func resolve(_ id: UInt64) -> UInt64? {
+            guard let head = heads[id], !head.isDamaged else { return nil }
+            return keeper[head.digest]
+        }
+    }
+
+    private func collectBlobs(_ mutation: Mutation) throws -> Blobs {
+        let index = engine.index
+        var blobs = Blobs()
+        var unreadable: [UInt64] = []
+        try mutation.reading.withCursor(index.blobs) { cursor in
+            var pair = try cursor.first()
+            while let (key, value) = pair {
+                let id: UInt64 = key.field(0)
+                if let head = BlobRecord(value) {
+                    blobs.heads[id] = head
+                    if !head.isDamaged, blobs.keeper[head.digest] == nil { blobs.keeper[head.digest] = id }
+                } else {
+                    unreadable.append(id)
+                }
+                pair = try cursor.next()
+            }
+        }
+        for id in unreadable { try mutation.transaction.delete(index.blobs, id) }
+        return blobs
+    }
+
+    private func rebuildEntries(_ mutation: Mutation, _ found: Blobs) throws {
+        let index = engine.index
+        var blobs = found
+        var kept: [(key: [UInt8], record: EntryRecord)] = []
+        var lost: [[UInt8]] = []
+        var pinnedTags = Set<String>()
+        try mutation.reading.withCursor(index.pinnedTags) { cursor in
+            var pair = try cursor.first()
+            while let (tag, _) = pair {
+                pinnedTags.insert(String(decoding: tag, as: UTF8.self))
+                pair = try cursor.next()
+            }
+        }
+        try mutation.reading.withCursor(index.entries) { cursor in
+            var pair = try cursor.first()
+            while let (row, value) = pair {
+                let key = Array(row)
+                if var record = EntryRecord(value), let blob = blobs.resolve(record.blob),
+                    IndexKey.bytes(for: Key(bytes: record.longKey.isEmpty ? key : record.longKey)) == key
+                {
+                    record.blob = blob
+                    record.length = blobs.heads[blob]?.length ?? record.length
+                    if record.tags.contains(where: pinnedTags.contains) { record.isPinnedByTag = true }
+                    blobs.references[blob, default: 0] += 1
+                    kept.append((key, record))
+                } else {
+                    lost.append(key)
+                }
+                pair = try cursor.next()
+            }
+        }
+        for key in lost { try mutation.transaction.delete(index.entries, key) }
+        try renumber(mutation, &kept)
+        try writeRows(mutation, kept)
+        try writeBlobs(mutation, blobs)
+        mutation.state.entryCount = UInt64(kept.count)
+        mutation.state.logicalBytes = kept.reduce(0) { $0 + $1.record.length }
+    }
+
+    /// In the order of access, each entry with an id and a stamp of its own.
+    private func renumber(_ mutation: Mutation, _ kept: inout [(key: [UInt8], record: EntryRecord)]) throws {
+        kept.sort { $0.record.stamp < $1.record.stamp }
+        var highest = mutation.state.nextID
+        for (_, record) in kept { highest = max(highest, record.id &+ 1, record.blob &+ 1) }
+        var ids = Set<UInt64>()
+        var stamp: UInt64 = 0
+        for position in kept.indices {
+            stamp = max(stamp + 1, kept[position].record.stamp)
+            kept[position].record.stamp = stamp
+            if !ids.insert(kept[position].record.id).inserted {
+                kept[position].record.id = highest
+                highest += 1
+            }
+        }
+        mutation.state.nextID = highest
+        mutation.state.nextStamp = max(mutation.state.nextStamp, stamp + 1)
+    }
+
+    private func writeRows(_ mutation: Mutation, _ kept: [(key: [UInt8], record: EntryRecord)]) throws {
+        let index = engine.index
+        for database in [index.recency, index.pinned, index.expiry, index.tags, index.sessions] {
+            try mutation.transaction.removeAll(database)
+        }
+        for (key, record) in kept {
+            try mutation.transaction.put(index.entries, key, record.bytes)
+            try mutation.insertRows(of: record, key: key)
+        }
+    }
+
+    private func writeBlobs(_ mutation: Mutation, _ blobs: Blobs) throws {
+        let index = engine.index
+        try mutation.transaction.removeAll(index.digests)
+        var state = mutation.state
+        state.blobCount = 0
+        state.storedBytes = 0
+        state.fileAllocated = 0
+        state.fileCount = 0
+        for (id, head) in blobs.heads.sorted(by: { $0.key < $1.key }) {
+            state.nextID = max(state.nextID, id + 1)
+            guard let references = blobs.references[id] else {
+                try mutation.transaction.delete(index.blobs, id)
+                continue
+            }
+            try mutation.writeDigest(head.digest, DigestRecord(blob: id, references: references))
+            state.blobCount += 1
+            state.storedBytes += head.storedLength
+            guard head.location == .file else { continue }
+            var corrected = head
+            if let status = try engine.files.blobStatus(head) { corrected.allocated = UInt64(status.allocated) }
+            if corrected != head {
+                try mutation.transaction.replace(index.blobs, id, count: corrected.headLength) { corrected.write(to: $0) }
+            }
+            state.fileAllocated += corrected.allocated
+            state.fileCount += 1
+        }
+        mutation.state = state
+        try dropUnpublished(mutation)
+    }
+
+    /// Rows of files that are not what they say: the file, if there is one, is an orphan.
+    private func dropUnpublished(_ mutation: Mutation) throws {
+        let index = engine.index
+        var stale: [[UInt8]] = []
+        try mutation.reading.withCursor(index.unpublished) { cursor in
+            var pair = try cursor.first()
+            while let (key, value) = pair {
+                let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
+                let head = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init)
+                if head == nil || head?.token != StagingToken(indexKey: key) { stale.append(Array(key)) }
+                pair = try cursor.next()
+            }
+        }
+        for key in stale { try mutation.transaction.delete(index.unpublished, key) }
+    }
+}

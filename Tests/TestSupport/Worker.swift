@@ -1,0 +1,48 @@
+import Foundation
+
+/// A `LarderTestWorker` process.
+public final class Worker {
+    private let process = Process()
+    private let output = Pipe()
+
+    /// Where the build put the executable: beside the test bundle.
+    private static var executable: URL {
+        #if os(macOS)
+            let products = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL
+                .deletingLastPathComponent()
+            return (products ?? Bundle.main.bundleURL).appendingPathComponent("LarderTestWorker")
+        #else
+            return Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent("LarderTestWorker")
+        #endif
+    }
+
+    /// Starts a worker; see `LarderTestWorker/main.swift` for the modes.
+    public init(store: String, mode: String, seed: UInt64, count: Int) throws {
+        process.executableURL = Self.executable
+        process.arguments = [store, mode, "\(seed)", "\(count)"]
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// Waits for the first line: the store is open.
+    public func waitUntilReady() {
+        _ = output.fileHandleForReading.readData(ofLength: 6)
+    }
+
+    /// SIGKILL.
+    public func kill() {
+        #if canImport(Glibc)
+            _ = Glibc.kill(process.processIdentifier, SIGKILL)
+        #else
+            process.interrupt()
+        #endif
+    }
+
+    /// Reads everything it printed and waits for its end; returns the lines.
+    public func finish() -> [String] {
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return String(decoding: data, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+}
