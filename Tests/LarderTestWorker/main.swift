@@ -6,6 +6,7 @@
 // durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
 // same     puts and removes a few bodies that every worker shares
 // collect  gc in a loop
+// check    verifies the invariants once
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
 
@@ -147,6 +148,11 @@ func run() throws {
     case "durable": try durable(store, seed: seed, count: count)
     case "same": try same(store, seed: seed, count: count)
     case "collect": for _ in 0..<count { try store.collect(compact: true) }
+    case "check":
+        let report = try store.check()
+        if !report.isClean {
+            throw Bad(reason: report.violations.prefix(20).map(\.description).joined(separator: "; "))
+        }
     default: throw Bad(reason: "no mode \(arguments[2])")
     }
     try store.close()

@@ -23,7 +23,9 @@ extension Check {
                             if head.location == .file {
                                 files.append((id, head))
                             } else if readsBodies {
-                                if Digest.of(BlobRecord.inlineBytes(value)) != head.digest { damaged.append((id, head)) }
+                                if Digest.of(BlobRecord.inlineBytes(value)) != head.digest {
+                                    damaged.append((id, head))
+                                }
                                 bytes += Int64(clamping: head.storedLength)
                             }
                         }
@@ -74,7 +76,9 @@ extension Check {
             guard try current(id)?.isDamaged == true else { return }
             needsRebuild = true
         } else {
-            guard try current(id) == head, try engine.files.blobStatus(head) == nil, try current(id) == head else { return }
+            guard try current(id) == head, try engine.files.blobStatus(head) == nil, try current(id) == head else {
+                return
+            }
         }
         violation(.I1, "the file of the body \(head.digest) is gone")
     }

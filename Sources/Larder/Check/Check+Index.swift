@@ -107,7 +107,8 @@ extension Check {
             tally.files += 1
             tally.fileAllocated += head.allocated
         }
-        let record = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }.flatMap(DigestRecord.init)
+        let record = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }.flatMap(
+            DigestRecord.init)
         let uses = tally.references[id] ?? 0
         if record?.blob != id {
             disagreement(.I2, "the digest \(head.digest) does not lead to blob \(id), which has it")

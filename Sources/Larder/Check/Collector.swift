@@ -26,7 +26,9 @@ struct Collector {
         case .expired: report.expiredEntries = try remove(.expired, nil, progress) { $0.expiredEntries = $1 }
         case .versions:
             if let version {
-                report.otherVersionEntries = try remove(.otherVersions, version, progress) { $0.otherVersionEntries = $1 }
+                report.otherVersionEntries = try remove(.otherVersions, version, progress) {
+                    $0.otherVersionEntries = $1
+                }
             }
         case .dangling: try removeDangling(progress)
         case .orphans: try removeOrphans(progress)
@@ -158,7 +160,8 @@ struct Collector {
 
     static func isUsed(_ name: String, _ engine: Engine, _ transaction: ReadTransaction) throws -> Bool {
         guard let digest = Digest(hexadecimal: name),
-            let record = try digest.withBytes({ try transaction.get(engine.index.digests, $0) }).flatMap(DigestRecord.init),
+            let record = try digest.withBytes({ try transaction.get(engine.index.digests, $0) }).flatMap(
+                DigestRecord.init),
             let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
         else { return false }
         return head.location == .file && !head.isDamaged
@@ -171,7 +174,8 @@ struct Collector {
             let excess = try writing.room.excess(adding: 0, engine.state())
             if excess == 0 { return }
             let step = min(excess, 16 << 20)
-            guard try engine.makeRoom(step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) }) else {
+            guard try engine.makeRoom(step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) })
+            else {
                 throw engine.noRoom()
             }
             report.displacedEntries += Int(clamping: before) - Int(clamping: try engine.state().entryCount)

@@ -7,7 +7,8 @@ enum Rebuild {
         let root = try Directory(path: path)
         guard try FileSystem.status(Layout.format, in: root) != nil else {
             throw LarderError(
-                .formatMismatch, "\(path) is not a Larder store: it has no FORMAT file; nothing was changed", path: path)
+                .formatMismatch, "\(path) is not a Larder store: it has no FORMAT file; nothing was changed", path: path
+            )
         }
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
         _ = try FileSystem.lock(guardFile, wait: true, path: path)

@@ -140,7 +140,9 @@ struct Repair {
             var corrected = head
             if let status = try engine.files.blobStatus(head) { corrected.allocated = UInt64(status.allocated) }
             if corrected != head {
-                try mutation.transaction.replace(index.blobs, id, count: corrected.headLength) { corrected.write(to: $0) }
+                try mutation.transaction.replace(index.blobs, id, count: corrected.headLength) {
+                    corrected.write(to: $0)
+                }
             }
             state.fileAllocated += corrected.allocated
             state.fileCount += 1

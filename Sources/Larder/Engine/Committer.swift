@@ -82,9 +82,9 @@ final class Committer {
             for use in uses {
                 do {
                     try apply(CollectionOfOne(use)[...], [:], [])
-                } catch let error as LarderError where error.code == .noSpace {
+                } catch {
                     drop(use)
-                    last = error
+                    last = engine.translate(error)
                 }
             }
             if let last { throw last }

@@ -37,7 +37,8 @@ extension Engine {
         case lacks(Int64)
     }
 
-    private func attempt<R>(_ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> Attempt<R> {
+    private func attempt<R>(_ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> Attempt<R>
+    {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
         let mutation = try Mutation(index: index, transaction: transaction, now: clock.advance())
@@ -136,7 +137,8 @@ extension Engine {
         for victim in victims {
             observer(
                 .displaced(
-                    key: victim.entryKey, length: ByteCount(Int64(clamping: victim.record.length)), reason: victim.reason))
+                    key: victim.entryKey, length: ByteCount(Int64(clamping: victim.record.length)),
+                    reason: victim.reason))
         }
     }
 

@@ -14,7 +14,8 @@ extension Engine {
             let name = head.digest.hexadecimal
             switch current.location {
             case .file:
-                if try !FileSystem.rename(Layout.blob(current.digest), in: files.blobs, to: name, in: files.quarantine) {
+                if try !FileSystem.rename(Layout.blob(current.digest), in: files.blobs, to: name, in: files.quarantine)
+                {
                     try FileSystem.rename(current.token.name, in: files.staging, to: name, in: files.quarantine)
                 }
             case .inline:

@@ -21,7 +21,8 @@ extension Engine {
         if let status = try FileSystem.status(path: path) {
             guard status.isDirectory else {
                 throw LarderError(
-                    .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)
+                    .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path
+                )
             }
         } else if configuration.isReadOnly {
             throw LarderError(
@@ -86,10 +87,12 @@ extension Engine {
         try Sync.data(file, path: path)
     }
 
-    private static func open(_ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration) throws -> Engine {
+    private static func open(_ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration) throws -> Engine
+    {
         try IndexFile.validate(files.index)
         var options = Environment.Options()
         options.isReadOnly = configuration.isReadOnly
+        if !configuration.isReadOnly { try allocateLockFile(files) }
         if configuration.isReadOnly, access(files.index.path(of: Layout.lock).string, W_OK) != 0 {
             options.skipsLocking = true
         }
@@ -109,6 +112,18 @@ extension Engine {
             throw error
         }
     }
+
+    /// Gives LMDB's lock file its blocks before it is mapped: LMDB makes it sparse, and a full disk would otherwise be a
+    /// SIGBUS at the first reader of a fresh slot. Changes neither length nor contents. Must come before LMDB opens the file:
+    /// closing any descriptor of it later would drop LMDB's fcntl(2) locks.
+    private static func allocateLockFile(_ files: StoreFiles) throws(LarderError) {
+        let path = files.index.path(of: Layout.lock)
+        let file = try FileSystem.open(Layout.lock, in: files.index, flags: O_RDWR | O_CREAT)
+        _ = try FileSystem.preallocate(file, offset: 0, length: Int64(lockFileLength), path: path)
+    }
+
+    /// Whole pages for the table of 1,024 readers (64 bytes each) and its head.
+    private static let lockFileLength = 17 * 4096
 
     private static func open(
         _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment
@@ -139,10 +154,16 @@ extension Engine {
         let engine = Engine(
             path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
             storeID: format.storeID, writing: writing, state: state)
-        try engine.sweepDead(writing)
-        if let budget = configuration.budget { try engine.set(budget) }
-        try engine.start()
-        return engine
+        do {
+            try engine.sweepDead(writing)
+            if let budget = configuration.budget { try engine.set(budget) }
+            try engine.start()
+            return engine
+        } catch {
+            // Ends the threads that run already; the failure itself is what the caller needs to hear.
+            try? engine.close()
+            throw error
+        }
     }
 
     /// The counters, made for a new store; a new run of the machine makes unsynced body files suspect.

@@ -77,7 +77,8 @@ extension Engine {
         let use = uptime.uptime()
         if writing?.pending.lookup(key, use: nil) == nil, configuration.verification != .always {
             let result: R?? = try read { transaction in
-                guard let (view, blob) = try locate(key, visibility, transaction), blob.count >= BlobRecord.inlineLength,
+                guard let (view, blob) = try locate(key, visibility, transaction),
+                    blob.count >= BlobRecord.inlineLength,
                     blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0
                 else { return .none }
                 if let writing, writing.touches.note(stamp: view.stamp, uptime: use) { writing.pending.poke() }
@@ -110,7 +111,8 @@ extension Engine {
 
     /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
     func attributes(
-        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8], _ transaction: ReadTransaction
+        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
+        _ transaction: ReadTransaction
     ) throws -> Attributes? {
         guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged else { return nil }
         let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)

@@ -69,8 +69,9 @@ extension Engine {
         for name in try files.trash.names() {
             guard let parts = Layout.parseTrash(name), parts.token.instance == instance else { continue }
             let isRestored = try mutate(.housekeeping) { mutation -> Bool in
-                guard let record = try parts.digest.withBytes({ try mutation.reading.get(index.digests, $0) })
-                    .flatMap(DigestRecord.init),
+                guard
+                    let record = try parts.digest.withBytes({ try mutation.reading.get(index.digests, $0) })
+                        .flatMap(DigestRecord.init),
                     let head = try mutation.reading.get(index.blobs, record.blob).flatMap(BlobRecord.init),
                     head.location == .file, !head.isDamaged, try files.blobStatus(head) == nil
                 else { return false }

@@ -140,7 +140,8 @@ extension Engine {
         for (number, run) in runs.enumerated() {
             guard
                 try FileSystem.punchHole(
-                    rawDescriptor: descriptor, offset: Int64(run.firstPage) * pageSize, length: Int64(run.count) * pageSize,
+                    rawDescriptor: descriptor, offset: Int64(run.firstPage) * pageSize,
+                    length: Int64(run.count) * pageSize,
                     path: path)
             else { return 0 }
             if number % 16 == 15 || number == runs.count - 1 || run.count > 256 {

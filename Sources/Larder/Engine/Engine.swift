@@ -47,7 +47,8 @@ final class Engine: @unchecked Sendable {
     private var committer: WorkerThread?
 
     init(
-        path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration, storeID: String,
+        path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration,
+        storeID: String,
         writing: Writing?, state: StoreState
     ) {
         self.path = path

@@ -26,7 +26,8 @@ public struct Key: Hashable, Sendable {
     /// Throws `invalidArgument` or `tooLarge` unless the length is in range.
     func validate() throws(LarderError) {
         if bytes.isEmpty {
-            throw LarderError(.invalidArgument, "the key is empty; a key has 1 to \(Key.maximumLength) bytes", key: self)
+            throw LarderError(
+                .invalidArgument, "the key is empty; a key has 1 to \(Key.maximumLength) bytes", key: self)
         }
         if bytes.count > Key.maximumLength {
             throw LarderError(

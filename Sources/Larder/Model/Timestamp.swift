@@ -28,7 +28,8 @@ public struct Timestamp: Hashable, Sendable, Comparable {
     /// The moment `duration` later, cut at `distantFuture`.
     public static func + (moment: Timestamp, duration: Duration) -> Timestamp {
         let (sum, overflow) = moment.microseconds.addingReportingOverflow(duration.microseconds)
-        return overflow ? (duration > .zero ? .distantFuture : Timestamp(microseconds: .min)) : Timestamp(microseconds: sum)
+        return overflow
+            ? (duration > .zero ? .distantFuture : Timestamp(microseconds: .min)) : Timestamp(microseconds: sum)
     }
 
     /// The moment `duration` earlier.

@@ -40,7 +40,9 @@ public struct Body: Sendable {
         case .file(let descriptor, let path):
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
                 count = try FileSystem.read(
-                    descriptor, into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
+                    descriptor,
+                    into: UnsafeMutableRawBufferPointer(
+                        rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
                     at: range.lowerBound, path: path)
                 guard count == range.count else {
                     throw LarderError(

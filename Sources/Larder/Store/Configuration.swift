@@ -72,7 +72,8 @@ public struct Configuration: Sendable {
         try budget?.validate()
         if inlineThreshold > .mebibytes(1) {
             throw LarderError(
-                .invalidArgument, "an inline threshold of \(inlineThreshold.bytes) bytes is too large: the most is 1 MiB")
+                .invalidArgument,
+                "an inline threshold of \(inlineThreshold.bytes) bytes is too large: the most is 1 MiB")
         }
         if !(watermarks.low > 0 && watermarks.low <= watermarks.high && watermarks.high <= 1) {
             throw LarderError(

@@ -56,7 +56,8 @@ public enum Selection: Sendable, Hashable {
         let bytes = key.bytes
         guard let scheme = schemes.first(where: { bytes.starts(with: "\($0)://\(host)".utf8) }) else { return false }
         let end = scheme.utf8.count + 3 + host.utf8.count
-        return end == bytes.count || [UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(bytes[end])
+        return end == bytes.count
+            || [UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(bytes[end])
     }
 }
 

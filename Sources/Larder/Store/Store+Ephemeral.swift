@@ -33,7 +33,9 @@ enum Ephemeral {
 
     /// True while an instance lock is held, and for a store so young that it may not have one yet.
     private static func isAlive(_ store: Directory) -> Bool {
-        if let age = try? FileSystem.status(".", in: store).map({ SystemClock().now() - $0.modified }), age < .seconds(60) {
+        if let age = try? FileSystem.status(".", in: store).map({ SystemClock().now() - $0.modified }),
+            age < .seconds(60)
+        {
             return true
         }
         guard let staging = try? store.directory(Layout.staging), let names = try? staging.names() else { return false }

@@ -164,7 +164,8 @@ extension Configuration {
 
 extension Engine {
     /// Writes a body to a new file in `staging/`, its room reserved.
-    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, _ writing: Writing, isDurable: Bool) throws -> StagedFile {
+    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, _ writing: Writing, isDurable: Bool) throws -> StagedFile
+    {
         var file = try createStaged(reserving: StagedFile.allocation(Int64(bytes.count)), for: key, writing)
         do {
             let path = files.staging.path(of: file.token.name)

@@ -19,7 +19,9 @@ extension Store {
             return FilePath(home).appending("Library/Caches/larder")
         #else
             // "All paths set in these environment variables must be absolute"; others are ignored.
-            if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return FilePath(base).appending("larder") }
+            if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
+                return FilePath(base).appending("larder")
+            }
             return FilePath(home).appending(".cache/larder")
         #endif
     }
