@@ -161,7 +161,9 @@ final class Engine: @unchecked Sendable {
                 .readersFull, "all reader slots of \(data) are taken: end some of the reads under way",
                 path: data, cause: error)
         }
-        if error.isNoSpace {
+        // LMDB reports a write that the disk had room for in part only as EIO (mdb_page_flush, "short write").
+        let isFull = error.code == EIO && (try? FileSystem.freeBytes(files.root)).map { $0 < 4 << 20 } ?? false
+        if error.isNoSpace || isFull {
             return LarderError(
                 .noSpace, "no space left to write \(data): free some disk space or lower the budget",
                 path: data, cause: error)

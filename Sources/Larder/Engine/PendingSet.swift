@@ -234,6 +234,8 @@ final class PendingSet: @unchecked Sendable {
             if !batch.isEmpty {
                 committing = batch
                 open = Batch(generation: batch.generation + 1)
+                // Callers that waited for room in the open batch go on while this one is written.
+                monitor.signal()
             }
             return Work(batch: batch, isClosing: isClosing)
         }
