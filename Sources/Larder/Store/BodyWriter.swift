@@ -74,7 +74,7 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() throws -> Digest {
         let (put, generation) = try finish()
-        try store.engine.await(generation, put)
+        try store.engine.awaitCommit(generation)
         return put.digest
     }
 
@@ -82,7 +82,7 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() async throws -> Digest {
         let (put, generation) = try await IOPool.shared.run { [self] in try finish() }
-        try await store.engine.await(generation, put)
+        try await store.engine.awaitCommit(generation)
         return put.digest
     }
 

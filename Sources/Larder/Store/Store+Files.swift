@@ -41,7 +41,7 @@ extension Store {
             put = try adoptLarge(path, source, status, key, options, method, digest, writing)
         }
         let generation = try submit(put)
-        try engine.await(generation, put)
+        try engine.awaitCommit(generation)
         // Still there if it was stored inline, or copied from another file system.
         if method == .move, let left = try FileSystem.status(path: path), left.inode == status.inode,
             left.device == status.device

@@ -13,7 +13,7 @@ extension Store {
     ) throws {
         let put = try prepare(body, key, options, digest, engine.state())
         let pending = try submit(put)
-        try engine.await(pending, put)
+        try engine.awaitCommit(pending)
     }
 
     /// As the synchronous `put`, waiting for disks and commits without holding a thread of the cooperative pool.
@@ -33,7 +33,7 @@ extension Store {
                 return (put, try store.submit(put))
             }
         }
-        try await engine.await(pending, put)
+        try await engine.awaitCommit(pending)
     }
 
     /// Stores `body` under a new unique key, which is returned: `urn:uuid:` and a random UUID.
@@ -213,14 +213,14 @@ extension Engine {
     }
 
     /// Waits for the commit of a durable put.
-    func await(_ generation: UInt64, _ put: PendingPut) throws {
+    func awaitCommit(_ generation: UInt64) throws {
         guard generation > 0, let writing else { return }
         writing.pending.wait(for: generation)
         if let failure = writing.pending.failure(of: generation) { throw failure }
     }
 
     /// As above, without holding a thread.
-    func await(_ generation: UInt64, _ put: PendingPut) async throws {
+    func awaitCommit(_ generation: UInt64) async throws {
         guard generation > 0, let writing else { return }
         await writing.pending.wait(for: generation)
         if let failure = writing.pending.failure(of: generation) { throw failure }
