@@ -1,0 +1,33 @@
+import ArgumentParser
+import Larder
+
+/// Sizes and limits as people write them.
+enum SizeArgument {
+    /// `10GB`, `1.5 GiB`, `4096`.
+    static func parse(_ text: String) throws -> ByteCount {
+        guard let size = ByteCount(parsing: text) else {
+            throw ValidationError(
+                "'\(text)' is no size. Write a number and a unit: 4096, 64KiB, 100MB, 1.5GiB, 10GB, 2TB.")
+        }
+        return size
+    }
+
+    /// A size, or `unlimited`.
+    static func parseLimit(_ text: String) throws -> ByteCount {
+        text.lowercased() == "unlimited" ? .unlimited : try parse(text)
+    }
+
+    /// A size, or `none` for no floor.
+    static func parseFloor(_ text: String) throws -> ByteCount {
+        ["none", "unlimited"].contains(text.lowercased()) ? .zero : try parse(text)
+    }
+
+    /// A number of entries, or `unlimited`.
+    static func parseCount(_ text: String) throws -> Int {
+        if text.lowercased() == "unlimited" { return .max }
+        guard let count = Int(text), count > 0 else {
+            throw ValidationError("'\(text)' is no number of entries. Write 1 or more, or 'unlimited'.")
+        }
+        return count
+    }
+}

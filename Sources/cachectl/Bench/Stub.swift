@@ -1,0 +1,3 @@
+import ArgumentParser
+struct BenchCommand: ParsableCommand {}
+struct DemoCommand: ParsableCommand {}

@@ -1,0 +1,51 @@
+import ArgumentParser
+
+/// The command line of Larder. No logic of its own: each command parses, calls the library and prints.
+@main
+struct Cachectl: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cachectl",
+        abstract: "Looks after a content-addressed cache store.",
+        discussion: """
+            Every command takes --store PATH (default: larder in the platform's cache directory) and --json. Stores may be \
+            in use by other processes; commands that only read do not change them.
+
+            Exit status: 0 fine, 1 something found or missing, 64 usage, 65 damaged or unsuitable data, 66 no store or \
+            input, 71 no space, 73 cannot create, 74 input/output, 75 try again later, 77 no permission, 130 interrupted.
+            """,
+        version: "cachectl 0.1.0",
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Entries",
+                subcommands: [
+                    GetCommand.self, PutCommand.self, RemoveCommand.self, TouchCommand.self, PinCommand.self,
+                    UnpinCommand.self,
+                ]),
+            CommandGroup(
+                name: "Store",
+                subcommands: [
+                    StatCommand.self, ListCommand.self, CollectCommand.self, VerifyCommand.self, BudgetCommand.self,
+                ]),
+            CommandGroup(name: "Trees", subcommands: [ImportCommand.self, ExportCommand.self]),
+            CommandGroup(
+                name: "Trying out",
+                subcommands: [
+                    BenchCommand.self, DemoCommand.self, CompletionsCommand.self,
+                ]),
+        ]
+    )
+
+    static func main() {
+        // A reader that went away is an error to handle, not a reason to die with a store open.
+        signal(SIGPIPE, SIG_IGN)
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        do {
+            var command = try parseAsRoot(arguments)
+            try command.run()
+        } catch {
+            // What could not be parsed cannot say whether it asked for JSON; the bare word can.
+            let wantsJSON = arguments.prefix { $0 != "--" }.contains("--json")
+            ErrorReport(error).leave(asJSON: wantsJSON)
+        }
+    }
+}

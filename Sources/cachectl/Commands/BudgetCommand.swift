@@ -1,0 +1,57 @@
+import ArgumentParser
+import Larder
+
+/// `budget`: shows or sets what the store may take.
+struct BudgetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "budget",
+        abstract: "Show or set the limits of the store.",
+        discussion: """
+            The limits are kept in the store and hold for every process that uses it. A lower one displaces at once. \
+            Without options nothing changes; with one the store is made if it is missing.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @Option(
+        help: ArgumentHelp("Bytes on disk, at least 1 MiB, or 'unlimited'.", valueName: "size"),
+        transform: SizeArgument.parseLimit)
+    var bytes: ByteCount?
+
+    @Option(
+        help: ArgumentHelp("Number of entries, or 'unlimited'.", valueName: "n"), transform: SizeArgument.parseCount)
+    var entries: Int?
+
+    @Option(
+        help: ArgumentHelp("The largest body, or 'unlimited'.", valueName: "size"), transform: SizeArgument.parseLimit)
+    var largestEntry: ByteCount?
+
+    @Option(
+        help: ArgumentHelp("What must stay free on the disk, or 'none'.", valueName: "size"),
+        transform: SizeArgument.parseFloor)
+    var freeDiskFloor: ByteCount?
+
+    func run() throws {
+        let changes = bytes != nil || entries != nil || largestEntry != nil || freeDiskFloor != nil
+        let limits = try options.withStore(changes ? .creating : .reading) { store in
+            var limits = try store.budget()
+            guard changes else { return limits }
+            if let bytes { limits.bytes = bytes }
+            if let entries { limits.entries = entries }
+            if let largestEntry { limits.largestEntry = largestEntry }
+            if let freeDiskFloor { limits.freeDiskFloor = freeDiskFloor }
+            try store.setBudget(limits)
+            return limits
+        }
+        try options.print(BudgetJSON(limits), orText: Self.table(limits))
+    }
+
+    private static func table(_ limits: Budget) -> String {
+        var table = Table([.left, .left])
+        table.add("bytes", Render.exactSize(limits.bytes))
+        table.add("entries", limits.entries == .max ? "unlimited" : Render.count(limits.entries))
+        table.add("largest entry", Render.exactSize(limits.largestEntry))
+        table.add("free disk floor", limits.freeDiskFloor == .zero ? "none" : Render.exactSize(limits.freeDiskFloor))
+        return table.text
+    }
+}

@@ -1,0 +1,126 @@
+import ArgumentParser
+import Larder
+
+/// `gc`: puts a store in order.
+struct CollectCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "gc",
+        abstract: "Displace to the budget, drop what is expired or left over, give disk space back.",
+        discussion: """
+            Safe while other processes use the store. Pinned entries stay, expired or not. With --dry-run nothing changes, \
+            the budget neither; what --budget would displace is an estimate then.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @Option(
+        help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
+        transform: SizeArgument.parseLimit)
+    var budget: ByteCount?
+
+    @Flag(help: "Only count.")
+    var dryRun = false
+
+    @Flag(help: "Give every free page of the index back, not only the long runs of them.")
+    var compact = false
+
+    func run() throws {
+        Interruption.listen()
+        let bar = ProgressBar("gc", isQuiet: options.json)
+        defer { bar.finish() }
+        let steps = Int64(CollectionStep.allCases.count)
+        let report = try options.withStore(dryRun ? .reading : .changing) { store in
+            let before = try store.statistics()
+            if let budget, !dryRun { try store.setByteBudget(budget) }
+            var report = try store.collect(dryRun: dryRun, compact: compact) { step, report in
+                try Interruption.check()
+                let number = Int64(CollectionStep.allCases.firstIndex(of: step) ?? 0)
+                bar.update(number, of: steps, "\(step.rawValue), \(Render.count(Self.found(report))) so far")
+            }
+            if dryRun {
+                if let budget { try Self.estimate(budget, store, &report) }
+            } else {
+                // Setting the budget displaced already, before the collection began.
+                report.displacedEntries += try store.displacedDuring(before, report)
+                report.allocatedBefore = before.allocatedBytes
+            }
+            return report
+        }
+        bar.finish()
+        try options.print(CollectionJSON(report, dryRun: dryRun), orText: Self.table(report, dryRun: dryRun))
+    }
+
+    private static func found(_ report: CollectionReport) -> Int {
+        report.expiredEntries + report.displacedEntries + report.otherVersionEntries + report.orphanBlobs
+            + report.staleFiles + report.danglingEntries
+    }
+
+    private static func table(_ report: CollectionReport, dryRun: Bool) -> String {
+        var table = Table([.left, .right])
+        table.add("stale files", Render.count(report.staleFiles))
+        table.add("expired entries", Render.count(report.expiredEntries))
+        table.add("entries of other versions", Render.count(report.otherVersionEntries))
+        table.add("dangling entries", Render.count(report.danglingEntries))
+        table.add("orphan blobs", Render.count(report.orphanBlobs))
+        table.add("displaced entries", Render.count(report.displacedEntries))
+        table.add("allocated before", report.allocatedBefore.description)
+        table.add("allocated after", report.allocatedAfter.description)
+        table.add("freed", report.freedBytes.description)
+        return (dryRun ? "dry run: nothing was changed\n" : "") + table.text
+    }
+
+    /// What a byte budget would displace: longest unused first until the rest fits.
+    private static func estimate(_ budget: ByteCount, _ store: Store, _ report: inout CollectionReport) throws {
+        var excess = report.allocatedAfter.bytes - budget.bytes
+        guard excess > 0 else { return }
+        var entries: [Attributes] = []
+        let now = Timestamp.now
+        try store.forEach { entry in
+            // Expired ones are counted already.
+            if !entry.isPinned, entry.expires.map({ $0 > now }) ?? true { entries.append(entry) }
+        }
+        entries.sort { $0.lastAccess < $1.lastAccess }
+        var count = 0
+        for entry in entries.dropFirst(report.displacedEntries) where excess > 0 {
+            let share = entry.storedLength.bytes / Int64(max(1, entry.references))
+            excess -= entry.isInline ? share : (share + 4095) / 4096 * 4096
+            count += 1
+        }
+        report.displacedEntries += count
+        report.allocatedAfter = ByteCount(budget.bytes + max(0, excess))
+    }
+}
+
+extension Store {
+    /// Entries this process displaced before and during a collection that the report does not have.
+    fileprivate func displacedDuring(_ before: Statistics, _ report: CollectionReport) throws -> Int {
+        max(0, try statistics().displacedCount - before.displacedCount - report.displacedEntries)
+    }
+}
+
+/// `gc --json`.
+private struct CollectionJSON: Encodable {
+    let dryRun: Bool
+    let staleFiles: Int
+    let expiredEntries: Int
+    let otherVersionEntries: Int
+    let danglingEntries: Int
+    let orphanBlobs: Int
+    let displacedEntries: Int
+    let allocatedBefore: Int64
+    let allocatedAfter: Int64
+    let freedBytes: Int64
+
+    init(_ report: CollectionReport, dryRun: Bool) {
+        self.dryRun = dryRun
+        staleFiles = report.staleFiles
+        expiredEntries = report.expiredEntries
+        otherVersionEntries = report.otherVersionEntries
+        danglingEntries = report.danglingEntries
+        orphanBlobs = report.orphanBlobs
+        displacedEntries = report.displacedEntries
+        allocatedBefore = report.allocatedBefore.bytes
+        allocatedAfter = report.allocatedAfter.bytes
+        freedBytes = report.freedBytes.bytes
+    }
+}

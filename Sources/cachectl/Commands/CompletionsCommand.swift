@@ -1,0 +1,40 @@
+import ArgumentParser
+
+/// `completions SHELL`: the script that makes a shell complete commands and options.
+struct CompletionsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "completions",
+        abstract: "Print the completion script of a shell.",
+        discussion: """
+            bash: cachectl completions bash > ~/.local/share/bash-completion/completions/cachectl
+            zsh:  cachectl completions zsh > "${fpath[1]}/_cachectl"
+            fish: cachectl completions fish > ~/.config/fish/completions/cachectl.fish
+            """)
+
+    /// A shell whose completion is known.
+    enum Shell: String, ExpressibleByArgument, CaseIterable {
+        case bash, zsh, fish
+    }
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "The shell.")
+    var shell: Shell
+
+    func run() throws {
+        let kind: CompletionShell =
+            switch shell {
+            case .bash: .bash
+            case .zsh: .zsh
+            case .fish: .fish
+            }
+        let script = Cachectl.completionScript(for: kind)
+        try options.print(ScriptJSON(shell: shell.rawValue, script: script), orText: script + "\n")
+    }
+}
+
+/// `completions --json`.
+private struct ScriptJSON: Encodable {
+    let shell: String
+    let script: String
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import Larder
+import SystemPackage
+
+/// `get KEY`: the body, on standard output or in a file.
+struct GetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "Write the body of an entry to standard output or a file.",
+        discussion: """
+            Exits 1 if there is no fresh entry. Opens the store read-only: it does not count as an access (use touch). \
+            With --json and no --output the body is part of the object, as Base64.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "Key of the entry.", transform: { Key($0) })
+    var key: Key
+
+    @Option(
+        name: [.short, .customLong("output")], help: ArgumentHelp("Write here; replaces the file.", valueName: "file"))
+    var output: String?
+
+    @Flag(help: "Take an entry that has expired, too.")
+    var expired = false
+
+    @Flag(help: "Compare the body with its digest before writing it.")
+    var check = false
+
+    func run() throws {
+        try options.withStore(.reading) { configuration in
+            if check { configuration.verification = .always }
+        } _: { store in
+            guard let entry = try store.get(key, includingExpired: expired) else {
+                throw CommandError.missing(key.description)
+            }
+            if let output {
+                try FileOutput.replace(FilePath(output)) { file in
+                    try Self.pieces(of: entry.body) { try file.writeAll($0) }
+                }
+                if options.json { try Output.write(JSON.text(EntryJSON(try attributes(entry, store)))) }
+            } else if options.json {
+                let body = JSON.base64(try entry.body.bytes())
+                try Output.write(JSON.text(BodyJSON(entry: EntryJSON(try attributes(entry, store)), bodyBase64: body)))
+            } else {
+                try Self.pieces(of: entry.body) { try Output.write($0) }
+            }
+        }
+    }
+
+    private func attributes(_ entry: Entry, _ store: Store) throws -> Attributes {
+        try store.attributes(of: key) ?? entry.attributes
+    }
+
+    /// The body in pieces, so that memory stays small.
+    private static func pieces(of body: Body, _ write: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let step: Int64 = 1 << 20
+        var offset: Int64 = 0
+        while offset < body.length.bytes {
+            let bytes = try body.bytes(in: offset..<min(offset + step, body.length.bytes))
+            try bytes.withUnsafeBytes(write)
+            offset += step
+        }
+    }
+}
+
+/// `get --json` without a file to write to.
+private struct BodyJSON: Encodable {
+    let entry: EntryJSON
+    let bodyBase64: String
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import Larder
+import SystemPackage
+
+/// `import DIR`: stores the files of a directory tree.
+struct ImportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Store the files of a directory tree.",
+        discussion: """
+            A file's key is the base URL and its path in the tree, percent-encoded; the default base is file:// and the \
+            absolute path of DIR. Symbolic links are not followed. Files that do not fit the budget are skipped and \
+            reported. Exits 1 if something could not be read. The store is made if it is missing.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "The directory.", completion: .directory)
+    var directory: String
+
+    @Option(
+        help: ArgumentHelp("What every key starts with; a slash is added if it ends without one.", valueName: "url"))
+    var baseURL: String?
+
+    @OptionGroup var kept: KeepOptions
+
+    @Option(
+        help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
+        transform: SizeArgument.parseLimit)
+    var budget: ByteCount?
+
+    @Option(help: ArgumentHelp("Files stored at a time, 1 ... 16.", valueName: "n"))
+    var workers = 3
+
+    func validate() throws {
+        if !(1...16).contains(workers) { throw ValidationError("--workers \(workers): give 1 ... 16.") }
+        if baseURL?.isEmpty == true { throw ValidationError("--base-url is empty.") }
+    }
+
+    func run() throws {
+        Interruption.listen()
+        let root = try Self.absolute(FilePath(directory))
+        var walk = TreeWalk(root)
+        var files: [TreeWalk.File] = []
+        try walk.run { file in
+            try Interruption.check()
+            files.append(file)
+        }
+        let bar = ProgressLine("import", isQuiet: options.json)
+        let found = walk
+        let outcome = try options.withStore(.creating, budget: budget) { store in
+            let importer = Importer(store, found, files: files, base: base(root), options: kept.putOptions)
+            return try importer.run(workers: workers) { outcome, total in
+                bar.update(Int64(outcome.files), of: Int64(total), "\(ByteCount(outcome.bytes))")
+            }
+        }
+        bar.finish()
+        for text in outcome.tooLarge { Output.note("skipped, too large: \(text)") }
+        for text in outcome.failed { Output.note("not stored: \(text)") }
+        try options.print(ImportJSON(outcome), orText: Self.text(outcome))
+        if !outcome.failed.isEmpty { throw CommandError.found }
+    }
+
+    private func base(_ root: FilePath) -> [UInt8] {
+        guard let baseURL else { return KeyPath.base(directory: root.platformBytes) }
+        return Array((baseURL.hasSuffix("/") ? baseURL : baseURL + "/").utf8)
+    }
+
+    /// Follows links in the path of the directory itself: realpath(3).
+    private static func absolute(_ path: FilePath) throws -> FilePath {
+        guard let resolved = path.withPlatformString({ realpath($0, nil) }) else {
+            throw CommandError.system("reading", path)
+        }
+        defer { free(resolved) }
+        let root = FilePath(platformString: resolved)
+        var status = stat()
+        guard root.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", root) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw CommandError(.noInput, "\(path) is not a directory: 'cachectl put' stores one file")
+        }
+        return root
+    }
+
+    private static func text(_ outcome: Importer.Outcome) -> String {
+        var text = "stored \(Render.count(outcome.files)) files, \(ByteCount(outcome.bytes))"
+        if !outcome.tooLarge.isEmpty { text += ", skipped \(Render.count(outcome.tooLarge.count)) too large" }
+        if !outcome.failed.isEmpty { text += ", \(Render.count(outcome.failed.count)) not readable" }
+        return text + "\n"
+    }
+}
+
+/// `import --json`.
+private struct ImportJSON: Encodable {
+    let files: Int
+    let bytes: Int64
+    let skippedTooLarge: [String]
+    let failed: [String]
+
+    init(_ outcome: Importer.Outcome) {
+        files = outcome.files
+        bytes = outcome.bytes
+        skippedTooLarge = outcome.tooLarge
+        failed = outcome.failed
+    }
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import Larder
+import SystemPackage
+
+/// `put KEY [FILE]`: stores a body.
+struct PutCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "put",
+        abstract: "Store a file, or standard input, under a key.",
+        discussion: """
+            Replaces the entry under KEY if there is one. Bodies of any length pass through little memory. The store is \
+            made if it is missing.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "Key of the entry.", transform: { Key($0) })
+    var key: Key
+
+    @Argument(help: "File to store. Default: standard input.", completion: .file())
+    var file: String?
+
+    @OptionGroup var kept: KeepOptions
+
+    @Flag(help: "Return only when the entry survives a power cut.")
+    var durable = false
+
+    @Option(help: ArgumentHelp("SHA-256 the body must have; exits 65 and stores nothing otherwise.", valueName: "hex"))
+    var digest: String?
+
+    @Option(help: ArgumentHelp("File of bytes to keep with the entry, at most 1 MiB.", valueName: "file"))
+    var metadataFile: String?
+
+    @Option(
+        help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
+        transform: SizeArgument.parseLimit)
+    var budget: ByteCount?
+
+    func validate() throws {
+        if let digest, Digest(hexadecimal: digest) == nil {
+            throw ValidationError("--digest '\(digest)' is no SHA-256: write 64 hexadecimal digits.")
+        }
+    }
+
+    func run() throws {
+        var putOptions = kept.putOptions
+        putOptions.durability = durable ? .durable : .relaxed
+        if let metadataFile {
+            putOptions.metadata = try FileInput.bytes(of: FilePath(metadataFile), atMost: (1 << 20) + 1)
+        }
+        let declared = digest.flatMap { Digest(hexadecimal: $0) }
+        let source = try FileInput(file.map { FilePath($0) })
+        let report = try options.withStore(.creating, budget: budget) { store in
+            if let path = source.regularFile {
+                let length = source.length
+                let digest = try store.adopt(path, for: key, putOptions, digest: declared)
+                return PutJSON(key: key.text, digest: digest.hexadecimal, length: length)
+            }
+            let writer = try store.writer(for: key, putOptions, digest: declared)
+            let length = try source.read { try writer.write($0) }
+            return PutJSON(key: key.text, digest: try writer.commit().hexadecimal, length: length)
+        }
+        try options.print(
+            report, orText: "stored \(ByteCount(report.length)) under \(report.key), SHA-256 \(report.digest)\n")
+    }
+}
+
+/// What is kept with entries that a command puts.
+struct KeepOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Tag of the entry; may be given several times.", valueName: "tag"))
+    var tag: [String] = []
+
+    @Option(
+        help: ArgumentHelp("How long it is fresh: 30s, 12h, 7d, 1d12h, never.", valueName: "duration"),
+        transform: DurationArgument.parseLifetime)
+    var lifetime: Lifetime?
+
+    @Flag(help: "Keep it out of displacement.")
+    var pin = false
+
+    /// As the library takes them.
+    var putOptions: PutOptions { PutOptions(lifetime: lifetime ?? .standard, tags: tag, isPinned: pin) }
+}
+
+/// `put --json`.
+private struct PutJSON: Encodable {
+    let key: String
+    let digest: String
+    let length: Int64
+}

@@ -1,0 +1,80 @@
+import ArgumentParser
+import Larder
+
+/// `rm`: removes an entry, or the selected ones.
+struct RemoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rm",
+        abstract: "Remove an entry, or every entry that is selected.",
+        discussion: """
+            Give exactly one of KEY and the options that select. Pinned entries go too: removal is asked for, unlike \
+            displacement. Exits 1 if there is no entry under KEY; a selection of nothing is fine.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "Key of one entry.", transform: { Key($0) })
+    var key: Key?
+
+    @Option(help: "Keys that start with this.", transform: { Key($0) })
+    var prefix: Key?
+
+    @Option(help: "Entries put with this tag.")
+    var tag: String?
+
+    @Option(
+        help: ArgumentHelp("Put longer ago than this: 7d.", valueName: "duration"), transform: DurationArgument.parse)
+    var olderThan: Duration?
+
+    @Option(
+        help: ArgumentHelp("Neither put nor hit for this long: 30d.", valueName: "duration"),
+        transform: DurationArgument.parse)
+    var unusedFor: Duration?
+
+    @Flag(help: "Entries that are no longer fresh.")
+    var expired = false
+
+    @Flag(help: "Everything.")
+    var all = false
+
+    func validate() throws {
+        let selectors = [key != nil, prefix != nil, tag != nil, olderThan != nil, unusedFor != nil, expired, all]
+        if selectors.filter({ $0 }).count != 1 {
+            throw ValidationError(
+                "Give exactly one of KEY, --prefix, --tag, --older-than, --unused-for, --expired and --all.")
+        }
+    }
+
+    func run() throws {
+        let removed = try options.withStore(.changing) { store in
+            if let key {
+                guard try store.remove(key) else { throw CommandError.missing(key.description) }
+                return 1
+            }
+            if all { return try store.clear() }
+            Interruption.listen()
+            let bar = ProgressBar("rm", isQuiet: options.json)
+            defer { bar.finish() }
+            return try store.remove(selection) { step in
+                try Interruption.check()
+                bar.update(Int64(step.examined), of: Int64(step.total), "\(Render.count(step.removed)) removed")
+            }
+        }
+        try options.print(
+            RemovedJSON(removed: removed),
+            orText: "removed \(Render.count(removed)) \(removed == 1 ? "entry" : "entries")\n")
+    }
+
+    private var selection: Selection {
+        if let prefix { return .prefix(prefix) }
+        if let tag { return .tag(tag) }
+        if let olderThan { return .storedBefore(.now - olderThan) }
+        if let unusedFor { return .unusedSince(.now - unusedFor) }
+        return .expired
+    }
+}
+
+/// `rm --json`.
+private struct RemovedJSON: Encodable {
+    let removed: Int
+}

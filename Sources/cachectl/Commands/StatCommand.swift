@@ -1,0 +1,70 @@
+import ArgumentParser
+import Larder
+
+/// `stat [KEY]`: the size of a store, or what is known of an entry.
+struct StatCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stat",
+        abstract: "Show the size of the store, or what is known of an entry.",
+        discussion: "Exits 1 if there is no entry under KEY. Does not change the store and is no access.")
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "Key of an entry.", transform: { Key($0) })
+    var key: Key?
+
+    func run() throws {
+        try options.withStore(.reading) { store in
+            if let key {
+                guard let attributes = try store.attributes(of: key) else {
+                    throw CommandError.missing(key.description)
+                }
+                try options.print(EntryJSON(attributes), orText: Self.table(attributes))
+            } else {
+                let statistics = try store.statistics()
+                let identity = (store.path.string, store.identifier)
+                try options.print(
+                    StatisticsJSON(statistics, path: identity.0, identifier: identity.1),
+                    orText: Self.table(statistics, path: identity.0))
+            }
+        }
+    }
+
+    static func table(_ statistics: Statistics, path: String) -> String {
+        let budget = statistics.budget
+        var table = Table([.left, .left])
+        table.add("store", path)
+        table.add("entries", Render.count(statistics.entryCount))
+        table.add("bodies", "\(Render.count(statistics.blobCount)) (\(Render.count(statistics.fileCount)) in files)")
+        table.add("logical", Render.exactSize(statistics.logicalBytes))
+        table.add("stored", Render.exactSize(statistics.storedBytes))
+        table.add("saved by sharing", Render.exactSize(statistics.savedBytes))
+        table.add("allocated", Render.exactSize(statistics.allocatedBytes))
+        table.add("index", "\(Render.exactSize(statistics.indexBytes)), \(statistics.liveIndexBytes) of it in use")
+        var limit = Render.exactSize(budget.bytes)
+        if budget.bytes != .unlimited {
+            limit += ", \(Render.percent(statistics.allocatedBytes.bytes, of: budget.bytes.bytes)) taken"
+        }
+        table.add("budget", limit)
+        return table.text
+    }
+
+    static func table(_ entry: Attributes) -> String {
+        var table = Table([.left, .left])
+        table.add("key", entry.key.text)
+        table.add("digest", entry.digest.hexadecimal)
+        table.add("length", Render.exactSize(entry.length))
+        table.add(
+            "stored",
+            "\(entry.storedLength) in \(entry.isInline ? "the index" : "a file of its own"), \(entry.encoding)")
+        table.add("shared by", "\(Render.count(entry.references)) \(entry.references == 1 ? "entry" : "entries")")
+        table.add("created", "\(entry.created)")
+        table.add("put", "\(entry.stored)")
+        table.add("last use", "\(entry.lastAccess), \(Render.count(entry.hitCount)) hits")
+        table.add("expires", (entry.expires ?? .distantFuture).description)
+        table.add("policy", "\(entry.storagePolicy)" + (entry.isPinned ? ", pinned" : ""))
+        table.add("tags", entry.tags.joined(separator: ", "))
+        table.add("metadata", "\(Render.count(entry.metadata.count)) bytes")
+        return table.text
+    }
+}

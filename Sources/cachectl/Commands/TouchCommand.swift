@@ -1,0 +1,31 @@
+import ArgumentParser
+import Larder
+
+/// `touch KEY`: an access without a reading.
+struct TouchCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "touch",
+        abstract: "Count as an access of an entry, and give it a new lifetime.",
+        discussion: "Exits 1 if there is no entry under KEY.")
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "Key of the entry.", transform: { Key($0) })
+    var key: Key
+
+    @Option(
+        help: ArgumentHelp("How long it is fresh from now: 12h, 7d, never.", valueName: "duration"),
+        transform: DurationArgument.parseLifetime)
+    var lifetime: Lifetime?
+
+    func run() throws {
+        let entry = try options.withStore(.changing) { store in
+            guard try store.touch(key, lifetime: lifetime), let entry = try store.attributes(of: key) else {
+                throw CommandError.missing(key.description)
+            }
+            return entry
+        }
+        let expiry = entry.expires.map { "expires \($0)" } ?? "never expires"
+        try options.print(EntryJSON(entry), orText: "touched \(key), \(expiry)\n")
+    }
+}

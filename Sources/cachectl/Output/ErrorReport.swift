@@ -1,0 +1,87 @@
+import ArgumentParser
+import Larder
+import SystemPackage
+
+/// An error as the user sees it: `cachectl: what went wrong (cause)` on standard error, and the exit status.
+struct ErrorReport {
+    let status: ExitStatus
+    /// Name of the code, for programs.
+    let code: String
+    let message: String?
+    let path: String?
+    let key: String?
+    let cause: String?
+    /// What goes to standard output instead: help or the version was asked for.
+    private(set) var answer: String?
+
+    init(_ error: any Error) {
+        switch error {
+        case let error as LarderError:
+            self.init(
+                ExitStatus(error), "\(error.code)", error.message, path: error.path, key: error.key, cause: error.cause)
+        case let error as CommandError:
+            self.init(error.status, error.code ?? "\(error.status)", error.message, cause: error.cause)
+        case let error as Errno:
+            self.init(ExitStatus(error), "io", error.description)
+        default:
+            let full = Cachectl.fullMessage(for: error)
+            switch Cachectl.exitCode(for: error) {
+            case .success:
+                self.init(.fine, "fine", nil)
+                answer = full
+            case .validationFailure:
+                self.init(.usage, "usage", full.hasPrefix("Error: ") ? String(full.dropFirst(7)) : full)
+            default:
+                self.init(.software, "software", "\(error)")
+            }
+        }
+    }
+
+    private init(
+        _ status: ExitStatus, _ code: String, _ message: String?, path: FilePath? = nil, key: Key? = nil,
+        cause: (any Error)? = nil
+    ) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.path = path?.string
+        self.key = key?.description
+        self.cause = cause.map { "\($0)" }
+    }
+
+    /// `cachectl: message (cause)`; empty where there is nothing to say.
+    var text: String {
+        guard let message else { return "" }
+        return "cachectl: " + message + (cause.map { " (\($0))" } ?? "") + "\n"
+    }
+
+    /// Prints the report and ends the program.
+    func leave(asJSON: Bool) -> Never {
+        if let answer { try? Output.write(answer.hasSuffix("\n") ? answer : answer + "\n") }
+        // Nobody is left to tell when standard error is closed too.
+        if status != .brokenPipe, message != nil {
+            Output.complain(asJSON ? (try? JSON.line(ErrorJSON(self))) ?? text : text)
+        }
+        exit(status.rawValue)
+    }
+}
+
+/// `ErrorReport` for programs.
+private struct ErrorJSON: Encodable {
+    let error: Details
+
+    struct Details: Encodable {
+        let code: String
+        let exitCode: Int32
+        @Nullable var message: String?
+        @Nullable var path: String?
+        @Nullable var key: String?
+        @Nullable var cause: String?
+    }
+
+    init(_ report: ErrorReport) {
+        error = Details(
+            code: report.code, exitCode: report.status.rawValue, message: report.message, path: report.path,
+            key: report.key, cause: report.cause)
+    }
+}

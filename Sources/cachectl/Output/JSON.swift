@@ -1,0 +1,57 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Values as JSON: keys sorted, nothing omitted, sizes in bytes, durations in seconds, moments in ISO 8601.
+enum JSON {
+    /// Several lines, indented.
+    static func text(_ value: some Encodable) throws -> String {
+        try encode(value, [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]) + "\n"
+    }
+
+    /// One line.
+    static func line(_ value: some Encodable) throws -> String {
+        try encode(value, [.sortedKeys, .withoutEscapingSlashes]) + "\n"
+    }
+
+    /// Bytes as Base64.
+    static func base64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
+
+    private static func encode(_ value: some Encodable, _ formatting: JSONEncoder.OutputFormatting) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = formatting
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+}
+
+/// A list of values as one JSON array, written as they come.
+struct JSONArrayWriter {
+    private var isEmpty = true
+
+    /// Writes the next value.
+    mutating func append(_ value: some Encodable) throws {
+        let line = try JSON.line(value)
+        try Output.write((isEmpty ? "[\n  " : ",\n  ") + line.dropLast())
+        isEmpty = false
+    }
+
+    /// Ends the array.
+    func finish() throws { try Output.write(isEmpty ? "[]\n" : "\n]\n") }
+}
+
+/// Encodes nil as `null`, where a synthesised `encode` would leave the key out: programs can rely on every key.
+@propertyWrapper
+struct Nullable<Value: Encodable>: Encodable {
+    var wrappedValue: Value?
+
+    init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+    }
+}

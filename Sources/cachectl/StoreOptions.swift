@@ -1,0 +1,81 @@
+import ArgumentParser
+import Larder
+import SystemPackage
+
+/// What every command takes: where the store is, and whether to print JSON.
+struct StoreOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Directory of the store. Default: larder in the platform's cache directory.", valueName: "path"))
+    var store: String?
+
+    @Flag(help: "Print JSON with stable keys.")
+    var json = false
+
+    func validate() throws {
+        if store?.isEmpty == true { throw ValidationError("--store is empty: give the directory of a store.") }
+    }
+
+    /// The store's directory.
+    var path: FilePath { store.map { FilePath($0) } ?? Store.defaultPath }
+
+    /// What a command does to the store.
+    enum Access {
+        /// Changes nothing, the store has to be there.
+        case reading
+        /// Changes a store that has to be there.
+        case changing
+        /// Makes the store if it is missing.
+        case creating
+    }
+
+    /// Runs `body` with the store open, and closes it; a failure to commit at the end is a failure of the command.
+    func withStore<R>(
+        _ access: Access, budget bytes: ByteCount? = nil, _ adjust: (inout Configuration) -> Void = { _ in },
+        _ body: (Store) throws -> R
+    ) throws -> R {
+        if access != .creating { try requireStore() }
+        var configuration = Configuration()
+        configuration.isReadOnly = access == .reading
+        configuration.logger.logLevel = .error
+        adjust(&configuration)
+        let store = try Store(at: path, configuration)
+        let result: R
+        do {
+            if let bytes { try store.setByteBudget(bytes) }
+            result = try body(store)
+        } catch {
+            // The first failure is the one to report.
+            try? store.close()
+            throw error
+        }
+        try store.close()
+        return result
+    }
+
+    /// Throws `noInput` unless the directory has a store's `FORMAT` file: a command that is to change a store must not make
+    /// one out of a mistyped path.
+    func requireStore() throws {
+        var status = stat()
+        if path.appending("FORMAT").withPlatformString({ lstat($0, &status) }) == 0 { return }
+        let cause = Errno(rawValue: errno)
+        if cause == .permissionDenied {
+            throw CommandError(.noPermission, "no permission to look into \(path)", cause: cause)
+        }
+        throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first")
+    }
+
+    /// Prints `value` as JSON where that was asked for, else the text.
+    func print(_ value: some Encodable, orText text: @autoclosure () -> String) throws {
+        try Output.write(json ? JSON.text(value) : text())
+    }
+}
+
+extension Store {
+    /// Changes the byte limit and leaves the others as they are.
+    func setByteBudget(_ bytes: ByteCount) throws {
+        var limits = try budget()
+        limits.bytes = bytes
+        try setBudget(limits)
+    }
+}

@@ -1,0 +1,118 @@
+import Larder
+import SystemPackage
+
+/// Writes entries to a directory tree.
+struct Exporter {
+    /// What came of it.
+    struct Outcome {
+        var files = 0
+        var bytes: Int64 = 0
+        /// Files that exist and were left as they are.
+        var existing = 0
+        /// Entries that went or expired before their body was read.
+        var vanished = 0
+    }
+
+    private let store: Store
+    private let root: FilePath
+    private let base: Key?
+    private let replaces: Bool
+    private var directories: Set<FilePath> = []
+    private(set) var outcome = Outcome()
+
+    /// - Parameters:
+    ///   - base: cut off the keys, all of which start with it; nil leaves them whole.
+    ///   - replaces: writes over files that exist.
+    init(_ store: Store, to root: FilePath, base: Key?, replaces: Bool) throws {
+        self.store = store
+        self.root = root
+        self.base = base
+        self.replaces = replaces
+        try Self.makeDirectories(root)
+    }
+
+    /// Writes the body of one key.
+    mutating func export(_ entry: Attributes) throws {
+        let components = base.map { KeyPath.components(of: entry.key, after: $0) } ?? KeyPath.components(of: entry.key)
+        // A file stands where another key needs a directory, or the other way round.
+        if try export(entry, to: components) == .blocked, try export(entry, to: KeyPath.hashed(entry.key)) == .blocked {
+            throw CommandError(.cannotCreate, "\(root) has files where directories are needed: choose an empty one")
+        }
+    }
+
+    private enum Result { case done, blocked }
+
+    private mutating func export(_ entry: Attributes, to components: [[UInt8]]) throws -> Result {
+        var path = root
+        for component in components.dropLast() {
+            path = path.appending(FilePath(platformBytes: component).components)
+            guard try makeDirectory(path) else { return .blocked }
+        }
+        guard let name = components.last else { return .blocked }
+        path = path.appending(FilePath(platformBytes: name).components)
+        var status = stat()
+        if path.withPlatformString({ lstat($0, &status) }) == 0 {
+            if status.st_mode & S_IFMT == S_IFDIR { return .blocked }
+            guard replaces else {
+                outcome.existing += 1
+                return .done
+            }
+        }
+        try write(entry, to: path)
+        return .done
+    }
+
+    /// Under another name first, so that nobody sees half a file and a link at `path` is replaced rather than followed.
+    private mutating func write(_ entry: Attributes, to path: FilePath) throws {
+        let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
+        _ = temporary.withPlatformString { unlink($0) }
+        guard try store.export(entry.key, to: temporary) else {
+            outcome.vanished += 1
+            return
+        }
+        let result = temporary.withPlatformString { from in path.withPlatformString { rename(from, $0) } }
+        if result != 0 {
+            let error = CommandError.system("rename to", path, .cannotCreate)
+            _ = temporary.withPlatformString { unlink($0) }
+            throw error
+        }
+        outcome.files += 1
+        outcome.bytes += entry.length.bytes
+    }
+
+    /// False if something else is in the way. A symbolic link is: it could lead out of the tree.
+    private mutating func makeDirectory(_ path: FilePath) throws -> Bool {
+        if directories.contains(path) { return true }
+        if path.withPlatformString({ mkdir($0, 0o755) }) != 0 {
+            guard errno == EEXIST else { throw CommandError.system("mkdir", path, Self.status(of: errno)) }
+            var status = stat()
+            guard path.withPlatformString({ lstat($0, &status) }) == 0 else { throw CommandError.system("lstat", path) }
+            if status.st_mode & S_IFMT != S_IFDIR { return false }
+        }
+        directories.insert(path)
+        return true
+    }
+
+    /// The directory the user named, and what lies above it.
+    private static func makeDirectories(_ path: FilePath) throws {
+        var status = stat()
+        if path.isEmpty || path.withPlatformString({ stat($0, &status) }) == 0 {
+            if !path.isEmpty, status.st_mode & S_IFMT != S_IFDIR {
+                throw CommandError(.cannotCreate, "\(path) is a file, not a directory")
+            }
+            return
+        }
+        try makeDirectories(path.removingLastComponent())
+        if path.withPlatformString({ mkdir($0, 0o755) }) != 0, errno != EEXIST {
+            throw CommandError.system("mkdir", path, Self.status(of: errno))
+        }
+    }
+
+    private static func status(of number: Int32) -> ExitStatus {
+        switch number {
+        case EACCES, EPERM, EROFS: .noPermission
+        case ENOSPC, EDQUOT: .noSpace
+        default: .cannotCreate
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Larder
+
+/// Where in a directory tree the body of a key goes, and which key a file of a tree gets.
+///
+/// Two keys never share a path, and no path leaves the tree. `scheme://host/a/b` goes to `scheme/host/a/b` (`file:///a/b` to
+/// `file/a/b`), any other key to `_keys/`, and what the file system cannot name to `_hashed/<SHA-256 of the key>`.
+/// A component that `import` could have made is decoded, so that a tree comes back as it was; any other is
+/// percent-encoded after a `%`, with which no decoded name starts.
+enum KeyPath {
+    /// The components of the path of `key`, none of them empty, `.`, `..`, or longer than 255 bytes.
+    static func components(of key: Key) -> [[UInt8]] {
+        let parts = key.bytes.split(separator: slash, omittingEmptySubsequences: false).map(Array.init)
+        // "scheme:", "", "host", path...
+        guard parts.count >= 3, parts[1].isEmpty, let scheme = scheme(parts[0]) else {
+            return checked([Array("_keys".utf8)] + parts.map(name), key)
+        }
+        var head = [scheme]
+        if scheme != Array("file".utf8) {
+            head.append(name(parts[2]))
+        } else if !parts[2].isEmpty {
+            // No scheme has a percent sign, so this cannot be taken for the path of another key.
+            head = [Array("file%host".utf8), name(parts[2])]
+        }
+        return checked(head + parts[3...].map(name), key)
+    }
+
+    /// As above for the rest of a key after a base URL.
+    static func components(of key: Key, after base: Key) -> [[UInt8]] {
+        let rest = Array(key.bytes.dropFirst(base.bytes.count))
+        return checked(rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0)) }, key)
+    }
+
+    /// Where a body goes whose own path cannot be: too long, or a file where another key needs a directory.
+    static func hashed(_ key: Key) -> [[UInt8]] {
+        [Array("_hashed".utf8), Array(Digest.of(key.bytes).hexadecimal.utf8)]
+    }
+
+    /// The key of the file at `path`, relative to the tree whose base URL is `base`.
+    static func key(base: [UInt8], path: [UInt8]) -> Key {
+        let components = path.split(separator: slash).map { PercentCoding.encode(Array($0)) }
+        return Key(bytes: base + components.joined(separator: [slash]))
+    }
+
+    /// `file:///absolute/directory/` for an absolute path.
+    static func base(directory: [UInt8]) -> [UInt8] {
+        var base = key(base: Array("file:///".utf8), path: directory).bytes
+        if base.last != slash { base.append(slash) }
+        return base
+    }
+
+    // MARK: Parts
+
+    private static let slash = UInt8(ascii: "/")
+    private static let dot = UInt8(ascii: ".")
+    private static let marks = Set("-._~!$&'()*+,;=:@?# ".utf8)
+    private static let maximumNameLength = 255
+    private static let maximumPathLength = 3000
+
+    /// RFC 3986, section 3.1, in lower case; nil for anything else.
+    private static func scheme(_ part: [UInt8]) -> [UInt8]? {
+        guard part.count > 1, part.last == UInt8(ascii: ":"), let first = part.first, (97...122).contains(first) else {
+            return nil
+        }
+        let scheme = part.dropLast()
+        let isValid = scheme.allSatisfy { byte in
+            (97...122).contains(byte) || (48...57).contains(byte)
+                || [UInt8(ascii: "+"), UInt8(ascii: "-"), dot].contains(byte)
+        }
+        return isValid ? Array(scheme) : nil
+    }
+
+    /// One component as the name of a file.
+    private static func name(_ component: [UInt8]) -> [UInt8] {
+        let decoded = PercentCoding.decode(component)
+        if let first = decoded.first, first != PercentCoding.percent, decoded != [dot], decoded != [dot, dot],
+            !decoded.contains(0), !decoded.contains(slash), PercentCoding.encode(decoded) == component
+        {
+            return decoded
+        }
+        return [PercentCoding.percent]
+            + PercentCoding.encode(component) { PercentCoding.isAlphanumeric($0) || marks.contains($0) }
+    }
+
+    private static func checked(_ components: [[UInt8]], _ key: Key) -> [[UInt8]] {
+        let length = components.reduce(0) { $0 + $1.count + 1 }
+        let fits = length <= maximumPathLength && components.allSatisfy { !$0.isEmpty && $0.count <= maximumNameLength }
+        return fits && !components.isEmpty ? components : hashed(key)
+    }
+}

@@ -1,0 +1,63 @@
+/// Percent-encoding of path components (RFC 3986, sections 2.1 and 3.3).
+enum PercentCoding {
+    /// A file's name as one component of a URL's path: everything but `pchar` is encoded.
+    static func encode(_ name: [UInt8]) -> [UInt8] { encode(name, keeping: isPathCharacter) }
+
+    /// As `encode`, with bytes of the caller's choice kept.
+    static func encode(_ bytes: [UInt8], keeping isKept: (UInt8) -> Bool) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        for byte in bytes {
+            if isKept(byte) {
+                result.append(byte)
+            } else {
+                result += [percent, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return result
+    }
+
+    /// The bytes behind `%41` and its like; a `%` that two hexadecimal digits do not follow stands for itself.
+    static func decode(_ component: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(component.count)
+        var index = 0
+        while index < component.count {
+            if component[index] == percent, index + 2 < component.count, let high = value(component[index + 1]),
+                let low = value(component[index + 2])
+            {
+                result.append(high << 4 | low)
+                index += 3
+            } else {
+                result.append(component[index])
+                index += 1
+            }
+        }
+        return result
+    }
+
+    static let percent = UInt8(ascii: "%")
+    private static let digits = Array("0123456789ABCDEF".utf8)
+    private static let marks = Set("-._~!$&'()*+,;=:@".utf8)
+
+    /// RFC 3986 `pchar` without the percent sign: unreserved, sub-delims, `:` and `@`.
+    private static func isPathCharacter(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || marks.contains(byte) }
+
+    static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+
+    private static func value(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import SystemPackage
+
+/// The regular files of a directory tree. Symbolic links are not followed, and other file systems are entered.
+struct TreeWalk {
+    /// A regular file.
+    struct File: Sendable {
+        /// Bytes of the path from the directory that was walked.
+        let path: [UInt8]
+        let length: Int64
+        /// `st_blocks` x 512.
+        let allocated: Int64
+    }
+
+    /// The directory.
+    let root: FilePath
+    /// Directories that could not be read, with the reason.
+    private(set) var unreadable: [String] = []
+
+    init(_ root: FilePath) { self.root = root }
+
+    /// Hands every file to `body`, a directory's files before those of the next. Files and directories that vanish
+    /// meanwhile are left out.
+    mutating func run(_ body: (File) throws -> Void) throws {
+        var waiting: [[UInt8]] = [[]]
+        while let directory = waiting.popLast() {
+            for name in names(in: directory) {
+                let path = directory.isEmpty ? name : directory + [UInt8(ascii: "/")] + name
+                var status = stat()
+                guard withAbsolute(path, { lstat($0, &status) }) == 0 else { continue }
+                switch status.st_mode & S_IFMT {
+                case S_IFDIR: waiting.append(path)
+                case S_IFREG:
+                    try body(
+                        File(path: path, length: Int64(status.st_size), allocated: Int64(status.st_blocks) * 512))
+                default: break
+                }
+            }
+        }
+    }
+
+    /// The absolute or given path of a file of the tree.
+    func location(of path: [UInt8]) -> FilePath {
+        FilePath(root.string).appending(FilePath(platformBytes: path).components)
+    }
+
+    private mutating func names(in directory: [UInt8]) -> [[UInt8]] {
+        guard let stream = withAbsolute(directory, { opendir($0) }) else {
+            // A directory that is gone is no failure.
+            if errno != ENOENT { unreadable.append("\(location(of: directory)): \(Errno(rawValue: errno))") }
+            return []
+        }
+        defer { closedir(stream) }
+        var names: [[UInt8]] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: UInt8.self, capacity: 256) { bytes in
+                    Array(
+                        UnsafeBufferPointer(
+                            start: bytes,
+                            count: strnlen(UnsafeRawPointer(bytes).assumingMemoryBound(to: CChar.self), 256)))
+                }
+            }
+            if name != [46], name != [46, 46] { names.append(name) }
+        }
+        return names.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    private func withAbsolute<R>(_ path: [UInt8], _ body: (UnsafePointer<CChar>) -> R) -> R {
+        path.isEmpty ? root.withPlatformString(body) : location(of: path).withPlatformString(body)
+    }
+}
+
+extension FilePath {
+    /// A path of raw bytes, which need not be UTF-8.
+    init(platformBytes bytes: [UInt8]) {
+        let characters = bytes.map { CChar(bitPattern: $0) } + [0]
+        self = characters.withUnsafeBufferPointer { FilePath(platformString: $0.baseAddress!) }
+    }
+
+    /// The bytes of the path.
+    var platformBytes: [UInt8] {
+        withPlatformString { pointer in
+            UnsafeRawBufferPointer(start: pointer, count: strlen(pointer)).map { $0 }
+        }
+    }
+}
