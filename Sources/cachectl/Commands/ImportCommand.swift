@@ -67,7 +67,7 @@ struct ImportCommand: ParsableCommand {
     }
 
     /// Follows links in the path of the directory itself: realpath(3).
-    private static func absolute(_ path: FilePath) throws -> FilePath {
+    static func absolute(_ path: FilePath) throws -> FilePath {
         guard let resolved = path.withPlatformString({ realpath($0, nil) }) else {
             throw CommandError.system("reading", path)
         }

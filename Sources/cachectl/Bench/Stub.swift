@@ -1,3 +1,0 @@
-import ArgumentParser
-struct BenchCommand: ParsableCommand {}
-struct DemoCommand: ParsableCommand {}
