@@ -59,6 +59,7 @@ let package = Package(
         ),
         .testTarget(name: "LMDBTests", dependencies: ["LMDB"]),
         .testTarget(name: "LarderTests", dependencies: ["Larder", "TestSupport", "LarderTestWorker"]),
+        .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+
+@testable import Larder
+
+/// The documents say what the code does: their Swift blocks compile, their links lead somewhere, and the worked examples
+/// of the format are what the code writes.
+struct DocumentationTests {
+    @Test(arguments: try Documents.all())
+    func everySwiftBlockIsCompiledInThisTarget(document: String) throws {
+        let compiled = Documents.normalised(try Documents.text("Tests/DocumentationTests/Examples.swift"))
+        for block in Documents.blocks(of: "swift", in: try Documents.text(document)) {
+            #expect(
+                compiled.contains(Documents.normalised(block)),
+                "\(document) has a Swift block that Tests/DocumentationTests/Examples.swift has not:\n\(block)")
+        }
+    }
+
+    @Test(arguments: try Documents.all())
+    func everyRelativeLinkLeadsToAFile(document: String) throws {
+        let folder = Documents.root.appendingPathComponent(document).deletingLastPathComponent()
+        for target in Documents.linkTargets(in: try Documents.text(document)) where !target.contains("://") {
+            let path = target.split(separator: "#", omittingEmptySubsequences: false)[0]
+            if path.isEmpty { continue }
+            #expect(
+                FileManager.default.fileExists(atPath: folder.appendingPathComponent(String(path)).path),
+                "\(document) links to \(target), which does not exist")
+        }
+    }
+
+    @Test func entryRecordIsTheOneOfTheFormatDocument() throws {
+        let record = FormatExamples.entry
+        #expect(try Documents.hexDump("entry-record") == record.bytes)
+        let decoded = record.bytes.withUnsafeBytes { EntryRecord($0) }
+        #expect(decoded == record)
+    }
+
+    @Test func inlineBlobRecordIsTheOneOfTheFormatDocument() throws {
+        let body = Array("hello".utf8)
+        #expect(try Documents.hexDump("blob-record-inline") == FormatExamples.bytes(FormatExamples.inlineBlob(body)) + body)
+    }
+
+    @Test func fileBlobRecordIsTheOneOfTheFormatDocument() throws {
+        #expect(try Documents.hexDump("blob-record-file") == FormatExamples.bytes(FormatExamples.fileBlob))
+    }
+}
+
+/// The field values of the worked examples in `docs/format.md`.
+enum FormatExamples {
+    static var entry: EntryRecord {
+        var record = EntryRecord()
+        record.version = 3
+        record.policy = .session
+        record.isPinned = true
+        record.hits = 7
+        record.id = 5
+        record.blob = 6
+        record.length = 5
+        record.stamp = 9
+        record.stored = 1_767_225_600_000_000
+        record.accessed = 1_767_225_660_000_000
+        record.expires = 1_767_229_200_000_000
+        record.created = 1_767_225_600_000_000
+        record.session = 0x0123_4567_89AB_CDEF
+        record.tags = ["news", "eu"]
+        record.metadata = Array("text/plain".utf8)
+        return record
+    }
+
+    static func inlineBlob(_ body: [UInt8]) -> BlobRecord {
+        var head = BlobRecord(digest: Digest.of(body))
+        head.length = UInt64(body.count)
+        head.storedLength = UInt64(body.count)
+        return head
+    }
+
+    static var fileBlob: BlobRecord {
+        var head = BlobRecord(digest: Digest.of([UInt8](repeating: UInt8(ascii: "a"), count: 1_000_000)))
+        head.location = .file
+        head.length = 1_000_000
+        head.storedLength = 1_000_000
+        head.allocated = 1_003_520
+        head.epoch = 2
+        head.token = StagingToken(instance: 0x0123_4567_89AB_CDEF, sequence: 17)
+        return head
+    }
+
+    static func bytes(_ head: BlobRecord) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: head.headLength)
+        bytes.withUnsafeMutableBytes { head.write(to: $0) }
+        return bytes
+    }
+}
