@@ -37,7 +37,8 @@ struct DocumentationTests {
 
     @Test func inlineBlobRecordIsTheOneOfTheFormatDocument() throws {
         let body = Array("hello".utf8)
-        #expect(try Documents.hexDump("blob-record-inline") == FormatExamples.bytes(FormatExamples.inlineBlob(body)) + body)
+        let head = FormatExamples.bytes(FormatExamples.inlineBlob(body))
+        #expect(try Documents.hexDump("blob-record-inline") == head + body)
     }
 
     @Test func fileBlobRecordIsTheOneOfTheFormatDocument() throws {
