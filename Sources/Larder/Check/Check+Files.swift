@@ -106,8 +106,7 @@ extension Check {
 
     /// I6: no file in `blobs/` without a record.
     mutating func checkOrphans() throws {
-        for shard in Layout.shards {
-            let directory = try engine.files.blobs.directory(shard)
+        for directory in try engine.files.shards() {
             let names = try directory.names()
             if names.isEmpty { continue }
             for name in names where try !isUsed(name) {

@@ -27,6 +27,7 @@ struct Check {
         try checkOrphans()
         if isRepairing, needsRebuild { try rebuild() }
         try checkAllocation()
+        if isRepairing, readsBodies { try clearSuspicion() }
         if isRepairing, !report.isClean {
             var second = Check(engine: engine, isRepairing: false, readsBodies: false)
             let after = try second.run { _ in }
@@ -48,6 +49,15 @@ struct Check {
     mutating func disagreement(_ invariant: Invariant, _ message: String) {
         violation(invariant, message)
         needsRebuild = true
+    }
+
+    /// Every body was read and what did not match is gone: no file is suspect of lost bytes any longer.
+    private func clearSuspicion() throws {
+        guard try engine.state().suspectFrom < engine.state().suspectTo else { return }
+        try engine.mutate(.housekeeping) { mutation in
+            mutation.state.suspectFrom = 0
+            mutation.state.suspectTo = 0
+        }
     }
 
     private mutating func rebuild() throws {

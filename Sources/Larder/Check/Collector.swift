@@ -74,7 +74,8 @@ struct Collector {
         _ selection: Selection, _ version: UInt16?, _ progress: (CollectionReport) throws -> Void,
         _ note: (inout CollectionReport, Int) -> Void
     ) throws -> Int {
-        var walk = EntryWalk(selection, version: version, now: engine.clock.now())
+        let now = engine.clock.now()
+        var walk = EntryWalk(selection, version: version, now: now)
         var count = 0
         while !walk.isOver {
             let limit = try engine.removalLimit()
@@ -84,9 +85,10 @@ struct Collector {
             } else if !batch.keys.isEmpty {
                 count += try engine.mutate(.housekeeping) { mutation in
                     var removed = 0
-                    for (key, id) in batch.keys where try mutation.record(key)?.id == id {
-                        // Displacement's rule: what is pinned stays, even when it has expired.
-                        if selection == .expired, try mutation.record(key)?.isKept == true { continue }
+                    for (key, id) in batch.keys {
+                        guard let record = try mutation.record(key), record.id == id,
+                            selection.includes(record.key(key), record, version: version, now: now)
+                        else { continue }
                         if try mutation.remove(key) != nil { removed += 1 }
                     }
                     return removed
@@ -135,8 +137,7 @@ struct Collector {
     /// Files in `blobs/` that the index does not have. Renames into `blobs/` happen under the writer lock with a record in
     /// place, so under that lock a file without one is an orphan at once: no grace period is needed.
     private mutating func removeOrphans(_ progress: (CollectionReport) throws -> Void) throws {
-        for shard in Layout.shards {
-            let directory = try engine.files.blobs.directory(shard)
+        for directory in try engine.files.shards() {
             let suspects = try engine.read { transaction in
                 try directory.names().filter { try !Collector.isUsed($0, engine, transaction) }
             }

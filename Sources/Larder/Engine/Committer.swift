@@ -1,61 +1,61 @@
 /// The thread that writes what is pending: group commit, access times, displacement in the background, checkpoints.
 final class Committer {
     private let engine: Engine
-    private let pending: PendingSet
+    private let writing: Engine.Writing
     private var lastCheckpoint: UInt64
-    private var checkpointedFiles: UInt64 = 0
-    /// Pinned tags, read in each transaction that puts entries with tags.
-    private static let displacementSlice = 64
+
     private static let idleSeconds = 1.0
     private static let checkpointInterval: UInt64 = 30 * 1_000_000_000
+    /// Entries displaced in the transaction of a batch while the store is above its watermarks.
+    private static let displacementSlice = 64
 
-    init(engine: Engine) {
+    /// - Parameter writing: the engine's writing parts.
+    init(engine: Engine, writing: Engine.Writing) {
         self.engine = engine
-        // `run` is only started on engines that write.
-        pending = engine.writing!.pending
+        self.writing = writing
         lastCheckpoint = engine.uptime.uptime()
     }
 
     func run() {
         while true {
-            let work = pending.next(idle: engine.isDisplacing.load(ordering: .relaxed) ? 0 : Self.idleSeconds)
+            let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
+            let work = writing.pending.next(idle: isDisplacing ? 0 : Self.idleSeconds)
             process(work.batch)
             if work.isClosing, work.batch.isEmpty { return }
-            if !work.isClosing { maintain() }
+            if !work.isClosing { checkpointIfDue() }
         }
     }
 
     // MARK: Batches
 
+    /// Something that happened to an entry since the last commit.
+    enum Use {
+        case touch(TouchBuffer.Touch)
+        case put(PendingPut)
+        case remove(Key)
+
+        var isTouch: Bool { if case .touch = self { true } else { false } }
+    }
+
     private func process(_ batch: PendingSet.Batch) {
-        let touches = engine.writing!.touches.drain()
-        let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
-        let tokens = engine.published.withLock { tokens in
-            let taken = tokens
-            tokens.removeAll()
-            return taken
-        }
-        guard !batch.isEmpty || !touches.isEmpty || isDisplacing || !tokens.isEmpty else { return }
+        let uses = Self.ordered(batch, writing.touches.drain())
+        guard !uses.isEmpty || !batch.isEmpty || engine.isDisplacing.load(ordering: .relaxed) else { return }
         var failure: LarderError?
         do {
-            let uses = Self.ordered(batch, touches)
-            try commit(uses, batch.touches, tokens, isDurable: batch.isDurable)
+            if batch.isDurable, uses.contains(where: \.isStaged) { try Sync.names(engine.files.staging) }
+            failure = commit(uses)
+            applyKeyTouches(batch.touches)
             if batch.isDurable { try engine.index.environment.sync() }
         } catch {
-            engine.published.withLock { $0 += tokens }
+            // The sync failed: what was committed may not survive power loss, so no durable put is a success.
             failure = engine.translate(error)
+            for case .put(let put) in uses { put.failure = put.failure ?? failure }
         }
         if let failure {
             engine.logger.error("puts were dropped", metadata: ["error": "\(failure)"])
             engine.configuration.observer?(.commitFailed(failure))
         }
-        pending.finish(batch, failure: failure)
-    }
-
-    fileprivate enum Use {
-        case touch(TouchBuffer.Touch)
-        case put(PendingPut)
-        case remove(Key)
+        writing.pending.finish(batch, failure: failure)
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
@@ -70,76 +70,121 @@ final class Committer {
         return uses.sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    private func commit(
-        _ uses: [Use], _ keyTouches: [Key: PendingSet.KeyTouch], _ tokens: [StagingToken], isDurable: Bool
-    ) throws {
-        if isDurable, uses.contains(where: \.isStaged) { try Sync.names(engine.files.staging) }
-        do {
-            try apply(uses[...], keyTouches, tokens)
-        } catch let error as LarderError where error.code == .noSpace && uses.count > 1 {
-            // One body too many must not take the rest of the batch with it.
-            var last: LarderError?
-            for use in uses {
-                do {
-                    try apply(CollectionOfOne(use)[...], [:], [])
-                } catch {
-                    drop(use)
-                    last = engine.translate(error)
+    /// Commits the uses, in order: in one transaction if that fits the budget as it is. Returns the last failure of a put.
+    private func commit(_ uses: [Use]) -> LarderError? {
+        var failure: LarderError?
+        for part in parts(uses) {
+            do {
+                if try apply(part, makingRoom: false) { continue }
+                // Puts make room. Displacing entries only to note that others were used would be absurd: touches go in
+                // parts that fit, or not at all.
+                if part.allSatisfy(\.isTouch) {
+                    try applyTouches(part)
+                } else {
+                    _ = try apply(part, makingRoom: true)
                 }
+            } catch {
+                failure = commitSingly(part) ?? failure
             }
-            if let last { throw last }
-        } catch {
-            for use in uses { drop(use) }
-            throw error
         }
+        return failure
     }
 
-    /// Gives back what a put that failed for good had staged.
-    private func drop(_ use: Use) {
-        guard case .put(let put) = use, case .staged(let file) = put.body else { return }
-        engine.discard(file, engine.writing!)
+    /// The uses in pieces whose touches cannot outgrow the headroom: a touch copies three pages at worst.
+    private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
+        guard let budget = try? engine.state().budget, budget.bytes != .unlimited else { return [uses[...]] }
+        let limit = Int(max(8, budget.headroom / (3 * 4096)))
+        var parts: [ArraySlice<Use>] = []
+        var start = 0
+        var touches = 0
+        for (position, use) in uses.enumerated() where use.isTouch {
+            touches += 1
+            if touches > limit {
+                parts.append(uses[start..<position])
+                start = position
+                touches = 1
+            }
+        }
+        return parts + [uses[start...]]
     }
 
-    private func apply(
-        _ uses: some Collection<Use>, _ keyTouches: [Key: PendingSet.KeyTouch], _ tokens: [StagingToken]
-    ) throws {
+    /// One body too many, or a failing disk, must not take more of a batch with it than necessary.
+    private func commitSingly(_ uses: ArraySlice<Use>) -> LarderError? {
+        var last: LarderError?
+        for use in uses where !use.isTouch {
+            do {
+                _ = try apply(CollectionOfOne(use)[...], makingRoom: true)
+            } catch {
+                let failure = engine.translate(error)
+                last = failure
+                guard case .put(let put) = use else { continue }
+                put.failure = failure
+                if case .staged(let file) = put.body { engine.discard(file, writing) }
+            }
+        }
+        return last
+    }
+
+    private func applyTouches(_ touches: ArraySlice<Use>) throws {
+        if try apply(touches, makingRoom: false) || touches.count == 1 { return }
+        let middle = touches.startIndex + touches.count / 2
+        try applyTouches(touches[..<middle])
+        try applyTouches(touches[middle...])
+    }
+
+    /// False if the transaction does not fit and may not make room.
+    private func apply(_ uses: some Collection<Use>, makingRoom: Bool) throws -> Bool {
         let engine = engine
         let uptime = engine.uptime.uptime()
-        let hasPuts = uses.contains { if case .put = $0 { true } else { false } }
         let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
         let slice = try isDisplacing ? min(Self.displacementSlice, engine.removalLimit()) : 0
-        let (victims, fill) = try engine.mutate(hasPuts ? .put : .housekeeping) { mutation in
-            for use in uses {
-                switch use {
-                case .put(let put):
-                    try mutation.put(put, pinnedByTag: try mutation.hasPinnedTag(put.options.tags))
-                case .remove(let key):
-                    try mutation.remove(IndexKey.bytes(for: key))
-                case .touch(let touch):
-                    let age = Int64(clamping: (max(uptime, touch.lastUse) - touch.lastUse) / 1000)
-                    try mutation.touch(
-                        stamp: touch.stamp, hits: touch.hits, accessed: mutation.now - .microseconds(age))
-                }
-            }
-            for (key, touch) in keyTouches {
-                if let record = try mutation.record(IndexKey.bytes(for: key)) {
-                    try mutation.touch(stamp: record.stamp, hits: touch.hits, accessed: mutation.now)
-                }
-            }
-            try engine.clearPublished(mutation, tokens)
-            guard slice > 0 else { return ([Victim](), try engine.fill(mutation)) }
+        let change: (Mutation) throws -> (victims: [Victim], fill: Engine.Fill) = { mutation in
+            for use in uses { try Self.apply(use, mutation, uptime) }
+            guard slice > 0 else { return ([], try engine.fill(mutation)) }
             let surplus = try engine.fill(mutation).overLow
             let victims = try Engine.displace(in: mutation, limit: slice, bytes: surplus).0
             return (victims, try engine.fill(mutation))
         }
+        let onlyRemoves = uses.allSatisfy { if case .remove = $0 { true } else { false } }
+        let result =
+            makingRoom || onlyRemoves
+            ? try engine.mutate(onlyRemoves ? .housekeeping : .put, change) : try engine.mutateIfFitting(change)
+        guard let (victims, fill) = result else { return false }
         engine.report(victims)
         engine.steer(fill, displacedNothing: isDisplacing && victims.isEmpty)
+        return true
     }
 
-    // MARK: Maintenance
+    private static func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
+        switch use {
+        case .put(let put):
+            try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
+        case .remove(let key):
+            try mutation.remove(IndexKey.bytes(for: key))
+        case .touch(let touch):
+            let age = Int64(clamping: (max(uptime, touch.lastUse) - touch.lastUse) / 1000)
+            try mutation.touch(stamp: touch.stamp, hits: touch.hits, accessed: mutation.now - .microseconds(age))
+        }
+    }
 
-    /// Between batches: ends sessions of time, not of work.
-    private func maintain() {
+    /// Hits on entries while they were being committed. Hints like other touches: what does not fit is dropped.
+    private func applyKeyTouches(_ touches: [Key: PendingSet.KeyTouch]) {
+        guard !touches.isEmpty else { return }
+        do {
+            _ = try engine.mutateIfFitting { mutation in
+                for (key, touch) in touches.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
+                    guard let record = try mutation.record(IndexKey.bytes(for: key)) else { continue }
+                    try mutation.touch(stamp: record.stamp, hits: touch.hits, accessed: mutation.now)
+                }
+            }
+        } catch {
+            engine.logger.warning("hits were not noted", metadata: ["error": "\(error)"])
+        }
+    }
+
+    // MARK: Checkpoints
+
+    private func checkpointIfDue() {
         let now = engine.uptime.uptime()
         guard now &- lastCheckpoint >= Self.checkpointInterval else { return }
         lastCheckpoint = now
@@ -161,47 +206,6 @@ extension Committer.Use {
 extension Mutation {
     /// True if one of the tags is pinned.
     func hasPinnedTag(_ tags: [String]) throws -> Bool {
-        if tags.isEmpty { return false }
-        for tag in tags where try reading.get(index.pinnedTags, Array(tag.utf8)) != nil { return true }
-        return false
-    }
-}
-
-extension Engine {
-    /// How full the store is beside the watermarks, in bytes: 0 if it is below them.
-    struct Fill {
-        var overHigh: Int64 = 0
-        var overLow: Int64 = 0
-    }
-
-    /// How full the store will be after `mutation`. Free pages of the index count as room, and so do files that are about
-    /// to be unlinked.
-    func fill(_ mutation: Mutation) throws -> Fill {
-        guard let writing else { return Fill() }
-        let budget = mutation.state.budget
-        var fill = Fill()
-        if budget.bytes != .unlimited {
-            let data = try writing.room.dataAllocated()
-            let claimed = try writing.room.claimed(mutation.state) - mutation.stagedBytes - writing.reaper.queuedBytes
-            let live = Double(claimed - data + (try mutation.liveIndexBytes()))
-            let usable = Double(budget.usableBytes)
-            fill.overHigh = Int64(max(0, live - usable * configuration.watermarks.high))
-            fill.overLow = Int64(max(0, live - usable * configuration.watermarks.low))
-        }
-        if budget.freeDiskFloor > .zero {
-            let lack = budget.freeDiskFloor.bytes - (try FileSystem.freeBytes(files.root)) - writing.reaper.queuedBytes
-            fill.overHigh = max(fill.overHigh, lack)
-            fill.overLow = max(fill.overLow, lack)
-        }
-        return fill
-    }
-
-    /// Starts and ends background displacement.
-    func steer(_ fill: Fill, displacedNothing: Bool) {
-        if fill.overLow == 0 || displacedNothing {
-            isDisplacing.store(false, ordering: .relaxed)
-        } else if fill.overHigh > 0 {
-            isDisplacing.store(true, ordering: .relaxed)
-        }
+        try tags.contains { try reading.get(index.pinnedTags, Array($0.utf8)) != nil }
     }
 }

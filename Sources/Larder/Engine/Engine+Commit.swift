@@ -32,6 +32,17 @@ extension Engine {
         throw noRoom()
     }
 
+    /// As `mutate(.put)`, but returns nil when the commit would not fit, instead of making room.
+    func mutateIfFitting<R>(_ body: (Mutation) throws -> R) throws -> R? {
+        guard let writing else { throw readOnly() }
+        do {
+            guard case .committed(let result) = try attempt(writing, .put, body) else { return nil }
+            return result
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
+    }
+
     private enum Attempt<R> {
         case committed(R)
         case lacks(Int64)
@@ -116,18 +127,11 @@ extension Engine {
             defer { transaction.abort() }
             for head in heads where try transaction.reading.get(index.unpublished, head.token.indexKey) != nil {
                 try files.publish(head)
-                published.withLock { $0.append(head.token) }
             }
         } catch {
             // Readers find the files in `staging/`; the sweep of the next open publishes them.
             logger.warning("body files stay in staging", metadata: ["error": "\(error)"])
         }
-    }
-
-    /// Removes the rows of files that are published. Part of the committer's transactions.
-    func clearPublished(_ mutation: Mutation, _ tokens: [StagingToken]) throws {
-        for token in tokens { try mutation.transaction.delete(index.unpublished, token.indexKey) }
-        if !tokens.isEmpty { mutation.noteChange(trees: 1) }
     }
 
     func report(_ victims: [Victim]) {

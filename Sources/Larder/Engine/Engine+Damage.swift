@@ -9,7 +9,7 @@ extension Engine {
         guard let writing else { return }
         try mutate(.housekeeping) { mutation in
             guard let bytes = try mutation.reading.get(index.blobs, blob), let current = BlobRecord(bytes),
-                !current.isDamaged, current.digest == head.digest
+                current == head
             else { return }
             let name = head.digest.hexadecimal
             switch current.location {

@@ -54,7 +54,12 @@ extension Engine {
             let path = root.path(of: Layout.format)
             var bytes = [UInt8](repeating: 0, count: 256)
             let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: path) }
-            return try FormatFile(contents: String(decoding: bytes[..<count], as: UTF8.self), path: path)
+            let format = try FormatFile(contents: String(decoding: bytes[..<count], as: UTF8.self), path: path)
+            // What somebody removed under a store that was closed is made again, and found missing entry by entry.
+            if !configuration.isReadOnly {
+                for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+            }
+            return format
         }
         let known = Set(Layout.directories + [Layout.tag, Layout.format + ".new"])
         if let foreign = try root.names().sorted().first(where: { !known.contains($0) }) {
@@ -135,7 +140,8 @@ extension Engine {
         }
         let clock = EntryClock(source: configuration.clock)
         if configuration.isReadOnly {
-            let state = try environment.read { try index.state($0) }
+            var state = try environment.read { try index.state($0) }
+            state.note(boot: configuration.bootIdentity ?? BootIdentity.current)
             clock.observe(Timestamp(microseconds: state.clock))
             return Engine(
                 path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
@@ -177,11 +183,7 @@ extension Engine {
                 return fresh
             }
             var state = try index.state(transaction.reading)
-            guard state.boot != boot else { return state }
-            state.boot = boot
-            if state.suspectFrom >= state.suspectTo { state.suspectFrom = state.syncedEpoch + 1 }
-            state.epoch += 1
-            state.suspectTo = state.epoch
+            guard state.note(boot: boot) else { return state }
             try transaction.put(index.meta, Index.stateKey, state.bytes)
             return state
         }

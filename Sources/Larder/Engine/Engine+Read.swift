@@ -20,11 +20,12 @@ extension Engine {
 
     func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
         let use = uptime.uptime()
+        // Memory first: an entry there has a removal pending for what was on disk under its key.
+        if let put = memory.lookup(key, use: use) { return isVisible(put, visibility) ? try entry(put) : nil }
         if let writing, let pending = writing.pending.lookup(key, use: use) {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
             return try entry(put)
         }
-        if let put = memory.lookup(key, use: use), isVisible(put, visibility) { return try entry(put) }
         // A file that is gone was displaced between lookup and open: look once more, then it is a miss.
         for attempt in 0..<2 {
             switch try find(key, visibility, use: use) {
@@ -63,7 +64,9 @@ extension Engine {
     private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
         EntryView, UnsafeRawBufferPointer
     )? {
-        guard let raw = try IndexKey.with(key, { try transaction.get(index.entries, $0) }), let view = EntryView(raw)
+        // No entry has an empty key, and LMDB refuses to look for one.
+        guard !key.bytes.isEmpty, let raw = try IndexKey.with(key, { try transaction.get(index.entries, $0) }),
+            let view = EntryView(raw)
         else { return nil }
         if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
         if let version = visibility.version, view.version != version { return nil }
@@ -75,7 +78,9 @@ extension Engine {
 
     func withBody<R>(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> R) throws -> R? {
         let use = uptime.uptime()
-        if writing?.pending.lookup(key, use: nil) == nil, configuration.verification != .always {
+        if memory.lookup(key, use: nil) == nil, writing?.pending.lookup(key, use: nil) == nil,
+            configuration.verification != .always
+        {
             let result: R?? = try read { transaction in
                 guard let (view, blob) = try locate(key, visibility, transaction),
                     blob.count >= BlobRecord.inlineLength,
@@ -90,11 +95,11 @@ extension Engine {
     }
 
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
+        if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) }
         if let pending = writing?.pending.lookup(key, use: nil) {
             guard case .put(let put) = pending else { return false }
             return isVisible(put, visibility)
         }
-        if let put = memory.lookup(key, use: nil), isVisible(put, visibility) { return true }
         return try read { transaction in
             guard let (_, blob) = try locate(key, visibility, transaction) else { return false }
             return blob.count > 3 && blob[3] == 0

@@ -37,29 +37,35 @@ extension Engine {
         }
     }
 
-    /// Committed files that were not renamed yet.
+    /// Renames committed files that were not renamed yet. Their rows stay until a checkpoint has synced the names.
     private func publishLeftovers(of instance: UInt64) throws -> Int {
         let prefix = bigEndian(instance)
         return try mutate(.housekeeping) { mutation in
-            var rows: [(StagingToken, UInt64)] = []
-            try mutation.reading.withCursor(index.unpublished) { cursor in
-                var pair = try cursor.seek(prefix)
-                while let (key, value) = pair, key.hasPrefix(prefix) {
-                    if let token = StagingToken(indexKey: key), value.count == 8 {
-                        rows.append((token, UInt64(bigEndian: value.loadUnaligned(as: UInt64.self))))
-                    }
-                    pair = try cursor.next()
-                }
-            }
             var count = 0
-            for (token, id) in rows {
-                if let head = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init), head.token == token {
-                    if try files.publish(head) { count += 1 }
-                }
-                try mutation.transaction.delete(index.unpublished, token.indexKey)
-                mutation.noteChange(trees: 1)
+            for (_, head) in try unpublishedFiles(mutation.reading, prefix: prefix) where try files.publish(head) {
+                count += 1
             }
             return count
+        }
+    }
+
+    /// The rows of `unpublished` whose key starts with `prefix`, and the blobs they lead to.
+    private func unpublishedFiles(_ transaction: ReadTransaction, prefix: [UInt8]) throws -> [(
+        row: [UInt8], BlobRecord
+    )] {
+        try transaction.withCursor(index.unpublished) { cursor in
+            var found: [([UInt8], BlobRecord)] = []
+            var pair = try cursor.seek(prefix)
+            while let (key, value) = pair, key.hasPrefix(prefix) {
+                let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
+                if let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init),
+                    head.token == StagingToken(indexKey: key)
+                {
+                    found.append((Array(key), head))
+                }
+                pair = try cursor.next()
+            }
+            return found
         }
     }
 
@@ -92,12 +98,6 @@ extension Engine {
     /// Removes the entries that this store put with policy `session`.
     func endSession() throws {
         guard let writing else { return }
-        let tokens = published.withLock { tokens in
-            let taken = tokens
-            tokens.removeAll()
-            return taken
-        }
-        if !tokens.isEmpty { try mutate(.housekeeping) { try clearPublished($0, tokens) } }
         try endSession(writing.lock.instance)
     }
 
@@ -118,8 +118,13 @@ extension Engine {
             }
             if keys.isEmpty { return }
             try mutate(.housekeeping) { mutation in
-                for (row, key) in keys where try mutation.remove(key) == nil {
-                    try mutation.transaction.delete(index.sessions, row)
+                for (row, key) in keys {
+                    // A row without its entry goes by itself.
+                    if try mutation.record(key)?.session == instance {
+                        try mutation.remove(key)
+                    } else {
+                        try mutation.transaction.delete(index.sessions, row)
+                    }
                 }
             }
         }
@@ -143,6 +148,15 @@ extension Engine {
 
     // MARK: Checkpoints
 
+    /// Rows of files that may still lie in `staging/` at which a store that closes makes a checkpoint itself.
+    private static let unpublishedLimit = 4096
+
+    /// Keeps processes too short-lived for a checkpoint in the background from leaving ever more rows behind.
+    func checkpointIfCrowded() throws {
+        let rows = try read { try $0.statistics(index.unpublished).entries }
+        if rows > Self.unpublishedLimit { try checkpoint() }
+    }
+
     /// `checkpoint()`, if this process wrote body files since the last one.
     func checkpointIfNeeded() throws {
         if hasUnsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) { try checkpoint() }
@@ -158,6 +172,12 @@ extension Engine {
         try Sync.fileSystem(files.root)
         try mutate(.housekeeping) { mutation in
             mutation.state.syncedEpoch = max(mutation.state.syncedEpoch, epoch)
+            // The names in `blobs/` are on disk now, so nobody has to look for these files in `staging/` again.
+            for (row, head) in try unpublishedFiles(mutation.reading, prefix: []) where head.epoch <= epoch {
+                guard try FileSystem.status(head.token.name, in: files.staging) == nil else { continue }
+                try mutation.transaction.delete(index.unpublished, row)
+                mutation.noteChange(trees: 1)
+            }
         }
         try index.environment.sync()
     }

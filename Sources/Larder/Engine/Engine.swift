@@ -42,8 +42,6 @@ final class Engine: @unchecked Sendable {
     /// Epochs whose body files may have lost bytes to a power loss; see `Verification`.
     let suspects: Range<UInt64>
     let verified = Mutex<Set<UInt64>>([])
-    /// Staging tokens whose files are in `blobs/` and whose rows wait for the next commit to go.
-    let published = Mutex<[StagingToken]>([])
     private var committer: WorkerThread?
 
     init(
@@ -65,8 +63,8 @@ final class Engine: @unchecked Sendable {
     var logger: Logger { configuration.logger }
 
     func start() throws(LarderError) {
-        guard writing != nil else { return }
-        committer = try WorkerThread { [unowned self] in Committer(engine: self).run() }
+        guard let writing else { return }
+        committer = try WorkerThread { [unowned self] in Committer(engine: self, writing: writing).run() }
     }
 
     /// Writes what is pending, ends the threads and unmaps the index. Idempotent.
@@ -82,11 +80,13 @@ final class Engine: @unchecked Sendable {
         var failure: (any Error)? = writing.pending.takeFailure()
         do {
             try endSession()
+            try checkpointIfCrowded()
             writing.reaper.drain()
         } catch {
             failure = failure ?? error
         }
         writing.reaper.close()
+        writing.ledger.release()
         try writing.lock.remove()
         if let failure { throw failure }
     }
@@ -134,14 +134,14 @@ final class Engine: @unchecked Sendable {
     /// Commits what this process has pending, so that what follows sees it. Throws what a relaxed put could not.
     func flush() throws {
         guard let writing else { return }
-        writing.pending.wait(for: writing.pending.requestFlush())
+        writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
         if let failure = writing.pending.takeFailure() { throw failure }
     }
 
     /// As `flush()`, without holding a thread.
     func flush() async throws {
         guard let writing else { return }
-        await writing.pending.wait(for: writing.pending.requestFlush())
+        await writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
         if let failure = writing.pending.takeFailure() { throw failure }
     }
 

@@ -1,8 +1,8 @@
 import CLarder
 import SystemPackage
 
-/// Bytes on disk, or about to be, that the index does not count: files being staged, files in `trash/`, growth of the
-/// index during a commit. One word per open store in a small mapped file, so that every process sees the sum.
+/// Bytes on disk, or about to be, that the index does not count: files being staged, files in `trash/` and in
+/// `quarantine/`. One word per open store in a small mapped file, so that every process sees the sum.
 ///
 /// A process adds to its word before it allocates, looks at the sum, and takes back what does not fit: two processes
 /// cannot both take the last room. The word of a process that died is dropped when its files are swept.
@@ -50,8 +50,7 @@ final class Ledger: @unchecked Sendable {
     }
 
     deinit {
-        clarder_store(Self.bytes(words, slot), 0)
-        clarder_store(Self.owner(words, slot), 0)
+        release()
         munmap(words, Self.fileLength)
     }
 
@@ -61,6 +60,13 @@ final class Ledger: @unchecked Sendable {
 
     private static func bytes(_ words: UnsafeMutablePointer<UInt64>, _ slot: Int) -> UnsafeMutablePointer<UInt64> {
         words + 3 + slot * slotWords
+    }
+
+    /// Gives the slot back. Swept slots may have a new owner, whose word stays.
+    func release() {
+        guard clarder_load(Self.owner(words, slot)) == instance else { return }
+        clarder_store(Self.bytes(words, slot), 0)
+        _ = clarder_claim(Self.owner(words, slot), instance, 0)
     }
 
     /// Adds to this store's word; `bytes` may be negative.

@@ -18,10 +18,7 @@ final class MemoryEntries: Sendable {
         if count.load(ordering: .acquiring) == 0 { return nil }
         return state.withLock { state in
             guard let put = state.entries[key] else { return nil }
-            if let use {
-                put.hits &+= 1
-                put.lastUse = use
-            }
+            if let use { put.use(at: use) }
             return put
         }
     }

@@ -1,9 +1,9 @@
+import Synchronization
+
 /// A put that this process sees already and the index does not yet.
-///
-/// Written by the thread that puts, changed under the pending set's lock (`accessed`, `hits`, `lastUse`) until the
-/// committer has taken the batch it is in.
 final class PendingPut: @unchecked Sendable {
-    // SAFETY: the variable fields are touched only under PendingSet's lock, or by the committer for a batch it took.
+    // SAFETY: immutable but for atomics, for `followsRemoval`, which is set under PendingSet's lock before the committer
+    // can see the put, and for `failure`, which the committer sets before it declares the batch over.
     enum Body {
         case inline([UInt8])
         case staged(StagedFile)
@@ -18,10 +18,10 @@ final class PendingPut: @unchecked Sendable {
     let expires: Timestamp
     let version: UInt16
     let session: UInt64
-    var accessed: Timestamp
-    var hits: UInt32 = 0
-    /// Uptime of the put or of the latest hit: orders it among the other uses of its batch.
-    var lastUse: UInt64
+    private let hitCount = Atomic<UInt32>(0)
+    private let latestUse: Atomic<UInt64>
+    /// Why the put could not be committed.
+    var failure: LarderError?
 
     /// True if the key was removed earlier in the batch: the entry starts anew and inherits neither pin nor creation.
     var followsRemoval = false
@@ -39,15 +39,28 @@ final class PendingPut: @unchecked Sendable {
         self.expires = expires
         self.version = version
         self.session = session
-        accessed = stored
-        lastUse = uptime
+        latestUse = Atomic(uptime)
+    }
+
+    /// Hits since the put.
+    var hits: UInt32 { hitCount.load(ordering: .relaxed) }
+
+    /// Uptime of the put or of the latest hit: orders it among the other uses of its batch.
+    var lastUse: UInt64 { latestUse.load(ordering: .relaxed) }
+
+    /// Notes a hit.
+    func use(at uptime: UInt64) {
+        hitCount.wrappingAdd(1, ordering: .relaxed)
+        latestUse.store(uptime, ordering: .relaxed)
     }
 
     var indexKey: [UInt8] { IndexKey.bytes(for: key) }
 
     /// Bytes the pending set holds in memory for it.
     var memory: Int {
-        if case .inline(let bytes) = body { return bytes.count + 512 }
-        return 512
+        let tags = options.tags.reduce(0) { $0 + $1.utf8.count + 32 }
+        let record = 512 + key.bytes.count + options.metadata.count + tags
+        if case .inline(let bytes) = body { return bytes.count + record }
+        return record
     }
 }

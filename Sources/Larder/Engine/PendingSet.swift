@@ -29,7 +29,9 @@ final class PendingSet: @unchecked Sendable {
         var touches: [Key: KeyTouch] = [:]
         var memory = 0
         var isDurable = false
-        var isEmpty: Bool { operations.isEmpty && touches.isEmpty }
+        /// Committed even without operations, for the touches that a flush has to write.
+        var isForced = false
+        var isEmpty: Bool { operations.isEmpty && touches.isEmpty && !isForced }
     }
 
     /// What the committer should do next.
@@ -53,7 +55,6 @@ final class PendingSet: @unchecked Sendable {
     private var isPoked = false
     private var isClosing = false
     private var isStopped = false
-    private var failures: [UInt64: LarderError] = [:]
     private var unreported: LarderError?
     private var waiters: [(generation: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
 
@@ -92,10 +93,7 @@ final class PendingSet: @unchecked Sendable {
     private func find(_ key: Key, use: UInt64?) -> Lookup? {
         if let operation = open.operations[key] {
             guard case .put(let put) = operation else { return .removed }
-            if let use {
-                put.hits &+= 1
-                put.lastUse = use
-            }
+            if let use { put.use(at: use) }
             return .put(put)
         }
         guard let operation = committing?.operations[key] else { return nil }
@@ -109,18 +107,31 @@ final class PendingSet: @unchecked Sendable {
 
     // MARK: Writers
 
-    /// Adds an operation to the open batch, waiting while that is full. Returns the batch's generation and the put it
-    /// replaces. Throws `closed`.
-    func add(_ operation: Operation, for key: Key, memory: Int, isDurable: Bool) throws(LarderError) -> (
-        generation: UInt64, replaced: PendingPut?
-    ) {
-        let result: (UInt64, PendingPut?)? = monitor.locked {
-            while !isStopped, !open.isEmpty, open.memory + memory > memoryLimit || open.operations.count >= countLimit {
+    /// What became of an operation.
+    struct Added {
+        let generation: UInt64
+        /// The put it took the place of, whose staged file is no longer needed.
+        let replaced: PendingPut?
+    }
+
+    /// Adds an operation to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
+    /// Throws `closed`.
+    func add(
+        _ operation: Operation, for key: Key, memory: Int, isDurable: Bool, mayWait: Bool = true
+    ) throws(LarderError) -> Added? {
+        var isOver = false
+        let result: Added? = monitor.locked {
+            while !isClosing, !isStopped, !open.operations.isEmpty,
+                open.memory + memory > memoryLimit || open.operations.count >= countLimit
+            {
                 isUrgent = true
                 monitor.signal()
+                if !mayWait { return nil }
                 monitor.wait()
             }
-            if isStopped { return nil }
+            isOver = isClosing || isStopped
+            if isOver { return nil }
+            if open.isEmpty { opened = uptime() }
             var replaced: PendingPut?
             var followsRemoval = false
             switch open.operations.updateValue(operation, forKey: key) {
@@ -136,15 +147,15 @@ final class PendingSet: @unchecked Sendable {
             if case .put(let put) = operation { put.followsRemoval = followsRemoval }
             open.memory += memory
             open.isDurable = open.isDurable || isDurable
-            let wasFirst = open.operations.count == 1
-            if wasFirst { opened = uptime() }
             if isDurable { isUrgent = true }
-            if wasFirst || isDurable || open.memory >= memoryLimit / 2 || open.operations.count >= countLimit / 2 {
+            if open.operations.count == 1 || isDurable || open.memory >= memoryLimit / 2
+                || open.operations.count >= countLimit / 2
+            {
                 monitor.signal()
             }
-            return (open.generation, replaced)
+            return Added(generation: open.generation, replaced: replaced)
         }
-        guard let result else { throw LarderError(.closed, "the store was closed") }
+        if isOver { throw LarderError(.closed, "the store was closed", key: key) }
         return result
     }
 
@@ -170,8 +181,10 @@ final class PendingSet: @unchecked Sendable {
     }
 
     /// Asks for everything pending to be committed now; returns the generation to wait for.
-    func requestFlush() -> UInt64 {
+    /// - Parameter force: true makes a commit even if nothing is pending, for the touches.
+    func requestFlush(force: Bool = false) -> UInt64 {
         monitor.locked {
+            if force, !isClosing, !isStopped { open.isForced = true }
             if open.isEmpty { return committing?.generation ?? completed }
             isUrgent = true
             monitor.signal()
@@ -189,9 +202,6 @@ final class PendingSet: @unchecked Sendable {
             return unreported
         }
     }
-
-    /// Why `generation` failed; nil if it did not.
-    func failure(of generation: UInt64) -> LarderError? { monitor.locked { failures[generation] } }
 
     /// Wakes the committer, for touches or displacement.
     func poke() {
@@ -248,11 +258,7 @@ final class PendingSet: @unchecked Sendable {
             committing = nil
             completed = batch.generation
             count.wrappingSubtract(batch.operations.count, ordering: .releasing)
-            if let failure {
-                unreported = failure
-                failures[batch.generation] = failure
-                failures = failures.filter { $0.key + 64 > batch.generation }
-            }
+            if let failure { unreported = failure }
             return release()
         }
         for continuation in ready { continuation.resume() }

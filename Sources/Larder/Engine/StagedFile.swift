@@ -7,4 +7,6 @@ struct StagedFile: Sendable {
     var allocated: Int64 = 0
     /// Bytes held for it in the ledger.
     var reserved: Int64 = 0
+    /// True if blocks were allocated ahead of writing, perhaps more than were written.
+    var isPreallocated = false
 }

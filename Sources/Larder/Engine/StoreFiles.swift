@@ -44,9 +44,24 @@ struct StoreFiles: Sendable {
     }
 
     /// Renames a staged file into `blobs/`. Call it under the writer lock while the index has the blob.
+    /// False if there is no such staged file: it was published before.
     @discardableResult
     func publish(_ head: BlobRecord) throws(LarderError) -> Bool {
-        try FileSystem.rename(head.token.name, in: staging, to: Layout.blob(head.digest), in: blobs)
+        let name = Layout.blob(head.digest)
+        if try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs) { return true }
+        guard try FileSystem.status(head.token.name, in: staging) != nil else { return false }
+        // Somebody removed the shard's directory.
+        try FileSystem.makeDirectory(String(name.prefix(2)), in: blobs)
+        return try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs)
+    }
+
+    /// The shard directories that exist, all 256 unless somebody removed one.
+    func shards() throws(LarderError) -> [Directory] {
+        var found: [Directory] = []
+        for name in Layout.shards where try FileSystem.status(name, in: blobs) != nil {
+            found.append(try blobs.directory(name))
+        }
+        return found
     }
 
     /// Renames a body file into `trash/`, from wherever it is. False if it is gone. Call it under the writer lock.

@@ -131,6 +131,9 @@ struct EntryRecord: Equatable {
         metadata = Array(raw[tagEnd...])
     }
 
+    /// The whole key of the entry that stands under `indexKey`.
+    func key(_ indexKey: [UInt8]) -> Key { Key(bytes: longKey.isEmpty ? indexKey : longKey) }
+
     /// True if displacement passes the entry by.
     var isKept: Bool { isPinned || isPinnedByTag }
 

@@ -14,12 +14,13 @@ enum IndexFile {
     static func validate(_ directory: Directory) throws(LarderError) {
         let path = directory.path(of: Layout.data)
         guard let file = try FileSystem.openIfPresent(Layout.data, in: directory, flags: O_RDONLY) else { return }
-        let size = try FileSystem.status(file, path: path).size
-        if size == 0 { return }
+        if try FileSystem.status(file, path: path).size == 0 { return }
         guard let first = try meta(file, at: 0, path), let second = try meta(file, at: first.pageSize, path) else {
             throw damaged(path, "is not an LMDB file")
         }
         let newest = first.transaction >= second.transaction ? first : second
+        // After the meta pages: another process may be making the file longer just now.
+        let size = try FileSystem.status(file, path: path).size
         let (needed, overflow) = (newest.lastPage &+ 1).multipliedReportingOverflow(by: newest.pageSize)
         // A commit that was interrupted may leave the file shorter than an allocation it never recorded, never shorter
         // than the newest meta page says: pages are written before it.

@@ -71,6 +71,18 @@ struct StoreState: Equatable, Sendable {
         budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
     }
 
+    /// Takes note of the run of the machine: body files that an earlier one wrote and did not sync are suspect from now on,
+    /// until a check has read them. True if it is a new run.
+    @discardableResult
+    mutating func note(boot current: UInt64) -> Bool {
+        guard boot != current else { return false }
+        boot = current
+        if suspectFrom >= suspectTo { suspectFrom = syncedEpoch + 1 }
+        epoch += 1
+        suspectTo = epoch
+        return true
+    }
+
     /// True if a file written in `epoch` may have lost bytes to a power loss.
     func isSuspect(epoch: UInt64) -> Bool { epoch >= suspectFrom && epoch < suspectTo }
 }

@@ -64,7 +64,10 @@ final class Mutation {
     /// Stores an entry, replacing the one under the same key.
     func put(_ put: PendingPut, pinnedByTag: Bool) throws {
         let key = put.indexKey
-        let old = try record(key)
+        let oldBytes = try reading.get(index.entries, key)
+        let old = oldBytes.flatMap(EntryRecord.init)
+        // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
+        let isReplacing = oldBytes != nil
         var new = EntryRecord()
         new.blob = try acquire(put)
         let inherited = put.followsRemoval ? nil : old
@@ -72,7 +75,7 @@ final class Mutation {
         new.stamp = takeStamp()
         new.length = put.length
         new.stored = put.stored.microseconds
-        new.accessed = put.accessed.microseconds
+        new.accessed = put.stored.microseconds
         new.created = inherited?.created ?? put.stored.microseconds
         new.expires = put.expires.microseconds
         new.hits = put.hits
@@ -88,12 +91,13 @@ final class Mutation {
             try deleteRows(of: old)
             try release(old.blob)
             state.logicalBytes -= old.length
-        } else {
-            state.entryCount += 1
         }
+        if !isReplacing { state.entryCount += 1 }
         state.logicalBytes += new.length
         try insertRows(of: new, key: key)
-        try transaction.put(index.entries, key, new.bytes)
+        let bytes = new.bytes
+        try transaction.put(index.entries, key, bytes)
+        writtenPages += bytes.count / 4096
         noteChange(trees: 6)
     }
 

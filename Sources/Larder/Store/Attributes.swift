@@ -67,7 +67,7 @@ extension Attributes {
         references = 1
         created = put.stored
         stored = put.stored
-        lastAccess = put.accessed
+        lastAccess = put.stored
         expires = put.expires == .distantFuture ? nil : put.expires
         hitCount = Int(put.hits)
         storagePolicy = put.options.storagePolicy

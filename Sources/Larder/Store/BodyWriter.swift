@@ -74,7 +74,7 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() throws -> Digest {
         let (put, generation) = try finish()
-        try store.engine.awaitCommit(generation)
+        try store.engine.awaitCommit(generation, put)
         return put.digest
     }
 
@@ -82,7 +82,7 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() async throws -> Digest {
         let (put, generation) = try await IOPool.shared.run { [self] in try finish() }
-        try await store.engine.awaitCommit(generation)
+        try await store.engine.awaitCommit(generation, put)
         return put.digest
     }
 
@@ -104,7 +104,7 @@ public final class BodyWriter: @unchecked Sendable {
         if let declaredLength, total > declaredLength.bytes { throw lengthMismatch(total, isMore: true) }
         try Store.checkSize(total, key, budget)
         hash.update(bytes)
-        if file == nil, total <= store.configuration.inlineThreshold.bytes || options.storagePolicy == .memoryOnly {
+        if file == nil, total <= store.configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly {
             memory.append(contentsOf: bytes)
         } else {
             try spill(total)
@@ -121,7 +121,7 @@ public final class BodyWriter: @unchecked Sendable {
             let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
             file = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
-            if let file, let declaredLength { try store.engine.preallocate(file, from: 0, to: declaredLength.bytes) }
+            if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
             let start = memory
             memory = []
             try start.withUnsafeBytes { try write($0, at: 0) }
@@ -129,10 +129,16 @@ public final class BodyWriter: @unchecked Sendable {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
             try store.engine.reserve(more, for: key, writing)
             file?.reserved += more
-            if let file { try store.engine.preallocate(file, from: length, to: min(length + more, total + Self.step)) }
+            try preallocate(from: length, to: min(length + more, total + Self.step))
             // The largest entry may have been changed meanwhile.
             budget = try store.engine.state().budget
         }
+    }
+
+    private func preallocate(from start: Int64, to end: Int64) throws {
+        guard var file else { return }
+        try store.engine.preallocate(&file, from: start, to: end)
+        self.file = file
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {

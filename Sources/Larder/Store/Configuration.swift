@@ -29,9 +29,9 @@ public struct Configuration: Sendable {
 
     // MARK: Performance
 
-    /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 64 KiB.
-    /// May differ from open to open.
-    public var inlineThreshold = ByteCount.kibibytes(64)
+    /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 256 KiB.
+    /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
+    public var inlineThreshold = ByteCount.kibibytes(256)
     /// How long a relaxed put may wait for others to share its commit. Longer: fewer syncs; shorter: less to lose.
     /// Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
@@ -66,6 +66,11 @@ public struct Configuration: Sendable {
     /// The defaults above with a budget.
     public init(budget: Budget) {
         self.budget = budget
+    }
+
+    /// The longest body that is stored inline under `budget`.
+    func inlineLimit(_ budget: Budget) -> Int64 {
+        budget.bytes == .unlimited ? inlineThreshold.bytes : min(inlineThreshold.bytes, budget.bytes.bytes / 64)
     }
 
     func validate() throws(LarderError) {

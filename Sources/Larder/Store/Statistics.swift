@@ -40,7 +40,8 @@ extension Store {
     public func statistics() async throws -> Statistics {
         try requireOpen()
         try await engine.flush()
-        return try engine.statistics()
+        let engine = engine
+        return try await IOPool.shared.run { try engine.statistics() }
     }
 }
 

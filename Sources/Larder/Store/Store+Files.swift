@@ -30,9 +30,10 @@ extension Store {
         guard status.isRegular else {
             throw LarderError(.invalidArgument, "\(path) is not a regular file: only those can be adopted", path: path)
         }
-        try Store.checkSize(status.size, key, try engine.state().budget)
+        let budget = try engine.state().budget
+        try Store.checkSize(status.size, key, budget)
         let put: PendingPut
-        if status.size <= configuration.inlineThreshold.bytes || options.storagePolicy == .memoryOnly {
+        if status.size <= configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly {
             let bytes = try Body(file: source, path: path, length: ByteCount(status.size)).bytes(in: 0..<status.size)
             let actual = Digest.of(bytes)
             if let digest, digest != actual { throw Store.mismatch(key, digest, actual) }
@@ -41,7 +42,7 @@ extension Store {
             put = try adoptLarge(path, source, status, key, options, method, digest, writing)
         }
         let generation = try submit(put)
-        try engine.awaitCommit(generation)
+        try engine.awaitCommit(generation, put)
         // Still there if it was stored inline, or copied from another file system.
         if method == .move, let left = try FileSystem.status(path: path), left.inode == status.inode,
             left.device == status.device
@@ -103,6 +104,10 @@ extension Store {
             throw LarderError(.invalidArgument, "a body cannot be moved out of the store: copy it and remove the entry")
         }
         guard let entry = try get(key) else { return false }
+        if try FileSystem.status(path: path) != nil {
+            throw LarderError(
+                .invalidArgument, "\(path) exists: remove it or export to another path", path: path, key: key)
+        }
         switch entry.body.storage {
         case .memory(let bytes):
             let target = try FileSystem.open(path: path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)

@@ -12,8 +12,8 @@ extension Store {
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws {
         let put = try prepare(body, key, options, digest, engine.state())
-        let pending = try submit(put)
-        try engine.awaitCommit(pending)
+        let generation = try submit(put)
+        try engine.awaitCommit(generation, put)
     }
 
     /// As the synchronous `put`, waiting for disks and commits without holding a thread of the cooperative pool.
@@ -22,18 +22,18 @@ extension Store {
     ) async throws {
         let state = try engine.state()
         let put: PendingPut
-        let pending: UInt64
-        if body.count <= configuration.inlineThreshold.bytes, state.budget.bytes == .unlimited {
+        if body.count <= configuration.inlineLimit(state.budget) {
             put = try prepare(body, key, options, digest, state)
-            pending = try submit(put)
         } else {
-            let store = self
-            (put, pending) = try await IOPool.shared.run {
-                let put = try store.prepare(body, key, options, digest, state)
-                return (put, try store.submit(put))
-            }
+            put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, state) }
         }
-        try await engine.awaitCommit(pending)
+        try await engine.awaitCommit(submit(put), put)
+    }
+
+    /// As the synchronous `submit`, on the pool if the pending set is full.
+    func submit(_ put: PendingPut) async throws -> UInt64 {
+        if let generation = try submit(put, mayWait: false) { return generation }
+        return try await IOPool.shared.run { [self] in try submit(put) }
     }
 
     /// Stores `body` under a new unique key, which is returned: `urn:uuid:` and a random UUID.
@@ -71,7 +71,7 @@ extension Store {
         try Store.checkSize(Int64(body.count), key, state.budget)
         let digest = Digest.of(body)
         if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
-        if options.storagePolicy != .memoryOnly, body.count > configuration.inlineThreshold.bytes {
+        if options.storagePolicy != .memoryOnly, body.count > configuration.inlineLimit(state.budget) {
             let file = try body.withUnsafeBytes { bytes in
                 try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
             }
@@ -90,21 +90,27 @@ extension Store {
             session: engine.writing?.lock.instance ?? 0, uptime: engine.uptime.uptime())
     }
 
-    /// Makes a put visible. Returns the generation of the batch that will commit it; 0 if nothing will.
+    /// Makes a put visible. Returns the generation of the batch to wait for; 0 if there is none.
     func submit(_ put: PendingPut) throws -> UInt64 {
+        // Nil is the answer of a call that may not wait.
+        try submit(put, mayWait: true) ?? 0
+    }
+
+    private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
         let writing = try writing()
         if put.options.storagePolicy == .memoryOnly {
             try engine.memory.put(put)
-            _ = try engine.submitRemoval(of: put.key, writing)
-            return 0
+            return try engine.submitRemoval(of: put.key, writing, mayWait: mayWait) == nil ? nil : 0
         }
         let durable = isDurable(put.options)
         do {
-            let (generation, replaced) = try writing.pending.add(
-                .put(put), for: put.key, memory: put.memory, isDurable: durable)
+            guard
+                let added = try writing.pending.add(
+                    .put(put), for: put.key, memory: put.memory, isDurable: durable, mayWait: mayWait)
+            else { return nil }
             engine.memory.remove(put.key)
-            if case .staged(let file)? = replaced?.body { engine.discard(file, writing) }
-            return durable ? generation : 0
+            if case .staged(let file)? = added.replaced?.body { engine.discard(file, writing) }
+            return durable ? added.generation : 0
         } catch {
             if case .staged(let file) = put.body { engine.discard(file, writing) }
             throw error
@@ -169,7 +175,7 @@ extension Engine {
         var file = try createStaged(reserving: StagedFile.allocation(Int64(bytes.count)), for: key, writing)
         do {
             let path = files.staging.path(of: file.token.name)
-            try preallocate(file, from: 0, to: Int64(bytes.count))
+            try preallocate(&file, from: 0, to: Int64(bytes.count))
             try FileSystem.write(file.descriptor, bytes, at: 0, path: path)
             file.length = Int64(bytes.count)
             try settle(&file, isDurable: isDurable, writing)
@@ -195,17 +201,19 @@ extension Engine {
 
     /// Allocates blocks of a large file before they are written: then what it takes on disk, the list of its extents
     /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
-    func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
+    func preallocate(_ file: inout StagedFile, from start: Int64, to end: Int64) throws {
         guard end >= 1 << 20, end > start else { return }
-        _ = try FileSystem.preallocate(
-            file.descriptor, offset: start, length: end - start, path: files.staging.path(of: file.token.name))
+        let path = files.staging.path(of: file.token.name)
+        if try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: path) {
+            file.isPreallocated = true
+        }
     }
 
     /// The file is complete: learns what it takes on disk, and makes the reservation just that.
     func settle(_ file: inout StagedFile, isDurable: Bool, _ writing: Writing) throws {
         let path = files.staging.path(of: file.token.name)
         // Gives back what was allocated ahead and not written.
-        if file.length >= 1 << 20 { try FileSystem.truncate(file.descriptor, to: file.length, path: path) }
+        if file.isPreallocated { try FileSystem.truncate(file.descriptor, to: file.length, path: path) }
         if isDurable { try Sync.data(file.descriptor, path: path) }
         file.allocated = try FileSystem.status(file.descriptor, path: path).allocated
         writing.ledger.add(file.allocated - file.reserved)
@@ -213,25 +221,36 @@ extension Engine {
     }
 
     /// Waits for the commit of a durable put.
-    func awaitCommit(_ generation: UInt64) throws {
+    func awaitCommit(_ generation: UInt64, _ put: PendingPut) throws {
         guard generation > 0, let writing else { return }
         writing.pending.wait(for: generation)
-        if let failure = writing.pending.failure(of: generation) { throw failure }
+        try requireCommitted(generation, put, writing)
     }
 
     /// As above, without holding a thread.
-    func awaitCommit(_ generation: UInt64) async throws {
+    func awaitCommit(_ generation: UInt64, _ put: PendingPut) async throws {
         guard generation > 0, let writing else { return }
         await writing.pending.wait(for: generation)
-        if let failure = writing.pending.failure(of: generation) { throw failure }
+        try requireCommitted(generation, put, writing)
     }
 
-    /// Queues a removal. Returns the generation of its batch.
-    func submitRemoval(of key: Key, _ writing: Writing) throws -> UInt64 {
-        let (generation, replaced) = try writing.pending.add(
-            .remove(uptime.uptime()), for: key, memory: 256, isDurable: false)
-        if case .staged(let file)? = replaced?.body { discard(file, writing) }
-        return generation
+    private func requireCommitted(_ generation: UInt64, _ put: PendingPut, _ writing: Writing) throws {
+        guard writing.pending.completedGeneration >= generation else {
+            throw LarderError(
+                .closed, "the store at \(path) was closed before \(put.key) was committed", path: path, key: put.key)
+        }
+        if let failure = put.failure { throw failure }
+    }
+
+    /// Queues a removal. Returns the generation of its batch; nil if it would have had to wait and may not.
+    @discardableResult
+    func submitRemoval(of key: Key, _ writing: Writing, mayWait: Bool = true) throws -> UInt64? {
+        guard
+            let added = try writing.pending.add(
+                .remove(uptime.uptime()), for: key, memory: 256 + key.bytes.count, isDurable: false, mayWait: mayWait)
+        else { return nil }
+        if case .staged(let file)? = added.replaced?.body { discard(file, writing) }
+        return added.generation
     }
 }
 

@@ -8,7 +8,7 @@ extension Store {
         let writing = try writing()
         try key.validate()
         let existed = try engine.contains(key, visibility(true))
-        _ = try engine.submitRemoval(of: key, writing)
+        try engine.submitRemoval(of: key, writing)
         return engine.memory.remove(key) || existed
     }
 
@@ -48,7 +48,11 @@ extension Store {
             if !batch.keys.isEmpty {
                 removed += try engine.mutate(.housekeeping) { mutation in
                     var count = 0
-                    for (key, id) in batch.keys where try mutation.record(key)?.id == id {
+                    for (key, id) in batch.keys {
+                        // Put anew since it was looked at, it may no longer be selected.
+                        guard let record = try mutation.record(key), record.id == id,
+                            selection.includes(record.key(key), record, version: version, now: now)
+                        else { continue }
                         if try mutation.remove(key) != nil { count += 1 }
                     }
                     return count
@@ -103,7 +107,7 @@ extension PendingPut {
         record.policy = options.storagePolicy
         record.length = length
         record.stored = stored.microseconds
-        record.accessed = accessed.microseconds
+        record.accessed = stored.microseconds
         record.expires = expires.microseconds
         record.tags = options.tags
         return record

@@ -6,7 +6,16 @@ final class Monitor: @unchecked Sendable {
 
     init() {
         pthread_mutex_init(mutex, nil)
-        pthread_cond_init(condition, nil)
+        #if canImport(Darwin)
+            pthread_cond_init(condition, nil)
+        #else
+            // A wall clock that is set back must not make a waiter wait for longer.
+            var attributes = pthread_condattr_t()
+            pthread_condattr_init(&attributes)
+            pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+            pthread_cond_init(condition, &attributes)
+            pthread_condattr_destroy(&attributes)
+        #endif
     }
 
     deinit {
@@ -29,12 +38,20 @@ final class Monitor: @unchecked Sendable {
 
     /// Waits for a signal or until `seconds` have passed.
     func wait(seconds: Double) {
-        var deadline = timespec()
-        clock_gettime(CLOCK_REALTIME, &deadline)
-        let nanoseconds = Int64(deadline.tv_nsec) + Int64(seconds * 1e9)
-        deadline.tv_sec += time_t(nanoseconds / 1_000_000_000)
-        deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
-        pthread_cond_timedwait(condition, mutex, &deadline)
+        var time = timespec()
+        #if canImport(Darwin)
+            let nanoseconds = Int64(max(0, seconds) * 1e9)
+        #else
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            let nanoseconds = Int64(time.tv_nsec) + Int64(max(0, seconds) * 1e9)
+        #endif
+        time.tv_sec += time_t(nanoseconds / 1_000_000_000)
+        time.tv_nsec = Int(nanoseconds % 1_000_000_000)
+        #if canImport(Darwin)
+            pthread_cond_timedwait_relative_np(condition, mutex, &time)
+        #else
+            pthread_cond_timedwait(condition, mutex, &time)
+        #endif
     }
 
     /// Wakes every waiter.

@@ -1,0 +1,38 @@
+extension Engine {
+    /// How full the store is beside the watermarks, in bytes: 0 if it is below them.
+    struct Fill {
+        var overHigh: Int64 = 0
+        var overLow: Int64 = 0
+    }
+
+    /// How full the store will be after `mutation`. Free pages of the index count as room, and so do files that are about
+    /// to be unlinked.
+    func fill(_ mutation: Mutation) throws -> Fill {
+        guard let writing else { return Fill() }
+        let budget = mutation.state.budget
+        var fill = Fill()
+        if budget.bytes != .unlimited {
+            let data = try writing.room.dataAllocated()
+            let claimed = try writing.room.claimed(mutation.state) - mutation.stagedBytes - writing.reaper.queuedBytes
+            let live = Double(claimed - data + (try mutation.liveIndexBytes()))
+            let usable = Double(budget.usableBytes)
+            fill.overHigh = Int64(max(0, live - usable * configuration.watermarks.high))
+            fill.overLow = Int64(max(0, live - usable * configuration.watermarks.low))
+        }
+        if budget.freeDiskFloor > .zero {
+            let lack = budget.freeDiskFloor.bytes - (try FileSystem.freeBytes(files.root)) - writing.reaper.queuedBytes
+            fill.overHigh = max(fill.overHigh, lack)
+            fill.overLow = max(fill.overLow, lack)
+        }
+        return fill
+    }
+
+    /// Starts and ends background displacement.
+    func steer(_ fill: Fill, displacedNothing: Bool) {
+        if fill.overLow == 0 || displacedNothing {
+            isDisplacing.store(false, ordering: .relaxed)
+        } else if fill.overHigh > 0 {
+            isDisplacing.store(true, ordering: .relaxed)
+        }
+    }
+}
