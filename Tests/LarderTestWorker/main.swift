@@ -7,6 +7,7 @@
 // same     puts and removes a few bodies that every worker shares
 // collect  gc in a loop
 // check    verifies the invariants once
+// count    prints `N <entries>`
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
 
@@ -153,6 +154,7 @@ func run() throws {
         if !report.isClean {
             throw Bad(reason: report.violations.prefix(20).map(\.description).joined(separator: "; "))
         }
+    case "count": say("N \(try store.statistics().entryCount)")
     default: throw Bad(reason: "no mode \(arguments[2])")
     }
     try store.close()

@@ -90,10 +90,10 @@ final class Committer {
         return failure
     }
 
-    /// The uses in pieces whose touches cannot outgrow the headroom: a touch copies three pages at worst.
+    /// The uses in pieces with as many touches as the headroom has pages: more would hardly ever fit.
     private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
         guard let budget = try? engine.state().budget, budget.bytes != .unlimited else { return [uses[...]] }
-        let limit = Int(max(8, budget.headroom / (3 * 4096)))
+        let limit = Int(max(16, budget.headroom / 4096))
         var parts: [ArraySlice<Use>] = []
         var start = 0
         var touches = 0
@@ -145,14 +145,26 @@ final class Committer {
             let victims = try Engine.displace(in: mutation, limit: slice, bytes: surplus).0
             return (victims, try engine.fill(mutation))
         }
-        let onlyRemoves = uses.allSatisfy { if case .remove = $0 { true } else { false } }
+        let purpose = Self.purpose(of: uses)
         let result =
-            makingRoom || onlyRemoves
-            ? try engine.mutate(onlyRemoves ? .housekeeping : .put, change) : try engine.mutateIfFitting(change)
+            makingRoom || purpose == .housekeeping
+            ? try engine.mutate(purpose, change) : try engine.mutateIfFitting(purpose, change)
         guard let (victims, fill) = result else { return false }
         engine.report(victims)
         engine.steer(fill, displacedNothing: isDisplacing && victims.isEmpty)
         return true
+    }
+
+    private static func purpose(of uses: some Collection<Use>) -> Engine.Purpose {
+        var purpose = Engine.Purpose.housekeeping
+        for use in uses {
+            switch use {
+            case .put: return .put
+            case .touch: purpose = .touch
+            case .remove: break
+            }
+        }
+        return purpose
     }
 
     private static func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
@@ -171,7 +183,7 @@ final class Committer {
     private func applyKeyTouches(_ touches: [Key: PendingSet.KeyTouch]) {
         guard !touches.isEmpty else { return }
         do {
-            _ = try engine.mutateIfFitting { mutation in
+            _ = try engine.mutateIfFitting(.touch) { mutation in
                 for (key, touch) in touches.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
                     guard let record = try mutation.record(IndexKey.bytes(for: key)) else { continue }
                     try mutation.touch(stamp: record.stamp, hits: touch.hits, accessed: mutation.now)

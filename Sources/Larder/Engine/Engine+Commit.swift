@@ -5,8 +5,20 @@ extension Engine {
     enum Purpose {
         /// Stores something: stays below the headroom, displaces to get there.
         case put
+        /// Notes accesses: may use half of the headroom for the pages it copies, as those it replaces become free.
+        case touch
         /// Removes or displaces: may use the headroom.
         case housekeeping
+
+        /// The bytes on disk that the commit may reach.
+        func cap(_ budget: Budget) -> Int64 {
+            if budget.bytes == .unlimited { return .max }
+            switch self {
+            case .put: return budget.usableBytes
+            case .touch: return budget.bytes.bytes - budget.headroom / 2
+            case .housekeeping: return budget.bytes.bytes
+            }
+        }
     }
 
     /// Runs `body` in a write transaction and commits it within the budget.
@@ -32,11 +44,11 @@ extension Engine {
         throw noRoom()
     }
 
-    /// As `mutate(.put)`, but returns nil when the commit would not fit, instead of making room.
-    func mutateIfFitting<R>(_ body: (Mutation) throws -> R) throws -> R? {
+    /// As `mutate`, but returns nil when the commit would not fit, instead of making room.
+    func mutateIfFitting<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R? {
         guard let writing else { throw readOnly() }
         do {
-            guard case .committed(let result) = try attempt(writing, .put, body) else { return nil }
+            guard case .committed(let result) = try attempt(writing, purpose, body) else { return nil }
             return result
         } catch let error as LMDBError {
             throw translate(error)
@@ -76,9 +88,7 @@ extension Engine {
 
     /// Bytes by which the commit would break the budget; nil if it may go ahead.
     private func lack(_ mutation: Mutation, _ purpose: Purpose, _ writing: Writing) throws -> Int64? {
-        let budget = mutation.state.budget
-        let cap = purpose == .put ? budget.usableBytes : budget.bytes == .unlimited ? .max : budget.bytes.bytes
-        let excess = try writing.room.excess(of: mutation, cap: cap)
+        let excess = try writing.room.excess(of: mutation, cap: purpose.cap(mutation.state.budget))
         if excess == 0 { return nil }
         // Removals are bounded to what the headroom holds (`removalLimit`), so this is a budget that was lowered below what
         // the store takes: removing is the way back, even if it writes some pages first.

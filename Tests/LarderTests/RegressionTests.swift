@@ -1,0 +1,182 @@
+import Foundation
+import Larder
+import SystemPackage
+import Testing
+import TestSupport
+
+/// One test a bug that was found and mended; each failed before.
+struct RegressionTests {
+    private func withFreshStore(
+        _ configuration: Configuration = Configuration(), _ body: (Store, FilePath) throws -> Void
+    ) throws {
+        let path = temporaryStorePath()
+        defer { removeTree(path) }
+        let store = try Store(at: path, configuration)
+        try body(store, path)
+        let report = try store.check()
+        #expect(report.violations.map(\.description) == [])
+        #expect(try store.statistics().allocatedBytes.bytes == recount(path))
+        try store.close()
+    }
+
+    private func bytes(_ count: Int, _ seed: UInt64) -> [UInt8] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+    }
+
+    @Test func memoryOnlyEntryIsSeenBeforeTheNextCommit() throws {
+        var configuration = Configuration()
+        configuration.commitDelay = .seconds(3600)
+        try withFreshStore(configuration) { store, _ in
+            try store.put([1], for: "k")
+            try store.put([2], for: "k", PutOptions(storagePolicy: .memoryOnly))
+            #expect(try store.get("k")?.body.bytes() == [2])
+            #expect(try store.contains("k"))
+            try store.put([3], for: "k")
+            #expect(try store.get("k")?.body.bytes() == [3])
+        }
+    }
+
+    @Test func flushWritesAccessesEvenWithoutPuts() throws {
+        var configuration = Configuration()
+        configuration.commitDelay = .seconds(3600)
+        try withFreshStore(configuration) { store, _ in
+            try store.put([1], for: "k")
+            try store.flush()
+            for _ in 0..<3 { _ = try store.get("k") }
+            #expect(try store.attributes(of: "k")?.hitCount == 3)
+        }
+    }
+
+    @Test func keyThatIsOverwrittenAllTheTimeIsCommitted() throws {
+        var configuration = Configuration()
+        configuration.commitDelay = .milliseconds(5)
+        try withFreshStore(configuration) { store, path in
+            let deadline = Date(timeIntervalSinceNow: 20)
+            var round: UInt8 = 0
+            var isCommitted = false
+            while !isCommitted, Date() < deadline {
+                for _ in 0..<2000 {
+                    round &+= 1
+                    try store.put([round], for: "hot")
+                }
+                // Another process would see it: nothing is flushed here.
+                isCommitted = recountEntries(path) == 1
+            }
+            #expect(isCommitted)
+        }
+    }
+
+    private func recountEntries(_ path: FilePath) -> Int {
+        let worker = try? Worker(store: path.string, mode: "count", seed: 0, count: 1)
+        return worker?.finish().compactMap { $0.hasPrefix("N ") ? Int($0.dropFirst(2)) : nil }.first ?? -1
+    }
+
+    @Test(arguments: [TransferMethod.move, .link, .copy])
+    func largeFileIsAdopted(method: TransferMethod) throws {
+        try withFreshStore { store, path in
+            let source = FilePath(path.string + ".source")
+            defer { removeTree(source) }
+            let body = bytes(3 << 20, 1)
+            try Data(body).write(to: URL(fileURLWithPath: source.string))
+            let digest = try store.adopt(source, for: "k", method: method)
+            #expect(digest == Digest.of(body))
+            #expect(try store.get("k")?.body.bytes() == body)
+            #expect(FileManager.default.fileExists(atPath: source.string) == (method != .move))
+        }
+    }
+
+    @Test func openThatFailsLateLeavesTheProcessAlive() throws {
+        let path = temporaryStorePath()
+        defer { removeTree(path) }
+        let store = try Store(at: path)
+        for number in 0..<12 {
+            try store.put(bytes(200_000, UInt64(number)), for: Key("\(number)"), PutOptions(isPinned: true))
+        }
+        try store.close()
+        let error = #expect(throws: LarderError.self) {
+            _ = try Store(at: path, Configuration(budget: Budget(bytes: .mebibytes(1))))
+        }
+        #expect(error?.code == .noSpace)
+        let again = try Store(at: path, Configuration(budget: .unlimited))
+        #expect(try again.statistics().entryCount == 12)
+        #expect(try again.check().isClean)
+        try again.close()
+    }
+
+    @Test func accessesKeepTheByteBudget() throws {
+        let budget = ByteCount.mebibytes(5)
+        try withFreshStore(Configuration(budget: Budget(bytes: budget))) { store, path in
+            for number in 0..<7000 { try store.put(bytes(100, UInt64(number)), for: Key("http://t.test/\(number)")) }
+            try store.flush()
+            let sampler = BudgetSampler(path: path)
+            for _ in 0..<3 {
+                for number in 0..<7000 { _ = try store.get(Key("http://t.test/\(number)")) }
+                try store.flush()
+            }
+            #expect(sampler.stop() <= budget.bytes)
+        }
+    }
+
+    @Test func removedShardDirectoryIsMadeAgain() throws {
+        var configuration = Configuration()
+        configuration.inlineThreshold = .kibibytes(1)
+        try withFreshStore(configuration) { store, path in
+            for shard in 0..<256 {
+                let digits = String(shard, radix: 16)
+                removeTree(path.appending("blobs").appending((shard < 16 ? "0" : "") + digits))
+            }
+            let body = bytes(5000, 3)
+            try store.put(body, for: "k")
+            try store.flush()
+            #expect(try store.get("k")?.body.bytes() == body)
+            try store.collect()
+            #expect(try store.get("k")?.body.bytes() == body)
+        }
+    }
+
+    @Test func putAfterRemovalStartsAnew() throws {
+        var configuration = Configuration()
+        configuration.commitDelay = .seconds(3600)
+        try withFreshStore(configuration) { store, _ in
+            try store.put([1], for: "k", PutOptions(isPinned: true))
+            try store.flush()
+            try store.remove("k")
+            try store.put([2], for: "k")
+            #expect(try store.attributes(of: "k")?.isPinned == false)
+        }
+    }
+
+    @Test func emptyKeyIsAMissAndNoKeyToPut() throws {
+        try withFreshStore { store, _ in
+            let miss = try store.get("")
+            #expect(miss == nil)
+            #expect(try store.contains("") == false)
+            let error = #expect(throws: LarderError.self) { try store.put([1], for: "") }
+            #expect(error?.code == .invalidArgument)
+        }
+    }
+
+    @Test func exportDoesNotOverwrite() throws {
+        try withFreshStore { store, path in
+            try store.put([1, 2], for: "k")
+            let target = FilePath(path.string + ".out")
+            defer { removeTree(target) }
+            #expect(try store.export("k", to: target))
+            let error = #expect(throws: LarderError.self) { try store.export("k", to: target) }
+            #expect(error?.code == .invalidArgument)
+        }
+    }
+
+    @Test func largeMetadataCountsAgainstThePendingLimit() throws {
+        var configuration = Configuration()
+        configuration.pendingLimit = .mebibytes(2)
+        configuration.commitDelay = .seconds(3600)
+        try withFreshStore(configuration) { store, path in
+            let metadata = [UInt8](repeating: 7, count: 1 << 20)
+            for number in 0..<12 { try store.put([1], for: Key("\(number)"), PutOptions(metadata: metadata)) }
+            // Most of it was committed without a flush, as the limit asks.
+            #expect(recountEntries(path) >= 8)
+        }
+    }
+}
