@@ -39,7 +39,7 @@ struct StoreOptions: ParsableArguments {
         configuration.isReadOnly = access == .reading
         configuration.logger.logLevel = .error
         adjust(&configuration)
-        let store = try Store(at: path, configuration)
+        let store = try open(configuration, access)
         let result: R
         do {
             if let bytes { try store.setByteBudget(bytes) }
@@ -51,6 +51,17 @@ struct StoreOptions: ParsableArguments {
         }
         try store.close()
         return result
+    }
+
+    private func open(_ configuration: Configuration, _ access: Access) throws -> Store {
+        do {
+            return try Store(at: path, configuration)
+        } catch let error as LarderError where access == .creating && [.io, .invalidArgument].contains(error.code) {
+            // A path on which no store can be made is not a missing input.
+            let status = ExitStatus(error)
+            guard [.noInput, .usage, .inputOutput].contains(status), (try? requireStore()) == nil else { throw error }
+            throw CommandError(.cannotCreate, error.message, cause: error.cause)
+        }
     }
 
     /// Throws `noInput` unless the directory has a store's `FORMAT` file: a command that is to change a store must not make

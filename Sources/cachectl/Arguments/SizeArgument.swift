@@ -17,6 +17,15 @@ enum SizeArgument {
         text.lowercased() == "unlimited" ? .unlimited : try parse(text)
     }
 
+    /// A byte budget: a limit that the store can keep. Refused here, before a store is made for it.
+    static func parseBudget(_ text: String) throws -> ByteCount {
+        let limit = try parseLimit(text)
+        guard limit >= Budget.minimumBytes else {
+            throw ValidationError("a budget of \(limit) is too small: the index alone needs room. The least is 1MiB.")
+        }
+        return limit
+    }
+
     /// A size, or `none` for no floor.
     static func parseFloor(_ text: String) throws -> ByteCount {
         ["none", "unlimited"].contains(text.lowercased()) ? .zero : try parse(text)

@@ -15,7 +15,7 @@ struct BudgetCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp("Bytes on disk, at least 1 MiB, or 'unlimited'.", valueName: "size"),
-        transform: SizeArgument.parseLimit)
+        transform: SizeArgument.parseBudget)
     var bytes: ByteCount?
 
     @Option(

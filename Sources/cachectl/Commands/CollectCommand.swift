@@ -15,7 +15,7 @@ struct CollectCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
-        transform: SizeArgument.parseLimit)
+        transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
     @Flag(help: "Only count.")

@@ -29,7 +29,7 @@ struct DemoCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp("Byte budget. Default: a third of the files' size, at least 1 MiB.", valueName: "size"),
-        transform: SizeArgument.parse)
+        transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
     func validate() throws {

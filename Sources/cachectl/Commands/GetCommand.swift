@@ -30,10 +30,10 @@ struct GetCommand: ParsableCommand {
     func run() throws {
         try options.withStore(.reading) { configuration in
             if check { configuration.verification = .always }
+            // Damage is reported as an error of the command.
+            configuration.logger.logLevel = .critical
         } _: { store in
-            guard let entry = try store.get(key, includingExpired: expired) else {
-                throw CommandError.missing(key.description)
-            }
+            guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(store) }
             if let output {
                 try FileOutput.replace(FilePath(output)) { file in
                     try Self.pieces(of: entry.body) { try file.writeAll($0) }
@@ -46,6 +46,18 @@ struct GetCommand: ParsableCommand {
                 try Self.pieces(of: entry.body) { try Output.write($0) }
             }
         }
+    }
+
+    /// Why there is no body.
+    private func reason(_ store: Store) throws -> CommandError {
+        guard let entry = try store.attributes(of: key) else { return .missing(key.description) }
+        if let expires = entry.expires, expires <= .now, !expired {
+            var error = CommandError(
+                .found, "the entry under \(key) expired at \(expires): --expired takes it all the same")
+            error.code = "expired"
+            return error
+        }
+        return CommandError(.data, "the body of \(key) is damaged or gone: run 'cachectl verify --repair'")
     }
 
     private func attributes(_ entry: Entry, _ store: Store) throws -> Attributes {

@@ -26,7 +26,7 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
-        transform: SizeArgument.parseLimit)
+        transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
     @Option(help: ArgumentHelp("Files stored at a time, 1 ... 16.", valueName: "n"))

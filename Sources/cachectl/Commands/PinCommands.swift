@@ -50,7 +50,7 @@ struct PinSubject: ParsableArguments {
         }
         try options.print(
             PinJSON(isPinned: isPinned, entries: count),
-            orText: "\(isPinned ? "pinned" : "unpinned") \(Render.count(count)) \(count == 1 ? "entry" : "entries")\n")
+            orText: "\(isPinned ? "pinned" : "unpinned") \(Render.count(count, "entry", "entries"))\n")
     }
 }
 

@@ -33,7 +33,7 @@ struct PutCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
-        transform: SizeArgument.parseLimit)
+        transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
     func validate() throws {

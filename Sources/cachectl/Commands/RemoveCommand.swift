@@ -62,7 +62,7 @@ struct RemoveCommand: ParsableCommand {
         }
         try options.print(
             RemovedJSON(removed: removed),
-            orText: "removed \(Render.count(removed)) \(removed == 1 ? "entry" : "entries")\n")
+            orText: "removed \(Render.count(removed, "entry", "entries"))\n")
     }
 
     private var selection: Selection {

@@ -41,7 +41,10 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private func check(_ bar: ProgressBar) throws -> CheckReport {
-        try options.withStore(repair ? .changing : .reading) { store in
+        // What the store would log is in the report.
+        try options.withStore(repair ? .changing : .reading) {
+            $0.logger.logLevel = .critical
+        } _: { store in
             try store.check(repair: repair, readingBodies: !quick) { progress in
                 try Interruption.check()
                 bar.update(
@@ -55,18 +58,19 @@ struct VerifyCommand: ParsableCommand {
         var text = ""
         if let lost = outcome.lostFiles {
             text += "The index could not be read and was replaced by an empty one; the old one is in quarantine/.\n"
-            text += "Every entry is lost, and \(Render.count(lost)) body files that nothing named were removed.\n"
+            text +=
+                "Every entry is lost, and \(Render.count(lost)) body files that nothing names any more were removed.\n"
         }
         for violation in report.violations { text += "\(violation)\n" }
         if report.violationCount > report.violations.count {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
         }
         let looked =
-            "\(Render.count(report.entryCount)) entries, \(Render.count(report.blobCount)) bodies, "
+            "\(Render.count(report.entryCount, "entry", "entries")), \(Render.count(report.blobCount, "body", "bodies")), "
             + "\(report.hashedBytes) compared with their digests"
         if report.isClean { return text + "ok: \(looked)\n" }
         let mended = outcome.repair ? (report.isRepaired ? ", all mended" : ", not all mended") : ""
-        return text + "\(Render.count(report.violationCount)) violations\(mended): \(looked)\n"
+        return text + "\(Render.count(report.violationCount, "violation", "violations"))\(mended): \(looked)\n"
     }
 }
 

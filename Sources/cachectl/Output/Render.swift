@@ -21,6 +21,11 @@ enum Render {
         return result
     }
 
+    /// `1 entry`, `1,234 entries`.
+    static func count(_ number: Int, _ one: String, _ many: String) -> String {
+        "\(count(number)) \(number == 1 ? one : many)"
+    }
+
     /// The largest unit that fits, and no more: `3d`, `12h`, `45s`; `0s` for what is not past.
     static func age(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)

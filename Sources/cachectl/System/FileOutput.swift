@@ -8,12 +8,12 @@ enum FileOutput {
         var status = stat()
         let exists = path.withPlatformString { stat($0, &status) } == 0
         if exists, status.st_mode & S_IFMT != S_IFREG {
-            let file = try open(path, .writeOnly, [])
+            let file = try open(path, .writeOnly, [], as: path)
             return try writing(path) { try file.closeAfter { try write(file) } }
         }
         // Beside the target: rename(2) does not cross file systems.
         let temporary = FilePath(path.string + ".cachectl-\(getpid())")
-        let file = try open(temporary, .writeOnly, [.create, .truncate])
+        let file = try open(temporary, .writeOnly, [.create, .truncate], as: path)
         do {
             try writing(path) { try file.closeAfter { try write(file) } }
             let result = temporary.withPlatformString { from in path.withPlatformString { rename(from, $0) } }
@@ -25,14 +25,15 @@ enum FileOutput {
     }
 
     private static func open(
-        _ path: FilePath, _ mode: FileDescriptor.AccessMode, _ options: FileDescriptor.OpenOptions
+        _ path: FilePath, _ mode: FileDescriptor.AccessMode, _ options: FileDescriptor.OpenOptions,
+        as target: FilePath
     ) throws -> FileDescriptor {
         do {
             return try FileDescriptor.open(path, mode, options: options, permissions: FilePermissions(rawValue: 0o644))
         } catch let error as Errno {
             throw CommandError(
                 error == .permissionDenied || error == .readOnlyFileSystem ? .noPermission : .cannotCreate,
-                "cannot create \(path)", cause: error)
+                "cannot create \(target)", cause: error)
         }
     }
 

@@ -1,0 +1,67 @@
+import ArgumentParser
+import Larder
+import Testing
+
+@testable import cachectl
+
+@Suite struct DurationArgumentTests {
+    @Test(arguments: [
+        ("30s", 30), ("15m", 900), ("15min", 900), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600),
+        ("1y", 31_536_000), ("1d12h", 129_600), ("1D 12H", 129_600), ("1.5h", 5400), ("0s", 0),
+    ])
+    func readsWhatPeopleWrite(text: String, seconds: Int) throws {
+        #expect(try DurationArgument.parse(text) == .seconds(seconds))
+    }
+
+    @Test(arguments: [
+        "", " ", "7", "d", "7x", "-7d", "7d-", "1h1d", "1h1h", ".5h", "5.h", "1..5h", "nan", "infs", "1e5s", "٣d",
+        "7 days ago",
+        "99999999999999999999999999y", "1\u{0}s",
+    ])
+    func refusesTheRest(text: String) {
+        #expect(throws: ValidationError.self) { try DurationArgument.parse(text) }
+    }
+
+    @Test func neverIsALifetime() throws {
+        #expect(try DurationArgument.parseLifetime("never") == .never)
+        #expect(try DurationArgument.parseLifetime("1h") == .duration(.seconds(3600)))
+    }
+}
+
+@Suite struct SizeArgumentTests {
+    @Test func readsLimits() throws {
+        #expect(try SizeArgument.parse("10GB").bytes == 10_000_000_000)
+        #expect(try SizeArgument.parseLimit("unlimited") == .unlimited)
+        #expect(try SizeArgument.parseFloor("none") == .zero)
+        #expect(try SizeArgument.parseCount("unlimited") == .max)
+        #expect(try SizeArgument.parseBudget("1MiB") == Budget.minimumBytes)
+    }
+
+    @Test(arguments: ["", "10XB", "-1", "1e99", "GB", "10 G B", "9999999999999999999999PB"])
+    func refusesWhatIsNoSize(text: String) {
+        #expect(throws: ValidationError.self) { try SizeArgument.parse(text) }
+        #expect(throws: ValidationError.self) { try SizeArgument.parseBudget(text) }
+    }
+
+    @Test func refusesABudgetNoStoreCanKeep() {
+        #expect(throws: ValidationError.self) { try SizeArgument.parseBudget("100KB") }
+        #expect(throws: ValidationError.self) { try SizeArgument.parseCount("0") }
+    }
+}
+
+@Suite struct RenderTests {
+    @Test func figuresAreReadable() {
+        #expect(Render.count(1_234_567) == "1,234,567")
+        #expect(Render.count(-1234) == "-1,234")
+        #expect(Render.percent(1, of: 3) == "33.3 %")
+        #expect(Render.percent(1, of: 0) == "-")
+        #expect(Render.age(.seconds(90_000)) == "1d")
+        #expect(Render.elapsed(.seconds(65)) == "1 min 05 s")
+        #expect(Render.decimal(-0.04, digits: 1) == "0.0")
+    }
+
+    @Test func progressBarIsCutToTheTerminal() {
+        #expect(ProgressBar.line("gc", 1, 2, "x", width: 80) == "gc [############------------]  50 %  x")
+        #expect(ProgressBar.line("gc", 5, 0, String(repeating: "x", count: 200), width: 40).count == 39)
+    }
+}

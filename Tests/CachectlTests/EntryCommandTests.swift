@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+
+@testable import cachectl
+
+@Suite struct EntryCommandTests {
+    @Test func bodiesComeBackByteForByte() throws {
+        let place = try Workplace()
+        var random = RandomBytes(seed: 7)
+        for size in [0, 1, 65_536, 65_537, 3_000_000] {
+            let body = random.bytes(size)
+            #expect(try place.run("put", "stdin\(size)", input: body).status == 0)
+            #expect(
+                try place.run("put", "file\(size)", try place.file("in", body), "--json").json["length"] as? Int == size
+            )
+            #expect(try place.run("get", "stdin\(size)").output == body)
+            let target = place.path.appending("out").string
+            #expect(try place.run("get", "file\(size)", "-o", target).status == 0)
+            #expect(FileManager.default.contents(atPath: target) == Data(body))
+        }
+        let encoded = try place.run("get", "stdin1", "--json").json["bodyBase64"] as? String
+        #expect(Data(base64Encoded: encoded ?? "")?.count == 1)
+        #expect(try place.run("verify").status == 0)
+    }
+
+    @Test func missesExitWith1() throws {
+        let place = try Workplace()
+        #expect(try place.run("put", "a", input: [1]).status == 0)
+        for command in [["get", "x"], ["stat", "x"], ["rm", "x"], ["touch", "x"], ["pin", "x"], ["unpin", "x"]] {
+            let run = try CommandRun.cachectl(command + ["--store", place.store])
+            #expect(run.status == 1)
+            #expect(run.errors == "cachectl: there is no entry under x\n")
+        }
+        let error = try place.run("get", "x", "--json").errors
+        #expect(error.contains(#""code":"missing","exitCode":1"#))
+    }
+
+    @Test func expiredEntriesAreMissesUnlessAskedFor() throws {
+        let place = try Workplace()
+        try place.run("put", "a", "--lifetime", "0s", input: [1])
+        let miss = try place.run("get", "a")
+        #expect(miss.status == 1 && miss.errors.contains("--expired"))
+        #expect(try place.run("get", "a", "--expired").output == [1])
+        #expect(try place.run("stat", "a", "--json").json["isExpired"] as? Bool == true)
+        #expect(try place.run("touch", "a", "--lifetime", "1d", "--json").json["isExpired"] as? Bool == false)
+        #expect(try place.run("get", "a").status == 0)
+    }
+
+    @Test func aWrongDigestStoresNothing() throws {
+        let place = try Workplace()
+        let zeros = String(repeating: "0", count: 64)
+        #expect(try place.run("put", "a", "--digest", zeros, input: [1]).status == 65)
+        #expect(try place.run("put", "a", try place.file("f", [1]), "--digest", zeros).status == 65)
+        #expect(try place.run("put", "a", "--digest", "abc", input: [1]).status == 64)
+        #expect(try place.run("get", "a").status == 1)
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        #expect(try place.run("put", "a", "--digest", empty, "--durable").json.isEmpty)
+        #expect(try place.run("stat", "a", "--json").json["digest"] as? String == empty)
+    }
+
+    @Test func removalTakesExactlyOneSelector() throws {
+        let place = try Workplace()
+        for key in ["a/1", "a/2", "b/1", "b/2"] { try place.run("put", key, "--tag", "t" + key.suffix(1), input: [1]) }
+        #expect(try place.run("rm").status == 64)
+        #expect(try place.run("rm", "a/1", "--all").status == 64)
+        #expect(try place.run("rm", "--prefix", "a/", "--tag", "t1").status == 64)
+        #expect(try place.run("rm", "--older-than", "1h", "--json").json["removed"] as? Int == 0)
+        #expect(try place.run("rm", "--expired", "--json").json["removed"] as? Int == 0)
+        #expect(try place.run("rm", "--tag", "t2", "--json").json["removed"] as? Int == 2)
+        #expect(try place.run("rm", "--prefix", "a/", "--json").json["removed"] as? Int == 1)
+        #expect(try place.run("rm", "--unused-for", "0s", "--json").json["removed"] as? Int == 1)
+        try place.run("put", "c", input: [1])
+        #expect(try place.run("rm", "--all").text == "removed 1 entry\n")
+        #expect(try place.run("stat", "--json").json["entryCount"] as? Int == 0)
+    }
+
+    @Test func pinnedEntriesSayso() throws {
+        let place = try Workplace()
+        try place.run("put", "a", "--pin", input: [1])
+        try place.run("put", "b", "--tag", "t", input: [2])
+        #expect(try place.run("stat", "a", "--json").json["isPinned"] as? Bool == true)
+        #expect(try place.run("pin", "--tag", "t", "--json").json["entries"] as? Int == 1)
+        #expect(try place.run("stat", "b", "--json").json["isPinned"] as? Bool == true)
+        #expect(try place.run("unpin", "a").status == 0)
+        #expect(try place.run("unpin", "--tag", "t").status == 0)
+        #expect(try place.run("ls", "--json").text.contains(#""isPinned":true"#) == false)
+        #expect(try place.run("pin").status == 64)
+    }
+}

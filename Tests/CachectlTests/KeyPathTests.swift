@@ -1,0 +1,77 @@
+import Larder
+import Testing
+
+@testable import cachectl
+
+@Suite struct KeyPathTests {
+    private func path(_ key: String) -> String {
+        KeyPath.components(of: Key(key)).map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+    }
+
+    @Test(arguments: [
+        ("https://example.com/a/b.html", "https/example.com/a/b.html"),
+        ("https://example.com:8080/", "https/example.com:8080/%"),
+        ("https://example.com", "https/example.com"),
+        ("file:///usr/share/a%20b", "file/usr/share/a b"),
+        ("file://host/x", "file%host/host/x"),
+        ("http://h/p?q=1&r=2", "http/h/%p?q=1&r=2"),
+        ("http://h/%7euser", "http/h/%%257euser"),
+        ("plain", "_keys/plain"),
+        ("a/b", "_keys/a/b"),
+        ("1http://h/x", "_keys/1http:/%/h/x"),
+    ])
+    func keysBecomeReadablePaths(key: String, expected: String) { #expect(path(key) == expected) }
+
+    @Test(arguments: [
+        "http://h/../../etc/passwd", "http://h/%2e%2e/x", "http://../x", "../x", "/etc/passwd", "..", ".", "//", "a//b",
+        "http://h/a%2Fb", "http://h/a%00b", "http://h/%", "file:///../x", "\u{0}", "http://h/\u{1}\n",
+    ])
+    func noPathLeavesTheTree(key: String) {
+        for component in KeyPath.components(of: Key(key)) {
+            #expect(!component.isEmpty && component.count <= 255)
+            #expect(component != Array(".".utf8) && component != Array("..".utf8))
+            #expect(!component.contains(0) && !component.contains(UInt8(ascii: "/")))
+        }
+    }
+
+    @Test func longNamesAreHashed() {
+        let key = Key("http://h/" + String(repeating: "x", count: 256))
+        #expect(KeyPath.components(of: key) == KeyPath.hashed(key))
+        let deep = Key("http://h/" + String(repeating: "x/", count: 3000))
+        #expect(KeyPath.components(of: deep) == KeyPath.hashed(deep))
+    }
+
+    @Test func differentKeysGetDifferentPaths() {
+        // Short keys of the characters that matter, all of them.
+        let alphabet = Array("a/%2:.?F ".utf8)
+        var seen: [[[UInt8]]: Key] = [:]
+        func visit(_ bytes: [UInt8]) {
+            let key = Key(bytes: Array("http://".utf8) + bytes)
+            let path = KeyPath.components(of: key)
+            if let other = seen[path] { Issue.record("\(other) and \(key) share \(path)") }
+            seen[path] = key
+            if bytes.count < 5 { for byte in alphabet { visit(bytes + [byte]) } }
+        }
+        visit([])
+        #expect(seen.count > 60_000)
+    }
+
+    @Test(arguments: ["a b", "ümlaut", "100%", "%41", "a?b#c", "a+b=c", ".hidden", "x\u{1}y", "a\\b", "[]"])
+    func importedNamesComeBack(name: String) {
+        let base = KeyPath.base(directory: Array("/tmp/t r".utf8))
+        let key = KeyPath.key(base: base, path: Array("d/\(name)".utf8))
+        #expect(String(decoding: base, as: UTF8.self) == "file:///tmp/t%20r/")
+        let components = KeyPath.components(of: key, after: Key(bytes: base))
+        if name.hasPrefix("%") {
+            #expect(components.count == 2)
+        } else {
+            #expect(components == [Array("d".utf8), Array(name.utf8)])
+        }
+    }
+
+    @Test func namesThatAreNotTextComeBack() {
+        let name: [UInt8] = [0xFF, 0xFE, 0x20, 0x80]
+        let key = KeyPath.key(base: Array("x://h/".utf8), path: name)
+        #expect(KeyPath.components(of: key).last == name)
+    }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import Testing
+
+@testable import cachectl
+
+@Suite struct ProgramTests {
+    @Test(arguments: [
+        ["stat", "--stor", "x"], ["frob"], ["gc", "--budget", "10XB"], ["put"], ["rm", "--older-than", "7 parsecs"],
+        ["ls", "--sort", "colour"], ["ls", "--limit", "0"], ["budget", "--bytes", "100KB"],
+        ["budget", "--entries", "many"],
+        ["put", "k", "--budget", "-5"], ["touch", "k", "--lifetime", "soon"], ["completions", "tcsh"],
+        ["stat", "--store", ""],
+        ["import", "x", "--workers", "99"], ["demo", "--seconds", "0"], ["put", "", "/dev/null"],
+    ])
+    func wrongCommandLinesExitWith64(arguments: [String]) throws {
+        let place = try Workplace()
+        let named = arguments.contains("--store") ? [] : ["--store", place.store]
+        let run = try CommandRun.cachectl(arguments + named)
+        #expect(run.status == 64)
+        #expect(run.errors.hasPrefix("cachectl: "))
+        #expect(run.output.isEmpty)
+    }
+
+    @Test func commandsOnWhatIsNotThereExitWith66AndMakeNothing() throws {
+        let place = try Workplace()
+        for command in [
+            ["stat"], ["ls"], ["get", "k"], ["rm", "k"], ["touch", "k"], ["pin", "k"], ["gc"], ["verify"],
+            ["verify", "--repair"], ["budget"], ["export", place.path.appending("out").string],
+        ] {
+            #expect(try CommandRun.cachectl(command + ["--store", place.store]).status == 66)
+        }
+        #expect(try place.run("put", "k", "/nonexistent/file").status == 66)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path.string).isEmpty)
+    }
+
+    @Test func pathsThatCannotBeAStore() throws {
+        let place = try Workplace()
+        let file = try place.file("file", [1])
+        #expect(try CommandRun.cachectl(["put", "k", "--store", file]).status == 73)
+        _ = try place.file("foreign/data", [1])
+        let run = try CommandRun.cachectl(["put", "k", "--store", place.path.appending("foreign").string])
+        #expect(run.status == 65 && run.errors.contains("is not a Larder store"))
+        #expect(try place.run("put", "k", input: [1]).status == 0)
+        #expect(try place.run("get", "k", "-o", "/nonexistent/dir/file").status == 73)
+    }
+
+    @Test func errorsAreJSONWhereAskedFor() throws {
+        let run = try CommandRun.cachectl(["stat", "--json", "--store", "/nonexistent"])
+        let json = try JSONSerialization.jsonObject(with: Data(run.errors.utf8)) as? [String: [String: Any]]
+        #expect(json?["error"]?["exitCode"] as? Int == 66)
+        #expect(Set(json?["error"]?.keys.map(\.self) ?? []) == ["code", "exitCode", "message", "path", "key", "cause"])
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"])
+    func completionScriptsNameEveryCommand(shell: String) throws {
+        let script = try CommandRun.cachectl(["completions", shell]).text
+        for command in ["gc", "stat", "verify", "import", "demo"] { #expect(script.contains(command)) }
+    }
+
+    @Test func benchFiguresHaveTheirKeys() throws {
+        let run = try CommandRun.cachectl(["bench", "--volume", "64KiB", "--json"])
+        let list = try JSONSerialization.jsonObject(with: Data(run.output)) as? [[String: Any]]
+        #expect(run.status == 0 && list?.count == 12)
+        let keys: Set = ["operation", "bodyBytes", "count", "storePerSecond", "filesPerSecond", "ratio"]
+        #expect(list.map { Set($0[0].keys) } == keys)
+    }
+
+    @Test func demoKeepsItsPromises() throws {
+        let place = try Workplace()
+        var random = RandomBytes(seed: 5)
+        for index in 0..<120 { _ = try place.file("tree/\(index % 7)/\(index)", random.bytes(1000 + index * 1500)) }
+        let run = try CommandRun.cachectl([
+            "demo", place.path.appending("tree").string, "--seconds", "2", "--json", "--store", place.store,
+        ])
+        #expect(run.status == 0, "\(run.errors)")
+        let json = run.json
+        #expect(json["wrongBodies"] as? Int == 0 && (json["hits"] as? Int ?? 0) > 0)
+        #expect((json["displacedEntries"] as? Int ?? 0) > 0)
+        #expect(json["allocatedBytes"] as? Int == json["recountedBytes"] as? Int)
+        #expect((json["highestBytes"] as? Int ?? .max) <= (json["budgetBytes"] as? Int ?? 0))
+        #expect(try place.run("verify").status == 0)
+    }
+}
