@@ -12,6 +12,8 @@ struct Check {
 
     /// True once a row or counter disagreed: the repair then makes them anew from the entries.
     var needsRebuild = false
+    /// Bodies whose file was not there at the first look.
+    var missing: [(id: UInt64, head: BlobRecord)] = []
 
     init(engine: Engine, isRepairing: Bool, readsBodies: Bool) {
         self.engine = engine
