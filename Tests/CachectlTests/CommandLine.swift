@@ -39,6 +39,17 @@ struct CommandRun {
             errors: String(decoding: try Data(contentsOf: files[1]), as: UTF8.self))
     }
 
+    /// Starts the program; the caller waits for it.
+    static func start(_ arguments: [String]) throws -> Process {
+        let process = Process()
+        process.executableURL = binary
+        process.arguments = arguments
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        return process
+    }
+
     /// Where the build put the executable: beside the test bundle.
     private static var binary: URL {
         #if os(macOS)

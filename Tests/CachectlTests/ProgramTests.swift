@@ -1,4 +1,6 @@
 import Foundation
+import SystemPackage
+import TestSupport
 import Testing
 
 @testable import cachectl
@@ -78,6 +80,31 @@ import Testing
         #expect((json["displacedEntries"] as? Int ?? 0) > 0)
         #expect(json["allocatedBytes"] as? Int == json["recountedBytes"] as? Int)
         #expect((json["highestBytes"] as? Int ?? .max) <= (json["budgetBytes"] as? Int ?? 0))
+        #expect(try place.run("verify").status == 0)
+    }
+
+    @Test func everythingWorksOnAStoreThatOthersUse() throws {
+        let place = try Workplace()
+        var random = RandomBytes(seed: 6)
+        for index in 0..<150 { _ = try place.file("tree/\(index)", random.bytes(1000 + index * 1500)) }
+        let demo = try CommandRun.start([
+            "demo", place.path.appending("tree").string, "--seconds", "30", "--store", place.store,
+        ])
+        defer { demo.terminate() }
+        while try place.run("stat", "--json").json["entryCount"] as? Int ?? 0 < 10 { usleep(50_000) }
+        for round in 0..<3 {
+            for command in [
+                ["gc", "--compact"], ["verify"], ["put", "k\(round)", "/etc/passwd", "--pin"], ["get", "k\(round)"],
+                ["ls"],
+            ] {
+                let run = try CommandRun.cachectl(command + ["--store", place.store])
+                #expect(run.status == 0, "\(command): \(run.text) \(run.errors)")
+            }
+            #expect(recount(FilePath(place.store)) <= 6 << 20)
+        }
+        demo.interrupt()
+        demo.waitUntilExit()
+        #expect(demo.terminationStatus == 130)
         #expect(try place.run("verify").status == 0)
     }
 }

@@ -141,10 +141,10 @@ extension Check {
     ///
     /// Others write meanwhile: the two figures are of one moment only if the report is the same before and after the
     /// recount, and even then a displacement may have moved a file and not committed yet. What is wrong for good shows as
-    /// one and the same difference again and again; a second of it is taken for a violation.
+    /// one and the same difference again and again; forty looks at it are taken for a violation.
     mutating func checkAllocation() throws {
         var seen: [Int64: Int] = [:]
-        for attempt in 0..<200 {
+        for attempt in 0..<100 {
             if attempt > 0 { usleep(20_000) }
             let before = try engine.statistics().allocatedBytes.bytes
             let recounted = try recount(engine.files.root)
@@ -152,7 +152,7 @@ extension Check {
             if (min(before, after)...max(before, after)).contains(recounted) { return }
             guard before == after else { continue }
             seen[after - recounted, default: 0] += 1
-            guard seen[after - recounted] == 50 else { continue }
+            guard seen[after - recounted] == 40 else { continue }
             violation(.I8, "\(after) bytes are reported, the files of the directory take \(recounted)")
             if isRepairing { needsRebuild = true }
             return

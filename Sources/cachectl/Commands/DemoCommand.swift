@@ -78,7 +78,7 @@ struct DemoCommand: ParsableCommand {
 
     private func show(_ store: Store, _ corpus: Corpus) throws -> DemoReport {
         let run = DemoRun(store, corpus)
-        let sampler = Sampler(store.path)
+        let sampler = Sampler(store.path, budget: try store.budget().bytes.bytes)
         let progress = DemoProgress(isQuiet: options.json)
         defer { progress.finish() }
         try sampler.start()
@@ -103,16 +103,15 @@ struct DemoCommand: ParsableCommand {
     }
 
     /// What the store reports and what stat(2) finds, of one moment: displacement to the lower watermark goes on for a
-    /// moment after the last put, so both are taken again until the report is the same before and after the recount.
+    /// moment after the last put, and other processes may be writing. A report that is wrong stays so, however often it is
+    /// compared.
     private static func sizes(_ store: Store) throws -> (Statistics, recounted: Int64) {
-        var statistics = try store.statistics()
         for _ in 0..<100 {
+            let statistics = try store.statistics()
             let recounted = try Recount.allocated(store.path)
-            let after = try store.statistics()
-            if after.allocatedBytes == statistics.allocatedBytes { return (after, recounted) }
-            statistics = after
-            usleep(50_000)
+            if statistics.allocatedBytes.bytes == recounted { return (statistics, recounted) }
+            usleep(20_000)
         }
-        return (statistics, try Recount.allocated(store.path))
+        return (try store.statistics(), try Recount.allocated(store.path))
     }
 }

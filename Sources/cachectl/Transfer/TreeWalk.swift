@@ -9,6 +9,7 @@ struct TreeWalk {
         let length: Int64
         /// `st_blocks` x 512.
         let allocated: Int64
+        let inode: UInt64
     }
 
     /// The directory.
@@ -31,7 +32,9 @@ struct TreeWalk {
                 case S_IFDIR: waiting.append(path)
                 case S_IFREG:
                     try body(
-                        File(path: path, length: Int64(status.st_size), allocated: Int64(status.st_blocks) * 512))
+                        File(
+                            path: path, length: Int64(status.st_size), allocated: Int64(status.st_blocks) * 512,
+                            inode: UInt64(status.st_ino)))
                 default: break
                 }
             }
