@@ -109,12 +109,24 @@ struct RegressionTests {
         try withFreshStore(Configuration(budget: Budget(bytes: budget))) { store, path in
             for number in 0..<7000 { try store.put(bytes(100, UInt64(number)), for: Key("http://t.test/\(number)")) }
             try store.flush()
-            let sampler = BudgetSampler(path: path)
+            let sampler = BudgetSampler(path: path, limit: budget.bytes)
             for _ in 0..<3 {
                 for number in 0..<7000 { _ = try store.get(Key("http://t.test/\(number)")) }
                 try store.flush()
             }
             #expect(sampler.stop() <= budget.bytes)
+        }
+    }
+
+    @Test func loweredBudgetKeepsWhatFits() throws {
+        try withFreshStore { store, _ in
+            for number in 0..<4000 { try store.put(bytes(4000, UInt64(number)), for: Key("\(number)")) }
+            try store.setBudget(Budget(bytes: .mebibytes(12)))
+            let statistics = try store.statistics()
+            #expect(statistics.allocatedBytes <= .mebibytes(12))
+            // 12 MiB hold some 1,200 entries of two pages each; the youngest stay.
+            #expect(statistics.entryCount > 1000)
+            #expect(try store.contains("3999"))
         }
     }
 

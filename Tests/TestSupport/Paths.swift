@@ -14,6 +14,12 @@ public func removeTree(_ path: FilePath) {
 
 /// Sum of `st_blocks` x 512 over the regular files below `path`; files that vanish meanwhile are passed over.
 public func recount(_ path: FilePath) -> Int64 {
+    var seen = Set<UInt64>()
+    return recount(path, &seen)
+}
+
+/// Each file once, even if it is renamed from one directory to another between two looks.
+private func recount(_ path: FilePath, _ seen: inout Set<UInt64>) -> Int64 {
     var sum: Int64 = 0
     guard let directory = opendir(path.string) else { return 0 }
     defer { closedir(directory) }
@@ -26,8 +32,8 @@ public func recount(_ path: FilePath) -> Int64 {
         let child = path.appending(name)
         guard lstat(child.string, &status) == 0 else { continue }
         if status.st_mode & S_IFMT == S_IFDIR {
-            sum += recount(child)
-        } else if status.st_mode & S_IFMT == S_IFREG {
+            sum += recount(child, &seen)
+        } else if status.st_mode & S_IFMT == S_IFREG, seen.insert(UInt64(status.st_ino)).inserted {
             sum += Int64(status.st_blocks) * 512
         }
     }

@@ -34,37 +34,55 @@ extension Engine {
     }
 
     /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again first.
+    /// - Parameter isMissing: what is still missing, for room that has to be on the file system; nil if free pages of the
+    ///   index do as well.
     func makeRoom(
         _ bytes: Int64, _ writing: Writing, isMissing: ((StoreState) throws -> Int64)? = nil
     ) throws -> Bool {
         try roomLock.locked {
-            var target = bytes
             writing.reaper.drain()
-            if let isMissing {
+            try sweepDead(writing)
+            let before = try writing.room.claimed(state())
+            let freeBefore = try indexFree()
+            guard let isMissing else {
+                let displaced = try displace(bytes: bytes + slack(), writing)
+                writing.reaper.drain()
+                // Puts reuse free pages, unless they are too scattered: then they go back to the file system.
+                let data = try writing.room.dataAllocated()
+                let free = try indexFree()
+                let punched = free > data / 6 ? try giveBack(max(bytes, data / 16)) : 0
+                return displaced > 0 || punched > 0 || free > freeBefore
+            }
+            var target = try isMissing(state())
+            if target == 0 { return true }
+            // What is free already comes first: displacing for bytes that only have to be given back would lose entries.
+            if freeBefore >= min(target, 1 << 20) {
+                _ = try giveBack(target)
                 target = try isMissing(state())
                 if target == 0 { return true }
             }
-            let before = try writing.room.claimed(state())
-            let freeBefore = try indexFree()
-            let slack = try min(max(state().budget.bytes.bytes / 64, 64 << 10), 8 << 20)
-            try sweepDead(writing)
-            let displaced = try displace(bytes: target + slack, writing)
+            let displaced = try displace(bytes: min(target, 32 << 20) + slack(), writing)
             writing.reaper.drain()
-            // Displaced inline bodies became free pages inside the index file. Puts reuse them, unless they are
-            // too scattered or the room is wanted for a file: then they go back to the file system.
-            var punched: Int64 = 0
-            let data = try writing.room.dataAllocated()
-            let free = try indexFree()
-            if isMissing != nil || free > data / 6 {
-                let freed = before - (try writing.room.claimed(state()))
-                if freed < target + slack {
-                    punched = try punch(upTo: max(target + slack - freed, min(free, data / 16)), minimumRun: 4)
-                    if punched == 0 { punched = try punch(upTo: target + slack - freed, minimumRun: 1) }
-                }
-            }
-            let gained = before - (try writing.room.claimed(state()))
-            return displaced > 0 || punched > 0 || gained > 0 || free > freeBefore
+            target = try isMissing(state())
+            if target > 0 { _ = try giveBack(target) }
+            return try displaced > 0 || writing.room.claimed(state()) < before
         }
+    }
+
+    /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB.
+    private func slack() throws -> Int64 { try min(max(state().budget.bytes.bytes / 64, 64 << 10), 8 << 20) }
+
+    /// Gives at least `bytes` of free pages back to the file system where there are that many: long runs first.
+    private func giveBack(_ bytes: Int64) throws -> Int64 {
+        var given: Int64 = 0
+        for minimumRun in [4, 1] {
+            while given < bytes {
+                let step = try punch(upTo: bytes - given, minimumRun: minimumRun)
+                if step <= 0 { break }
+                given += step
+            }
+        }
+        return given
     }
 
     /// Bytes of free pages in the index file that are still on disk.
@@ -109,13 +127,11 @@ extension Engine {
     /// Displaces inside a transaction that is under way: at most `limit` entries, until `bytes` are free.
     static func displace(in mutation: Mutation, limit: Int, bytes: Int64) throws -> ([Victim], freed: Int64) {
         var victims: [Victim] = []
-        let pagesBefore = mutation.freedPages
-        let filesBefore = mutation.state.fileAllocated
+        let before = try mutation.liveIndexBytes() + Int64(clamping: mutation.state.fileAllocated)
         var freed: Int64 = 0
         while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext() {
             victims.append(victim)
-            freed = Int64(mutation.freedPages - pagesBefore) * 4096
-            freed += Int64(clamping: filesBefore) - Int64(clamping: mutation.state.fileAllocated)
+            freed = before - (try mutation.liveIndexBytes() + Int64(clamping: mutation.state.fileAllocated))
         }
         return (victims, freed)
     }
