@@ -53,7 +53,7 @@ let package = Package(
             path: "Tests/LarderTestWorker"
         ),
         .target(name: "TestSupport", dependencies: ["Larder"], path: "Tests/TestSupport"),
-        .testTarget(name: "LMDBTests", dependencies: ["LMDB"]),
+        .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(name: "LarderTests", dependencies: ["Larder", "TestSupport", "LarderTestWorker"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],
