@@ -80,10 +80,11 @@ extension Store {
             // The staged file itself is hashed: what the store has is what the digest names.
             guard let actual = try Engine.digest(of: file.descriptor, length: UInt64(status.size)) else {
                 throw LarderError(
-                    .lengthMismatch, "\(path) changed while it was adopted: adopt it again; nothing was stored", path: path)
+                    .lengthMismatch, "\(path) changed while it was adopted: adopt it again; nothing was stored",
+                    path: path)
             }
             if let declared, declared != actual { throw Store.mismatch(key, declared, actual) }
-            try engine.settle(&file, isDurable: isDurable(options), writing)
+            try engine.settle(&file, isOwn: !isNamed, isDurable: isDurable(options), writing)
             return makePut(key, actual, UInt64(status.size), .staged(file), options)
         } catch {
             // What was moved goes back to its owner.
@@ -123,10 +124,14 @@ extension Store {
 
 extension Engine {
     /// Gives the caller's file a name in `staging/`: rename(2) or link(2). False if it lies on another file system.
-    fileprivate func takeName(_ path: FilePath, _ token: StagingToken, _ method: TransferMethod) throws(LarderError) -> Bool {
+    fileprivate func takeName(_ path: FilePath, _ token: StagingToken, _ method: TransferMethod) throws(LarderError)
+        -> Bool
+    {
         // A symbolic link would be moved instead of the file it names.
         var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            return false
+        }
         let result = path.withPlatformString { name in
             method == .move
                 ? renameat(AT_FDCWD, name, files.staging.descriptor.raw, token.name)

@@ -164,7 +164,8 @@ extension Configuration {
 
 extension Engine {
     /// Writes a body to a new file in `staging/`, its room reserved.
-    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, _ writing: Writing, isDurable: Bool) throws -> StagedFile {
+    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, _ writing: Writing, isDurable: Bool) throws -> StagedFile
+    {
         var file = try createStaged(reserving: StagedFile.allocation(Int64(bytes.count)), for: key, writing)
         do {
             let path = files.staging.path(of: file.token.name)
@@ -201,10 +202,11 @@ extension Engine {
     }
 
     /// The file is complete: learns what it takes on disk, and makes the reservation just that.
-    func settle(_ file: inout StagedFile, isDurable: Bool, _ writing: Writing) throws {
+    /// - Parameter isOwn: false for a file that somebody else wrote, which is taken as it is.
+    func settle(_ file: inout StagedFile, isOwn: Bool = true, isDurable: Bool, _ writing: Writing) throws {
         let path = files.staging.path(of: file.token.name)
         // Gives back what was allocated ahead and not written.
-        if file.length >= 1 << 20 { try FileSystem.truncate(file.descriptor, to: file.length, path: path) }
+        if isOwn, file.length >= 1 << 20 { try FileSystem.truncate(file.descriptor, to: file.length, path: path) }
         if isDurable { try Sync.data(file.descriptor, path: path) }
         file.allocated = try FileSystem.status(file.descriptor, path: path).allocated
         writing.ledger.add(file.allocated - file.reserved)
