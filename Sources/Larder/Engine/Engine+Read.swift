@@ -20,11 +20,12 @@ extension Engine {
 
     func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
         let use = uptime.uptime()
+        // Memory first: a put there leaves a pending removal of what the disk has under the key.
+        if let put = memory.lookup(key, use: use, at: clock.now()), isVisible(put, visibility) { return try entry(put) }
         if let writing, let pending = writing.pending.lookup(key, use: use) {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
             return try entry(put)
         }
-        if let put = memory.lookup(key, use: use), isVisible(put, visibility) { return try entry(put) }
         // A file that is gone was displaced between lookup and open: look once more, then it is a miss.
         for attempt in 0..<2 {
             switch try find(key, visibility, use: use) {
@@ -63,21 +64,29 @@ extension Engine {
     private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
         EntryView, UnsafeRawBufferPointer
     )? {
-        guard let raw = try IndexKey.with(key, { try transaction.get(index.entries, $0) }), let view = EntryView(raw)
+        // LMDB refuses an empty key; nothing can be stored under it, so it is a miss.
+        guard !key.bytes.isEmpty, let raw = try IndexKey.with(key, { try transaction.get(index.entries, $0) }),
+            let view = EntryView(raw)
         else { return nil }
         if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
         if let version = visibility.version, view.version != version { return nil }
         let expires = view.expires
-        if expires != .max, !visibility.includesExpired, expires <= clock.now().microseconds { return nil }
+        if expires != .max, !visibility.includesExpired, expires <= clock.now().microseconds {
+            clock.noteExpiry()
+            return nil
+        }
         guard let blob = try transaction.get(index.blobs, view.blob) else { return nil }
         return (view, blob)
     }
 
     func withBody<R>(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> R) throws -> R? {
         let use = uptime.uptime()
-        if writing?.pending.lookup(key, use: nil) == nil, configuration.verification != .always {
+        if configuration.verification != .always, memory.lookup(key, use: nil) == nil,
+            writing?.pending.lookup(key, use: nil) == nil
+        {
             let result: R?? = try read { transaction in
-                guard let (view, blob) = try locate(key, visibility, transaction), blob.count >= BlobRecord.inlineLength,
+                guard let (view, blob) = try locate(key, visibility, transaction),
+                    blob.count >= BlobRecord.inlineLength,
                     blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0
                 else { return .none }
                 if let writing, writing.touches.note(stamp: view.stamp, uptime: use) { writing.pending.poke() }
@@ -89,11 +98,11 @@ extension Engine {
     }
 
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
+        if let put = memory.lookup(key, use: nil), isVisible(put, visibility) { return true }
         if let pending = writing?.pending.lookup(key, use: nil) {
             guard case .put(let put) = pending else { return false }
             return isVisible(put, visibility)
         }
-        if let put = memory.lookup(key, use: nil), isVisible(put, visibility) { return true }
         return try read { transaction in
             guard let (_, blob) = try locate(key, visibility, transaction) else { return false }
             return blob.count > 3 && blob[3] == 0
@@ -110,7 +119,8 @@ extension Engine {
 
     /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
     func attributes(
-        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8], _ transaction: ReadTransaction
+        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
+        _ transaction: ReadTransaction
     ) throws -> Attributes? {
         guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged else { return nil }
         let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
@@ -120,7 +130,9 @@ extension Engine {
 
     private func isVisible(_ put: PendingPut, _ visibility: Visibility) -> Bool {
         if let version = visibility.version, put.version != version { return false }
-        return visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now()
+        if visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now() { return true }
+        clock.noteExpiry()
+        return false
     }
 
     private func entry(_ put: PendingPut) throws -> Entry {

@@ -47,7 +47,8 @@ final class Engine: @unchecked Sendable {
     private var committer: WorkerThread?
 
     init(
-        path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration, storeID: String,
+        path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration,
+        storeID: String,
         writing: Writing?, state: StoreState
     ) {
         self.path = path
@@ -81,6 +82,7 @@ final class Engine: @unchecked Sendable {
         var failure: (any Error)? = writing.pending.takeFailure()
         do {
             try endSession()
+            if clock.mustBeRecorded { try mutate(.housekeeping) { $0.noteChange(trees: 1) } }
             writing.reaper.drain()
         } catch {
             failure = failure ?? error
@@ -133,14 +135,14 @@ final class Engine: @unchecked Sendable {
     /// Commits what this process has pending, so that what follows sees it. Throws what a relaxed put could not.
     func flush() throws {
         guard let writing else { return }
-        writing.pending.wait(for: writing.pending.requestFlush())
+        writing.pending.wait(for: writing.pending.requestFlush(hasTouches: writing.touches.isDirty))
         if let failure = writing.pending.takeFailure() { throw failure }
     }
 
     /// As `flush()`, without holding a thread.
     func flush() async throws {
         guard let writing else { return }
-        await writing.pending.wait(for: writing.pending.requestFlush())
+        await writing.pending.wait(for: writing.pending.requestFlush(hasTouches: writing.touches.isDirty))
         if let failure = writing.pending.takeFailure() { throw failure }
     }
 

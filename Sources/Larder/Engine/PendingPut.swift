@@ -20,6 +20,12 @@ final class PendingPut: @unchecked Sendable {
     let session: UInt64
     var accessed: Timestamp
     var hits: UInt32 = 0
+    /// When the key was first put, as far as the pending set knows.
+    var created: Timestamp
+    /// Pinned by its own options, or by those of a put it replaced.
+    var isPinned: Bool
+    /// The key was removed since the last commit: what the index has under it is to be forgotten, not inherited.
+    var followsRemoval = false
     /// Uptime of the put or of the latest hit: orders it among the other uses of its batch.
     var lastUse: UInt64
 
@@ -37,10 +43,24 @@ final class PendingPut: @unchecked Sendable {
         self.version = version
         self.session = session
         accessed = stored
+        created = stored
+        isPinned = options.isPinned
         lastUse = uptime
     }
 
     var indexKey: [UInt8] { IndexKey.bytes(for: key) }
+
+    /// Replaces what was to be done under the same key: what outlives an overwrite is taken over.
+    func supersede(_ earlier: PendingSet.Operation) {
+        switch earlier {
+        case .put(let old):
+            created = old.created
+            isPinned = isPinned || old.isPinned
+            followsRemoval = old.followsRemoval
+        case .remove:
+            followsRemoval = true
+        }
+    }
 
     /// Bytes the pending set holds in memory for it.
     var memory: Int {

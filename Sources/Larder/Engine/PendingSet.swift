@@ -29,7 +29,9 @@ final class PendingSet: @unchecked Sendable {
         var touches: [Key: KeyTouch] = [:]
         var memory = 0
         var isDurable = false
-        var isEmpty: Bool { operations.isEmpty && touches.isEmpty }
+        /// Somebody waits for the access times that go with it, even if there is nothing else.
+        var isAwaited = false
+        var isEmpty: Bool { operations.isEmpty && touches.isEmpty && !isAwaited }
     }
 
     /// What the committer should do next.
@@ -122,6 +124,7 @@ final class PendingSet: @unchecked Sendable {
             }
             if isStopped { return nil }
             var replaced: PendingPut?
+            if case .put(let put) = operation, let earlier = open.operations[key] { put.supersede(earlier) }
             if case .put(let old)? = open.operations.updateValue(operation, forKey: key) {
                 replaced = old
                 open.memory -= old.memory
@@ -164,8 +167,10 @@ final class PendingSet: @unchecked Sendable {
     }
 
     /// Asks for everything pending to be committed now; returns the generation to wait for.
-    func requestFlush() -> UInt64 {
+    /// - Parameter hasTouches: there are access times to commit, even if nothing else is pending.
+    func requestFlush(hasTouches: Bool = false) -> UInt64 {
         monitor.locked {
+            if hasTouches, !isClosing { open.isAwaited = true }
             if open.isEmpty { return committing?.generation ?? completed }
             isUrgent = true
             monitor.signal()

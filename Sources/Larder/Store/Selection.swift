@@ -9,7 +9,7 @@ public enum Selection: Sendable, Hashable {
     case host(String)
     /// Entries put with this tag. Does not scan the store.
     case tag(String)
-    /// Entries that are no longer fresh. Does not scan the store.
+    /// Entries that are no longer fresh, pinned ones left out, as in displacement. Does not scan the store.
     case expired
     /// Entries put at or after a moment.
     case storedSince(Timestamp)
@@ -56,7 +56,8 @@ public enum Selection: Sendable, Hashable {
         let bytes = key.bytes
         guard let scheme = schemes.first(where: { bytes.starts(with: "\($0)://\(host)".utf8) }) else { return false }
         let end = scheme.utf8.count + 3 + host.utf8.count
-        return end == bytes.count || [UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(bytes[end])
+        return end == bytes.count
+            || [UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(bytes[end])
     }
 }
 
