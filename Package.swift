@@ -57,7 +57,7 @@ let package = Package(
             dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestSupport"
         ),
-        .testTarget(name: "LMDBTests", dependencies: ["LMDB"]),
+        .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(name: "LarderTests", dependencies: ["Larder", "TestSupport", "LarderTestWorker"]),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),

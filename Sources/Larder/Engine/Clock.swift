@@ -28,36 +28,28 @@ public struct SystemClock: StoreClock {
     }
 }
 
-/// The store's time: the wall clock, except that it never goes back.
+/// The store's time: the wall clock, except that it never goes back and never falls behind the uptime.
 ///
 /// When the wall clock jumps back, store time goes on from the latest moment seen, at the pace of the uptime, so that
 /// an expired entry stays expired and a fresh one expires after its lifetime, not a year later. The latest moment
 /// is kept in the index, so that the same holds across processes and restarts.
 final class EntryClock: Sendable {
-    private struct Latest {
-        var moment: Int64
-        var uptime: UInt64
-    }
-
     let source: any StoreClock
-    private let latest: Mutex<Latest>
-    private let fastLatest: Atomic<Int64>
+    /// The latest moment seen less the uptime then, in microseconds: store time is never less than uptime plus this.
+    private let offset: Atomic<Int64>
+    private let hasNews = Atomic<Bool>(false)
 
     init(source: any StoreClock) {
         self.source = source
-        let now = source.now().microseconds
-        latest = Mutex(Latest(moment: now, uptime: source.uptime()))
-        fastLatest = Atomic(now)
+        offset = Atomic(source.now().microseconds.saturatingSubtract(Self.uptime(source)))
     }
+
+    private static func uptime(_ source: any StoreClock) -> Int64 { Int64(clamping: source.uptime() / 1000) }
 
     /// Store time, for judging expiry.
     func now() -> Timestamp {
-        let wall = source.now().microseconds
-        if wall >= fastLatest.load(ordering: .relaxed) { return Timestamp(microseconds: wall) }
-        return latest.withLock { latest in
-            let passed = Int64(clamping: (source.uptime() &- latest.uptime) / 1000)
-            return Timestamp(microseconds: max(wall, latest.moment + passed))
-        }
+        let least = Self.uptime(source).saturatingAdd(offset.load(ordering: .relaxed))
+        return Timestamp(microseconds: max(source.now().microseconds, least))
     }
 
     /// Store time, remembered as seen: no later reading is earlier.
@@ -70,10 +62,27 @@ final class EntryClock: Sendable {
 
     /// Takes note of a moment that another process or an earlier run has seen.
     func observe(_ moment: Timestamp) {
-        latest.withLock { latest in
-            guard moment.microseconds > latest.moment else { return }
-            latest = Latest(moment: moment.microseconds, uptime: source.uptime())
-            fastLatest.store(moment.microseconds, ordering: .relaxed)
-        }
+        offset.max(moment.microseconds.saturatingSubtract(Self.uptime(source)), ordering: .relaxed)
+    }
+
+    /// An entry was found expired now: no clock that is set back may show it again, after reopening neither.
+    func noteExpiry() {
+        advance()
+        hasNews.store(true, ordering: .relaxed)
+    }
+
+    /// True if an expiry was seen that the index may not know the time of.
+    var mustBeRecorded: Bool { hasNews.load(ordering: .relaxed) }
+}
+
+extension Int64 {
+    fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other > 0 ? .max : .min) : sum
+    }
+
+    fileprivate func saturatingSubtract(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other > 0 ? .min : .max) : difference
     }
 }

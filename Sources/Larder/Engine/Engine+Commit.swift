@@ -35,7 +35,12 @@ extension Engine {
                 case .committed(let result):
                     return result
                 case .lacks(let bytes):
-                    if try !makeRoom(bytes, writing) { throw noRoom() }
+                    if try makeRoom(bytes, writing) { continue }
+                    // Other files that are staged may have all the room, and only a commit makes them displaceable.
+                    if case .committed(let result) = try attempt(writing, purpose, body, mayUseHeadroom: true) {
+                        return result
+                    }
+                    throw noRoom()
                 }
             }
         } catch let error as LMDBError {
@@ -60,8 +65,9 @@ extension Engine {
         case lacks(Int64)
     }
 
-    private func attempt<R>(_ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> Attempt<R>
-    {
+    private func attempt<R>(
+        _ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R, mayUseHeadroom: Bool = false
+    ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
         let mutation = try Mutation(index: index, transaction: transaction, now: clock.advance())
@@ -69,7 +75,9 @@ extension Engine {
         let result = try body(mutation)
         var victims: [Victim] = []
         while mutation.state.entryCount > UInt64(clamping: mutation.state.budget.entries) {
-            guard let victim = try mutation.displaceNext() else {
+            guard let victim = try mutation.displaceNext(),
+                victim.reason == .expired || victim.record.stamp != mutation.lastPut
+            else {
                 throw LarderError(
                     .noSpace,
                     "the budget of \(mutation.state.budget.entries) entries is full of pinned and leased ones: unpin some",
@@ -80,15 +88,21 @@ extension Engine {
         let limits = mutation.state.budget.batchLimits(configuration.pendingLimit)
         writing.pending.setLimits(memory: limits.memory, count: limits.count)
         try mutation.finish()
-        if let lack = try lack(mutation, purpose, writing) { return .lacks(lack) }
+        if let lack = try lack(mutation, purpose, writing, mayUseHeadroom) { return .lacks(lack) }
         try commit(mutation, writing)
         report(victims)
         return .committed(result)
     }
 
     /// Bytes by which the commit would break the budget; nil if it may go ahead.
-    private func lack(_ mutation: Mutation, _ purpose: Purpose, _ writing: Writing) throws -> Int64? {
-        let excess = try writing.room.excess(of: mutation, cap: purpose.cap(mutation.state.budget))
+    ///
+    /// - Parameter mayUseHeadroom: lets the commit of files that are on disk already grow the index into the headroom. The
+    ///   budget holds all the same, and what is committed can be displaced.
+    private func lack(
+        _ mutation: Mutation, _ purpose: Purpose, _ writing: Writing, _ mayUseHeadroom: Bool
+    ) throws -> Int64? {
+        let effective = mayUseHeadroom && mutation.stagedBytes > 0 ? Purpose.housekeeping : purpose
+        let excess = try writing.room.excess(of: mutation, cap: effective.cap(mutation.state.budget))
         if excess == 0 { return nil }
         // Removals are bounded to what the headroom holds (`removalLimit`), so this is a budget that was lowered below what
         // the store takes: removing is the way back, even if it writes some pages first.

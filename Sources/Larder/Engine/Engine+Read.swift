@@ -21,7 +21,9 @@ extension Engine {
     func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
         let use = uptime.uptime()
         // Memory first: an entry there has a removal pending for what was on disk under its key.
-        if let put = memory.lookup(key, use: use) { return isVisible(put, visibility) ? try entry(put) : nil }
+        if let put = memory.lookup(key, use: use, at: clock.now()) {
+            return isVisible(put, visibility) ? try entry(put) : nil
+        }
         if let writing, let pending = writing.pending.lookup(key, use: use) {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
             return try entry(put)
@@ -71,15 +73,18 @@ extension Engine {
         if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
         if let version = visibility.version, view.version != version { return nil }
         let expires = view.expires
-        if expires != .max, !visibility.includesExpired, expires <= clock.now().microseconds { return nil }
+        if expires != .max, !visibility.includesExpired, expires <= clock.now().microseconds {
+            clock.noteExpiry()
+            return nil
+        }
         guard let blob = try transaction.get(index.blobs, view.blob) else { return nil }
         return (view, blob)
     }
 
     func withBody<R>(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> R) throws -> R? {
         let use = uptime.uptime()
-        if memory.lookup(key, use: nil) == nil, writing?.pending.lookup(key, use: nil) == nil,
-            configuration.verification != .always
+        if configuration.verification != .always, memory.lookup(key, use: nil) == nil,
+            writing?.pending.lookup(key, use: nil) == nil
         {
             let result: R?? = try read { transaction in
                 guard let (view, blob) = try locate(key, visibility, transaction),
@@ -127,7 +132,9 @@ extension Engine {
 
     private func isVisible(_ put: PendingPut, _ visibility: Visibility) -> Bool {
         if let version = visibility.version, put.version != version { return false }
-        return visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now()
+        if visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now() { return true }
+        clock.noteExpiry()
+        return false
     }
 
     private func entry(_ put: PendingPut) throws -> Entry {

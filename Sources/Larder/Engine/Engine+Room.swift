@@ -5,6 +5,7 @@ extension Engine {
     /// Throws `noSpace` when nothing more can go, `tooLarge` when it could never fit.
     func reserve(_ bytes: Int64, for key: Key?, _ writing: Writing) throws {
         for _ in 0..<200 {
+            let seen = writing.pending.completedGeneration
             // First take, then look: of two processes that both want the last room, none gets it, and both make more.
             writing.ledger.add(bytes)
             let excess: Int64
@@ -27,7 +28,8 @@ extension Engine {
             if try makeRoom(bytes, writing, isMissing: { try writing.room.excess(adding: bytes, $0) }) { continue }
             // All there is to displace may be files that are staged and not committed yet.
             let generation = writing.pending.requestFlush()
-            if generation == writing.pending.completedGeneration { throw noRoom() }
+            // Nothing is pending, and nothing was committed since the look at the index: there is no more.
+            if generation == seen { throw noRoom() }
             writing.pending.wait(for: generation)
         }
         throw noRoom()

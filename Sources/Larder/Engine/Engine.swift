@@ -81,6 +81,7 @@ final class Engine: @unchecked Sendable {
         do {
             try endSession()
             try checkpointIfCrowded()
+            if clock.mustBeRecorded { try mutate(.housekeeping) { $0.noteChange(trees: 1) } }
             writing.reaper.drain()
         } catch {
             failure = failure ?? error

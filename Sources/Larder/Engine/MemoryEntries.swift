@@ -14,11 +14,13 @@ final class MemoryEntries: Sendable {
     init(limit: ByteCount) { self.limit = Int(clamping: limit.bytes) }
 
     @inline(__always)
-    func lookup(_ key: Key, use: UInt64?) -> PendingPut? {
+    func lookup(
+        _ key: Key, use: UInt64?, at now: @autoclosure () -> Timestamp = .distantFuture
+    ) -> PendingPut? {
         if count.load(ordering: .acquiring) == 0 { return nil }
         return state.withLock { state in
             guard let put = state.entries[key] else { return nil }
-            if let use { put.use(at: use) }
+            if let use { put.use(at: use, moment: now()) }
             return put
         }
     }

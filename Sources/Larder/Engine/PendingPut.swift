@@ -20,11 +20,15 @@ final class PendingPut: @unchecked Sendable {
     let session: UInt64
     private let hitCount = Atomic<UInt32>(0)
     private let latestUse: Atomic<UInt64>
+    private let latestAccess: Atomic<Int64>
     /// Why the put could not be committed.
     var failure: LarderError?
-
-    /// True if the key was removed earlier in the batch: the entry starts anew and inherits neither pin nor creation.
-    var followsRemoval = false
+    /// When the key was first put, as far as the pending set knows.
+    private(set) var created: Timestamp
+    /// Pinned by its own options, or by those of a put it replaced.
+    private(set) var isPinned: Bool
+    /// The key was removed since the last commit: what the index has under it is to be forgotten, not inherited.
+    private(set) var followsRemoval = false
 
     init(
         key: Key, digest: Digest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
@@ -39,7 +43,10 @@ final class PendingPut: @unchecked Sendable {
         self.expires = expires
         self.version = version
         self.session = session
+        created = stored
+        isPinned = options.isPinned
         latestUse = Atomic(uptime)
+        latestAccess = Atomic(stored.microseconds)
     }
 
     /// Hits since the put.
@@ -48,13 +55,29 @@ final class PendingPut: @unchecked Sendable {
     /// Uptime of the put or of the latest hit: orders it among the other uses of its batch.
     var lastUse: UInt64 { latestUse.load(ordering: .relaxed) }
 
+    /// Store time of the put, or of the latest hit where that is noted.
+    var accessed: Timestamp { Timestamp(microseconds: latestAccess.load(ordering: .relaxed)) }
+
     /// Notes a hit.
-    func use(at uptime: UInt64) {
+    func use(at uptime: UInt64, moment: Timestamp? = nil) {
         hitCount.wrappingAdd(1, ordering: .relaxed)
         latestUse.store(uptime, ordering: .relaxed)
+        if let moment { latestAccess.store(moment.microseconds, ordering: .relaxed) }
     }
 
     var indexKey: [UInt8] { IndexKey.bytes(for: key) }
+
+    /// Replaces what was to be done under the same key: what outlives an overwrite is taken over.
+    func supersede(_ earlier: PendingSet.Operation) {
+        switch earlier {
+        case .put(let old):
+            created = old.created
+            isPinned = isPinned || old.isPinned
+            followsRemoval = old.followsRemoval
+        case .remove:
+            followsRemoval = true
+        }
+    }
 
     /// Bytes the pending set holds in memory for it.
     var memory: Int {

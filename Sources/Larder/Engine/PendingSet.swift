@@ -133,18 +133,16 @@ final class PendingSet: @unchecked Sendable {
             if isOver { return nil }
             if open.isEmpty { opened = uptime() }
             var replaced: PendingPut?
-            var followsRemoval = false
+            if case .put(let put) = operation, let earlier = open.operations[key] { put.supersede(earlier) }
             switch open.operations.updateValue(operation, forKey: key) {
             case .put(let old):
                 replaced = old
-                followsRemoval = old.followsRemoval
                 open.memory -= old.memory
             case .remove:
-                followsRemoval = true
+                break
             case nil:
                 count.wrappingAdd(1, ordering: .releasing)
             }
-            if case .put(let put) = operation { put.followsRemoval = followsRemoval }
             open.memory += memory
             open.isDurable = open.isDurable || isDurable
             if isDurable { isUrgent = true }

@@ -25,6 +25,9 @@ final class Mutation {
     /// Pages that removals set free, which the commit has to list.
     var freedPages = 0
 
+    /// Stamp of the entry that was put last: it must not make room for itself.
+    private(set) var lastPut: UInt64 = 0
+
     private let original: StoreState
 
     init(index: Index, transaction: WriteTransaction, now: Timestamp) throws {
@@ -64,25 +67,26 @@ final class Mutation {
     /// Stores an entry, replacing the one under the same key.
     func put(_ put: PendingPut, pinnedByTag: Bool) throws {
         let key = put.indexKey
+        if put.followsRemoval { try remove(key) }
         let oldBytes = try reading.get(index.entries, key)
         let old = oldBytes.flatMap(EntryRecord.init)
         // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
         let isReplacing = oldBytes != nil
         var new = EntryRecord()
         new.blob = try acquire(put)
-        let inherited = put.followsRemoval ? nil : old
-        new.id = inherited?.id ?? takeID()
+        new.id = old?.id ?? takeID()
         new.stamp = takeStamp()
+        lastPut = new.stamp
         new.length = put.length
         new.stored = put.stored.microseconds
-        new.accessed = put.stored.microseconds
-        new.created = inherited?.created ?? put.stored.microseconds
+        new.accessed = put.accessed.microseconds
+        new.created = old?.created ?? put.created.microseconds
         new.expires = put.expires.microseconds
         new.hits = put.hits
         new.version = put.version
         new.policy = put.options.storagePolicy
         new.session = put.options.storagePolicy == .session ? put.session : 0
-        new.isPinned = put.options.isPinned || (inherited?.isPinned ?? false)
+        new.isPinned = put.isPinned || (old?.isPinned ?? false)
         new.isPinnedByTag = pinnedByTag
         new.tags = put.options.tags
         new.metadata = put.options.metadata

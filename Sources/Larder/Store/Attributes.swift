@@ -65,13 +65,13 @@ extension Attributes {
         encoding = .identity
         if case .inline = put.body { isInline = true } else { isInline = false }
         references = 1
-        created = put.stored
+        created = put.created
         stored = put.stored
-        lastAccess = put.stored
+        lastAccess = put.accessed
         expires = put.expires == .distantFuture ? nil : put.expires
         hitCount = Int(put.hits)
         storagePolicy = put.options.storagePolicy
-        isPinned = put.options.isPinned
+        isPinned = put.isPinned
         tags = put.options.tags
         metadata = put.options.metadata
         version = Int(put.version)

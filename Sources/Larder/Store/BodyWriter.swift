@@ -42,8 +42,8 @@ public final class BodyWriter: @unchecked Sendable {
     /// `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
     public func write(_ bytes: UnsafeRawBufferPointer) throws {
         try lock.locked {
-            try requireOpen()
             do {
+                try requireOpen()
                 try append(bytes)
             } catch {
                 drop()
@@ -149,8 +149,8 @@ public final class BodyWriter: @unchecked Sendable {
 
     private func finish() throws -> (PendingPut, UInt64) {
         try lock.locked {
-            try requireOpen()
             do {
+                try requireOpen()
                 let put = try seal()
                 isOver = true
                 file = nil

@@ -9,7 +9,7 @@ public enum Selection: Sendable, Hashable {
     case host(String)
     /// Entries put with this tag. Does not scan the store.
     case tag(String)
-    /// Entries that are no longer fresh. Does not scan the store.
+    /// Entries that are no longer fresh, pinned ones left out, as in displacement. Does not scan the store.
     case expired
     /// Entries put at or after a moment.
     case storedSince(Timestamp)

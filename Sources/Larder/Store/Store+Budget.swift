@@ -45,7 +45,13 @@ extension Engine {
         while true {
             let excess = try writing.room.excess(adding: 0, state())
             if excess == 0 { return }
-            if try !makeRoom(excess, writing, isMissing: { try writing.room.excess(adding: 0, $0) }) { throw noRoom() }
+            // Free pages of the index go before entries do; what was displaced inline is such pages now.
+            if try indexFree() > 0, try punch(upTo: excess, minimumRun: 1) > 0 { continue }
+            // In steps: what a victim frees is estimated from its body, and rows come on top.
+            let step = min(excess, max(budget.bytes.bytes / 16, 256 << 10))
+            guard try makeRoom(step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) }) else {
+                throw noRoom()
+            }
         }
     }
 }

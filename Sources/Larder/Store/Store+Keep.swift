@@ -37,7 +37,8 @@ extension Store {
         _ = try writing()
         try key.validate()
         try engine.flush()
-        return try engine.mutate(.put) { mutation in
+        // Unpinning is the way out of a store full of pinned entries, so it may use the headroom.
+        return try engine.mutate(isPinned ? .put : .housekeeping) { mutation in
             try mutation.update(IndexKey.bytes(for: key)) { $0.isPinned = isPinned }
         }
     }
@@ -55,7 +56,8 @@ extension Store {
         try PutOptions.validate(tag: tag)
         try engine.flush()
         let row = Array(tag.utf8)
-        try engine.mutate(.put) { mutation in
+        let purpose = isPinned ? Engine.Purpose.put : .housekeeping
+        try engine.mutate(purpose) { mutation in
             if isPinned {
                 try mutation.transaction.put(engine.index.pinnedTags, row, [])
             } else {
@@ -68,7 +70,7 @@ extension Store {
         while !walk.isOver {
             let limit = try engine.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
-            try engine.mutate(.put) { mutation in
+            try engine.mutate(purpose) { mutation in
                 for (key, _) in batch.keys {
                     try mutation.update(key) { $0.isPinnedByTag = try mutation.hasPinnedTag($0.tags) }
                 }

@@ -1,22 +1,25 @@
 import LMDB
 
 extension Store {
-    /// The attributes of the selected entries, in order of their keys, a batch at a time: memory stays bounded, and entries
-    /// put or removed meanwhile may or may not be seen. Everything put before by this process is seen.
+    /// The attributes of the selected entries, a batch at a time: memory stays bounded, and entries put or removed
+    /// meanwhile may or may not be seen. Everything put before by this process is seen.
+    ///
+    /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were first put,
+    /// `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
         try engine.flush()
         return Entries(store: self, selection: selection)
     }
 
-    /// The keys of the selected entries, in order.
+    /// The keys of the selected entries, in the order of `entries`.
     public func keys(_ selection: Selection = .all) throws -> [Key] {
         var keys: [Key] = []
         try forEach(selection) { keys.append($0.key) }
         return keys
     }
 
-    /// Calls `body` with the attributes of each selected entry, in order of their keys. Throw from it to stop.
+    /// Calls `body` with the attributes of each selected entry, in the order of `entries`. Throw from it to stop.
     public func forEach(_ selection: Selection = .all, _ body: (Attributes) throws -> Void) throws {
         var entries = try entries(selection).makeBatches()
         while let batch = try entries.next() {

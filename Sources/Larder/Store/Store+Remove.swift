@@ -107,7 +107,7 @@ extension PendingPut {
         record.policy = options.storagePolicy
         record.length = length
         record.stored = stored.microseconds
-        record.accessed = stored.microseconds
+        record.accessed = accessed.microseconds
         record.expires = expires.microseconds
         record.tags = options.tags
         return record

@@ -1,0 +1,201 @@
+import TestSupport
+import Testing
+
+@testable import Larder
+
+@Suite struct LifetimeTests {
+    @Test func entriesWithoutALifetimeNeverExpire() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            try store.put([1], for: "default")
+            try store.put([1], for: "never", PutOptions(lifetime: .never))
+            clock.advance(by: .seconds(100 * 365 * 86_400))
+            try #expect(store.bytes("default") == [1])
+            try #expect(store.bytes("never") == [1])
+            try #expect(store.attributes(of: "never")?.expires == nil)
+            try #expect(store.keys(.expired) == [])
+        }
+    }
+
+    /// What an entry gets: its own lifetime, else the default, never more than the ceiling. Seconds; nil: never.
+    @Test(
+        arguments: [
+            (nil, nil, Lifetime.standard, nil), (60, nil, .standard, 60), (60, nil, .never, nil),
+            (60, nil, .duration(.seconds(5)), 5), (nil, 30, .standard, 30), (nil, 30, .never, 30),
+            (60, 30, .standard, 30),
+            (nil, 30, .duration(.seconds(5)), 5), (nil, 30, .duration(.seconds(500)), 30),
+            (nil, nil, .duration(.zero), 0),
+            (nil, nil, .duration(.seconds(-5)), 0), (nil, 0, .never, 0),
+            (nil, nil, .duration(.seconds(Int64.max)), nil),
+        ] as [(Int?, Int?, Lifetime, Int?)])
+    func lifetimeIsOwnThenDefaultThenCeiling(
+        _ standard: Int?, _ ceiling: Int?, _ asked: Lifetime, _ expected: Int?
+    ) throws {
+        let clock = TestClock()
+        let configuration = Configuration.testing(clock: clock) {
+            if let standard { $0.defaultLifetime = .duration(.seconds(standard)) }
+            $0.maximumLifetime = ceiling.map { .seconds($0) }
+        }
+        try withStore(configuration: configuration) { store in
+            let start = clock.now()
+            try store.put([1], for: "k", PutOptions(lifetime: asked))
+            try #expect(store.attributes(of: "k")?.expires == expected.map { start + .seconds($0) })
+            guard let expected else { return }
+            if expected > 0 {
+                clock.advance(by: .seconds(expected) - .microseconds(1))
+                try #expect(store.bytes("k") == [1])
+                clock.advance(by: .microseconds(1))
+            }
+            try #expect(store.get("k") == nil)
+        }
+    }
+
+    @Test func anExpiryInThePastIsAMissAtOnce() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            for moment in [
+                Timestamp(microseconds: .min), Timestamp(microseconds: -1), Timestamp(microseconds: 0), clock.now(),
+            ] {
+                try store.put([1], for: "k", PutOptions(lifetime: .until(moment)))
+                try #expect(store.get("k") == nil)
+                try store.flush()
+                try #expect(store.get("k") == nil)
+                try #expect(store.keys(.expired) == ["k"])
+            }
+            try store.put([1], for: "k", PutOptions(lifetime: .until(.distantFuture)))
+            try #expect(store.bytes("k") == [1])
+            try #expect(store.keys(.expired) == [])
+        }
+    }
+
+    @Test func anExpiredEntryIsAMissForEveryoneButWhoAsksForIt() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            for (key, length) in [("small", 10), ("large", 9000)] {
+                try store.put(body(length), for: Key(key), PutOptions(lifetime: .duration(.seconds(10))))
+            }
+            for flushes in [false, true] {
+                if flushes { try store.flush() }
+                for (key, length) in [("small", 10), ("large", 9000)] {
+                    try #expect(store.bytes(Key(key)) == (flushes ? nil : body(length)))
+                    if !flushes { continue }
+                    try #expect(store.contains(Key(key)) == false)
+                    try #expect(store.withBody(of: Key(key)) { _ in 1 } == nil)
+                    try #expect(store.get(Key(key), includingExpired: true)?.body.bytes() == body(length))
+                    try #expect(store.attributes(of: Key(key)) != nil)
+                }
+                clock.advance(by: .seconds(10))
+            }
+            try #expect(store.keys(.expired) == ["small", "large"])
+            try #expect(store.remove(.expired) == 2)
+            try #expect(store.get("small", includingExpired: true) == nil)
+        }
+    }
+
+    @Test func theLifetimeOfALiveEntryCanBeChanged() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock) { $0.maximumLifetime = .seconds(1000) }) { store in
+            let start = clock.now()
+            try store.put([1], for: "k", PutOptions(lifetime: .duration(.seconds(10))))
+            try #expect(store.touch("k", lifetime: .duration(.seconds(100))) == true)
+            try #expect(store.attributes(of: "k")?.expires == start + .seconds(100))
+            clock.advance(by: .seconds(50))
+            try #expect(store.bytes("k") == [1])
+            // Without a lifetime only the access changes.
+            try #expect(store.touch("k") == true)
+            try #expect(store.attributes(of: "k")?.expires == start + .seconds(100))
+            try #expect(store.attributes(of: "k")?.lastAccess == start + .seconds(50))
+            // The ceiling holds here too.
+            try #expect(store.touch("k", lifetime: .never) == true)
+            try #expect(store.attributes(of: "k")?.expires == start + .seconds(1050))
+            try #expect(store.touch("k", lifetime: .duration(.zero)) == true)
+            try #expect(store.get("k") == nil)
+            // Expired, but still there: a new lifetime revives it, which is what a validated response needs.
+            try #expect(store.touch("k", lifetime: .duration(.seconds(5))) == true)
+            try #expect(store.bytes("k") == [1])
+        }
+    }
+
+    // MARK: Clocks that jump
+
+    @Test(arguments: [Duration.seconds(3600), .seconds(365 * 86_400)])
+    func aClockThatJumpsBackDoesNotResurrectWhatWasSeenExpired(_ jump: Duration) throws {
+        let clock = TestClock()
+        try withDirectory { path in
+            let store = try Store(at: path, .testing(clock: clock))
+            try store.put([1], for: "k", PutOptions(lifetime: .duration(.seconds(60))))
+            try store.flush()
+            clock.advance(by: .seconds(61))
+            try #expect(store.get("k") == nil)
+            clock.jump(by: .zero - jump)
+            try #expect(store.get("k") == nil)
+            try #expect(store.contains("k") == false)
+            try #expect(store.keys(.expired) == ["k"])
+            try finish(store)
+            let again = try Store(at: path, .testing(clock: clock))
+            try #expect(again.get("k") == nil)
+            try finish(again)
+        }
+    }
+
+    @Test(arguments: [Duration.seconds(3600), .seconds(365 * 86_400)])
+    func aClockThatJumpsBackDoesNotImmortalise(_ jump: Duration) throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            try store.put([1], for: "before", PutOptions(lifetime: .duration(.seconds(60))))
+            clock.advance(by: .seconds(30))
+            clock.jump(by: .zero - jump)
+            try store.put([1], for: "after", PutOptions(lifetime: .duration(.seconds(60))))
+            clock.advance(by: .seconds(29))
+            try #expect(store.bytes("before") == [1])
+            clock.advance(by: .seconds(2))
+            try #expect(store.get("before") == nil)
+            try #expect(store.bytes("after") == [1])
+            clock.advance(by: .seconds(30))
+            try #expect(store.get("after") == nil)
+        }
+    }
+
+    @Test func timeThatPassedUnseenBeforeTheJumpCounts() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            try store.put([1], for: "k", PutOptions(lifetime: .duration(.seconds(60))))
+            try store.flush()
+            clock.advance(by: .seconds(120))
+            clock.jump(by: .seconds(-110))
+            try #expect(store.get("k") == nil)
+        }
+    }
+
+    @Test func aClockThatJumpsForwardExpiresAndBackAgainDoesNotRevive() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            try store.put([1], for: "k", PutOptions(lifetime: .duration(.seconds(60))))
+            clock.jump(by: .seconds(86_400))
+            try #expect(store.get("k") == nil)
+            clock.jump(by: .seconds(-86_400))
+            try #expect(store.get("k") == nil)
+            // Entries put from now on live as long as they should.
+            try store.put([2], for: "new", PutOptions(lifetime: .duration(.seconds(60))))
+            clock.advance(by: .seconds(59))
+            try #expect(store.bytes("new") == [2])
+            clock.advance(by: .seconds(2))
+            try #expect(store.get("new") == nil)
+        }
+    }
+
+    @Test func storeTimeGoesOnAcrossReopeningWithAClockSetBack() throws {
+        let clock = TestClock()
+        try withDirectory { path in
+            let first = try Store(at: path, .testing(clock: clock))
+            try first.put([1], for: "k", PutOptions(lifetime: .duration(.seconds(60))))
+            try first.close()
+            clock.jump(by: .seconds(-365 * 86_400))
+            let second = try Store(at: path, .testing(clock: clock))
+            try #expect(second.bytes("k") == [1])
+            clock.advance(by: .seconds(61))
+            try #expect(second.get("k") == nil)
+            try finish(second)
+        }
+    }
+}

@@ -1,0 +1,198 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Larder
+
+@Suite struct OpeningTests {
+    @Test func aNewStoreIsLaidOutAsDocumented() throws {
+        try withStore { store in
+            #expect(
+                TestFiles.names(in: store.path)
+                    == ["CACHEDIR.TAG", "FORMAT", "blobs", "index", "quarantine", "staging", "trash"])
+            #expect(TestFiles.names(in: store.path.appending("index")) == ["data.mdb", "ledger", "lock.mdb"])
+            #expect(TestFiles.names(in: store.path.appending("blobs")).count == 256)
+            #expect(store.identifier.utf8.count == 32)
+            let format = try TestFiles.read(store.path.appending("FORMAT"))
+            #expect(String(decoding: format, as: UTF8.self) == "larder\nformat 1\nstore \(store.identifier)\n")
+        }
+    }
+
+    @Test func missingDirectoriesAboveAreMade() throws {
+        try withDirectory { path in
+            let store = try Store(at: path.appending("a/b/c"), .testing())
+            try store.put([1], for: "k")
+            try finish(store)
+        }
+    }
+
+    @Test func entriesAndIdentityArePresentAfterReopening() throws {
+        try withDirectory { path in
+            let first = try Store(at: path, .testing())
+            let identifier = first.identifier
+            try first.put(body(100), for: "small")
+            try first.put(body(100_000), for: "large")
+            try first.close()
+            let second = try Store(at: path, .testing())
+            #expect(second.identifier == identifier)
+            try #expect(second.bytes("small") == body(100))
+            try #expect(second.bytes("large") == body(100_000))
+            try finish(second)
+        }
+    }
+
+    @Test func twoOpensOfAPathShareTheStore() throws {
+        try withDirectory { path in
+            let first = try Store(at: path, .testing())
+            let second = try Store(at: path.appending("../\(path.lastComponent?.string ?? "")"), .holding)
+            try first.put([1], for: "k")
+            // Not committed yet: only a shared engine can show it.
+            try #expect(second.bytes("k") == [1])
+            try first.close()
+            try #expect(second.bytes("k") == [1])
+            try #expect(code { try first.get("k") } == .closed)
+            try finish(second)
+        }
+    }
+
+    @Test func closeIsIdempotentAndGivesTheFilesBack() throws {
+        try withDirectory { path in
+            let store = try Store(at: path, .testing())
+            try store.put([1], for: "k")
+            try store.close()
+            try store.close()
+            #expect(TestFiles.names(in: path.appending("staging")) == [])
+        }
+    }
+
+    @Test func aStoreThatGoesIsClosed() throws {
+        try withDirectory { path in
+            do {
+                let store = try Store(at: path, .testing())
+                try store.put([1], for: "k")
+            }
+            #expect(TestFiles.names(in: path.appending("staging")) == [])
+            let again = try Store(at: path, .testing())
+            try #expect(again.bytes("k") == [1])
+            try finish(again)
+        }
+    }
+
+    @Test func aCreationThatWasInterruptedIsCompleted() throws {
+        try withDirectory { path in
+            let first = try Store(at: path, .testing())
+            try first.close()
+            for name in ["FORMAT", "index/data.mdb", "index/lock.mdb", "index/ledger"] {
+                TestFiles.remove(path.appending(name))
+            }
+            TestFiles.remove(path.appending("blobs/00"))
+            let second = try Store(at: path, .testing())
+            try second.put(body(100_000), for: "k")
+            try finish(second)
+        }
+    }
+
+    // MARK: Read-only
+
+    @Test func aReadOnlyStoreReadsAndRefusesEveryChange() throws {
+        try withDirectory { path in
+            let writer = try Store(at: path, .testing())
+            try writer.put(body(100), for: "small")
+            try writer.put(body(100_000), for: "large")
+            try writer.close()
+            let before = TestFiles.tree(path)
+            let reader = try Store(at: path, .testing { $0.isReadOnly = true })
+            try #expect(reader.bytes("small") == body(100))
+            try #expect(reader.bytes("large") == body(100_000))
+            try #expect(reader.keys() == ["large", "small"])
+            try #expect(reader.contains("small") == true)
+            try #expect(reader.statistics().entryCount == 2)
+            try #expect(reader.statistics().allocatedBytes.bytes == recount(path))
+            let refused: [(String, () throws -> Void)] = [
+                ("put", { try reader.put([1], for: "k") }), ("large", { try reader.put(body(9000), for: "k") }),
+                ("memory", { try reader.put([1], for: "k", PutOptions(storagePolicy: .memoryOnly)) }),
+                ("remove", { try reader.remove("small") }), ("removeAll", { try reader.remove(.all) }),
+                ("clear", { try reader.clear() }), ("touch", { try reader.touch("small") }),
+                ("pin", { try reader.pin("small") }), ("pinTag", { try reader.pin(tag: "t") }),
+                ("lease", { _ = try reader.lease("small") }), ("writer", { _ = try reader.writer(for: "k") }),
+                ("budget", { try reader.setBudget(.unlimited) }), ("collect", { try reader.collect() }),
+                ("session", { try reader.endSession() }), ("repair", { _ = try reader.check(repair: true) }),
+            ]
+            for (name, call) in refused { try #expect(code(call) == .readOnly, "\(name)") }
+            try #expect(reader.check().isClean == true)
+            try reader.close()
+            #expect(TestFiles.tree(path) == before)
+        }
+    }
+
+    @Test func readOnlyAndWritingDoNotMixInOneProcess() throws {
+        try withStore { store in
+            try #expect(code { try Store(at: store.path, .testing { $0.isReadOnly = true }) } == .locked)
+            try store.put([1], for: "k")
+        }
+    }
+
+    @Test func aReadOnlyOpenMakesNothing() throws {
+        try withDirectory { path in
+            let configuration = Configuration.testing { $0.isReadOnly = true }
+            try #expect(code { try Store(at: path.appending("none"), configuration) } == .invalidArgument)
+            try #expect(code { try Store(at: path, configuration) } == .invalidArgument)
+            #expect(TestFiles.names(in: path) == [])
+        }
+    }
+
+    // MARK: Default and shared
+
+    @Test func theDefaultPathIsInTheUsersCacheDirectory() {
+        #expect(Store.defaultPath.isAbsolute)
+        #expect(Store.defaultPath.lastComponent == "larder")
+    }
+
+    @Test func theSharedStoreIsWhatTheProgramSets() throws {
+        #expect(Store.shared == nil)
+        try withStore { store in
+            Store.shared = store
+            #expect(Store.shared === store)
+            Store.shared = nil
+            #expect(Store.shared == nil)
+            try store.put([1], for: "k")
+        }
+    }
+
+    // MARK: Ephemeral
+
+    @Test func anEphemeralStoreLeavesNothing() throws {
+        let store = try Store.ephemeral(.testing())
+        let path = store.path
+        try store.put(body(100_000), for: "k")
+        try #expect(store.bytes("k") == body(100_000))
+        try verify(store)
+        try store.close()
+        #expect(!TestFiles.exists(path))
+    }
+
+    @Test func anEphemeralStoreThatDiedIsSweptAndALivingOneIsNot() throws {
+        let living = try Store.ephemeral(.testing())
+        // What a crash leaves: the directory of a store, nobody's lock on it, some time ago.
+        let dead = Ephemeral.newPath()
+        let store = try Store(at: dead, .testing())
+        try store.put(body(100_000), for: "k")
+        try store.close()
+        try #require(setModificationTime(of: dead, secondsAgo: 3600))
+        try #require(setModificationTime(of: living.path, secondsAgo: 3600))
+        let next = try Store.ephemeral(.testing())
+        #expect(!TestFiles.exists(dead))
+        #expect(TestFiles.exists(living.path))
+        try living.put([1], for: "k")
+        try living.close()
+        try next.close()
+    }
+}
+
+/// utimensat(2).
+private func setModificationTime(of path: FilePath, secondsAgo: Int) -> Bool {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    let then = timespec(tv_sec: now.tv_sec - secondsAgo, tv_nsec: 0)
+    return utimensat(AT_FDCWD, path.string, [then, then], 0) == 0
+}

@@ -1,0 +1,22 @@
+import SystemPackage
+import TestSupport
+
+@testable import Larder
+
+extension Store {
+    /// The body under `key`, whole; nil for a miss.
+    func bytes(_ key: Key) throws -> [UInt8]? { try get(key)?.body.bytes() }
+
+    /// The names of the files in `staging/` that hold bodies.
+    var stagedFiles: [String] {
+        TestFiles.names(in: path.appending("staging")).filter { !$0.hasSuffix(".lock") }
+    }
+
+    /// Where the body with `digest` lies, if it is a file.
+    func blobPath(_ digest: Digest) -> FilePath { path.appending("blobs").appending(Layout.blob(digest)) }
+}
+
+extension Configuration {
+    /// Puts stay pending until something flushes them.
+    static var holding: Configuration { .testing { $0.commitDelay = .seconds(3600) } }
+}
