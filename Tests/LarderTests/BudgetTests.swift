@@ -104,7 +104,7 @@ import Testing
                 #expect(recount(store.path) <= budget)
             }
             let large = try store.statistics()
-            #expect(large.fileCount >= 5)
+            #expect(large.fileCount >= 8)
             #expect(large.indexBytes < small.indexBytes)
         }
     }

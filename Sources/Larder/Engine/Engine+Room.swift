@@ -50,6 +50,13 @@ extension Engine {
             let freeBefore = try indexFree()
             let slack = try min(max(state().budget.bytes.bytes / 64, 64 << 10), 8 << 20)
             try sweepDead(writing)
+            // Room for a file: many free pages of the index go before entries do, or a store that was full of small bodies
+            // would keep their room for ever.
+            if isMissing != nil, try freeBefore > max(slack, writing.room.dataAllocated() / 6) {
+                var given = try punch(upTo: target + slack, minimumRun: 4)
+                if given < target { given += try punch(upTo: target + slack - given, minimumRun: 1) }
+                if given >= target { return true }
+            }
             let displaced = try displace(bytes: target + slack, writing)
             writing.reaper.drain()
             // Displaced inline bodies became free pages inside the index file. Puts reuse them, unless they are
