@@ -9,7 +9,7 @@ public struct FreePageRun: Sendable, Hashable {
 }
 
 extension Environment {
-    /// Lists the runs of free pages that no snapshot and no recovery can need, longest list first come.
+    /// Lists the runs of free pages that no snapshot and no recovery can need, in order.
     ///
     /// Call it while holding the writer lock (an open `WriteTransaction` without changes) and right after `sync()`.
     /// The free list maps the transaction that freed pages to those pages (`mdb_stat -f` reads it the same way). Pages

@@ -13,7 +13,7 @@ extension Check {
             var bytes: Int64 = 0
             let index = engine.index
             // Short snapshots: a long one would keep pages from being reused for as long as all bodies take.
-            try index.environment.readUnpooled { transaction in
+            try engine.readLong { transaction in
                 try transaction.withCursor(index.blobs) { cursor in
                     var pair = try cursor.seek(next)
                     while let (key, value) = pair, bytes < 16 << 20, files.count < 256 {

@@ -22,7 +22,7 @@ extension Check {
 
     /// I1 to I5, as far as the index alone can tell.
     mutating func checkIndex() throws {
-        try engine.index.environment.readUnpooled { transaction in
+        try engine.readLong { transaction in
             let index = engine.index
             var tally = Tally()
             try transaction.withCursor(index.entries) { cursor in

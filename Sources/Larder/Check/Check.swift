@@ -3,7 +3,7 @@ import LMDB
 /// Verifies the invariants of a store, and mends what does not hold.
 ///
 /// The rows of the index are compared on one snapshot, which is consistent in itself whatever others do meanwhile. Files
-/// are not part of a snapshot: what looks wrong there is looked at again under the writer lock before it counts.
+/// are not part of a snapshot: what looks wrong there is looked at again before it counts, by a repair under the writer lock.
 struct Check {
     let engine: Engine
     let isRepairing: Bool

@@ -193,7 +193,7 @@ struct Collector {
         let engine = engine
         var count = 0
         var freed: Int64 = 0
-        try engine.index.environment.readUnpooled { transaction in
+        try engine.readLong { transaction in
             try transaction.withCursor(engine.index.recency) { cursor in
                 var pair = try cursor.first()
                 while excess > 0, let (_, key) = pair {

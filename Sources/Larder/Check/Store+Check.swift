@@ -3,8 +3,7 @@ import SystemPackage
 extension Store {
     /// Verifies the invariants I1 to I8, and with `readingBodies` every byte against its digest.
     ///
-    /// Runs on a store that others are using: what looks wrong on the snapshot is looked at again under the writer lock
-    /// before it is reported. Without `repair` nothing changes.
+    /// Runs on a store that others are using: a file that looks wrong is looked at again before it is reported. Without `repair` nothing changes.
     /// - Parameters:
     ///   - repair: mends what it finds: damaged bodies go to quarantine and their entries are removed, rows and counters are
     ///     made to agree with the entries, files without an entry are removed.

@@ -44,18 +44,31 @@ final class Committer {
         do {
             if batch.isDurable, uses.contains(where: \.isStaged) { try Sync.names(engine.files.staging) }
             failure = commit(uses)
-            applyKeyTouches(batch.touches)
+        } catch {
+            // Nothing is committed on top of names that may not be there after a power loss.
+            failure = engine.translate(error)
+            for use in uses { fail(use, failure) }
+        }
+        applyKeyTouches(batch.touches)
+        do {
             if batch.isDurable { try engine.index.environment.sync() }
         } catch {
-            // The sync failed: what was committed may not survive power loss, so no durable put is a success.
+            // What was committed may not survive power loss: no durable put of the batch is a success.
             failure = engine.translate(error)
-            for case .put(let put) in uses { put.failure = put.failure ?? failure }
+            for case .put(let put) in uses where put.isDurable { put.failure = put.failure ?? failure }
         }
         if let failure {
-            engine.logger.error("puts were dropped", metadata: ["error": "\(failure)"])
+            engine.logger.error("not everything was committed", metadata: ["error": "\(failure)"])
             engine.configuration.observer?(.commitFailed(failure))
         }
         writing.pending.finish(batch, failure: failure)
+    }
+
+    /// A put that failed for good gives back what it had staged.
+    private func fail(_ use: Use, _ failure: LarderError?) {
+        guard case .put(let put) = use else { return }
+        put.failure = failure
+        if case .staged(let file) = put.body { engine.discard(file, writing) }
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
@@ -70,7 +83,7 @@ final class Committer {
         return uses.sorted { $0.0 < $1.0 }.map(\.1)
     }
 
-    /// Commits the uses, in order: in one transaction if that fits the budget as it is. Returns the last failure of a put.
+    /// Commits the uses, in order: in one transaction if that fits the budget as it is. Returns the last failure.
     private func commit(_ uses: [Use]) -> LarderError? {
         var failure: LarderError?
         for part in parts(uses) {
@@ -115,11 +128,8 @@ final class Committer {
             do {
                 _ = try apply(CollectionOfOne(use)[...], makingRoom: true)
             } catch {
-                let failure = engine.translate(error)
-                last = failure
-                guard case .put(let put) = use else { continue }
-                put.failure = failure
-                if case .staged(let file) = put.body { engine.discard(file, writing) }
+                last = engine.translate(error)
+                fail(use, last)
             }
         }
         return last

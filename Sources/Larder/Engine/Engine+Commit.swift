@@ -30,19 +30,24 @@ extension Engine {
     func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
         guard let writing else { throw readOnly() }
         do {
-            for _ in 0..<200 {
-                switch try attempt(writing, purpose, body) {
-                case .committed(let result):
-                    return result
-                case .lacks(let bytes):
-                    if try makeRoom(bytes, writing) { continue }
+            var outcome = try attempt(writing, purpose, body)
+            var tries = 0
+            while tries < 200, case .lacks(let bytes) = outcome {
+                tries += 1
+                if purpose == .housekeeping {
+                    // Removing is the way to get room, so it must not wait for any: pages that earlier removals freed
+                    // are given back first, and if there are none it goes ahead.
+                    let given = tries < 4 ? try giveBack(max(bytes, 128 << 10)) : 0
+                    outcome = try attempt(writing, purpose, body, leeway: given > 0 ? .none : .unlimited)
+                } else if try makeRoom(bytes, writing) || waitForOthers(writing) {
+                    outcome = try attempt(writing, purpose, body)
+                } else {
                     // Other files that are staged may have all the room, and only a commit makes them displaceable.
-                    if case .committed(let result) = try attempt(writing, purpose, body, mayUseHeadroom: true) {
-                        return result
-                    }
-                    throw noRoom()
+                    outcome = try attempt(writing, purpose, body, leeway: .headroom)
+                    tries = 200
                 }
             }
+            if case .committed(let result) = outcome { return result }
         } catch let error as LMDBError {
             throw translate(error)
         }
@@ -65,8 +70,18 @@ extension Engine {
         case lacks(Int64)
     }
 
+    /// What a commit may do beyond its purpose's limit.
+    private enum Leeway {
+        case none
+        /// Files that are on disk already may grow the index into the headroom. The budget holds all the same, and what is
+        /// committed can be displaced.
+        case headroom
+        /// A removal goes ahead in any case.
+        case unlimited
+    }
+
     private func attempt<R>(
-        _ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R, mayUseHeadroom: Bool = false
+        _ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
     ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
@@ -88,31 +103,33 @@ extension Engine {
         let limits = mutation.state.budget.batchLimits(configuration.pendingLimit)
         writing.pending.setLimits(memory: limits.memory, count: limits.count)
         try mutation.finish()
-        if let lack = try lack(mutation, purpose, writing, mayUseHeadroom) { return .lacks(lack) }
+        if let lack = try lack(mutation, purpose, writing, leeway) { return .lacks(lack) }
         try commit(mutation, writing)
         report(victims)
         return .committed(result)
     }
 
     /// Bytes by which the commit would break the budget; nil if it may go ahead.
-    ///
-    /// - Parameter mayUseHeadroom: lets the commit of files that are on disk already grow the index into the headroom. The
-    ///   budget holds all the same, and what is committed can be displaced.
     private func lack(
-        _ mutation: Mutation, _ purpose: Purpose, _ writing: Writing, _ mayUseHeadroom: Bool
+        _ mutation: Mutation, _ purpose: Purpose, _ writing: Writing, _ leeway: Leeway
     ) throws -> Int64? {
-        let effective = mayUseHeadroom && mutation.stagedBytes > 0 ? Purpose.housekeeping : purpose
-        let excess = try writing.room.excess(of: mutation, cap: effective.cap(mutation.state.budget))
-        if excess == 0 { return nil }
-        // Removals are bounded to what the headroom holds (`removalLimit`), so this is a budget that was lowered below what
-        // the store takes: removing is the way back, even if it writes some pages first.
-        if purpose == .housekeeping { return nil }
+        let effective = leeway == .headroom && mutation.stagedBytes > 0 ? Purpose.housekeeping : purpose
+        let cap = effective.cap(mutation.state.budget)
+        let excess = try writing.room.excess(of: mutation, cap: cap)
+        if excess == 0 || leeway == .unlimited { return nil }
+        // Over the budget already, because that was lowered: removing is the way back, even if it writes some pages first.
+        if purpose == .housekeeping, try writing.room.claimed(state()) > cap { return nil }
         return excess
     }
 
     private func commit(_ mutation: Mutation, _ writing: Writing) throws {
         var discarded: [(head: BlobRecord, name: String)] = []
+        if !mutation.deadFiles.isEmpty { writing.reaper.expect() }
         do {
+            // A durable put that found its body there relies on a file that a relaxed put wrote.
+            for head in mutation.sharedDurably where head.epoch > mutation.state.syncedEpoch {
+                if let file = try files.openBlob(head) { try Sync.data(file, path: nil) }
+            }
             for head in mutation.deadFiles {
                 let name = Layout.trash(nextToken(writing), head.digest)
                 writing.ledger.add(Int64(head.allocated))
@@ -126,10 +143,11 @@ extension Engine {
                 // What cannot be put back now, the next sweep puts back: the index still has it.
                 try? files.restore(head, from: name)
             }
+            if !mutation.deadFiles.isEmpty { writing.reaper.add([]) }
             throw error
         }
         writing.ledger.add(-mutation.stagedBytes)
-        writing.reaper.add(discarded.map { ($0.name, Int64($0.head.allocated)) })
+        if !discarded.isEmpty { writing.reaper.add(discarded.map { ($0.name, Int64($0.head.allocated)) }) }
         for file in mutation.surplusFiles { discard(file, writing) }
         if !mutation.newFiles.isEmpty {
             hasUnsyncedFiles.store(true, ordering: .releasing)

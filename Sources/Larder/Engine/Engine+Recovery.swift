@@ -159,22 +159,32 @@ extension Engine {
 
     /// `checkpoint()`, if this process wrote body files since the last one.
     func checkpointIfNeeded() throws {
-        if hasUnsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) { try checkpoint() }
+        guard hasUnsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) else { return }
+        do {
+            try checkpoint()
+        } catch {
+            hasUnsyncedFiles.store(true, ordering: .releasing)
+            throw error
+        }
     }
 
     /// Syncs all body files written so far and notes it: after an unclean shutdown of the machine only files written
     /// later are suspect.
     func checkpoint() throws {
-        let epoch = try mutate(.housekeeping) { mutation -> UInt64 in
-            defer { mutation.state.epoch += 1 }
-            return mutation.state.epoch
+        // Files that lie in `blobs/` now have names that the sync below writes; those published later wait for the next one.
+        let (epoch, rows) = try mutate(.housekeeping) { mutation -> (UInt64, [[UInt8]]) in
+            let epoch = mutation.state.epoch
+            mutation.state.epoch += 1
+            let published = try unpublishedFiles(mutation.reading, prefix: []).filter { _, head in
+                try FileSystem.status(head.token.name, in: files.staging) == nil
+            }
+            return (epoch, published.map(\.row))
         }
         try Sync.fileSystem(files.root)
         try mutate(.housekeeping) { mutation in
             mutation.state.syncedEpoch = max(mutation.state.syncedEpoch, epoch)
-            // The names in `blobs/` are on disk now, so nobody has to look for these files in `staging/` again.
-            for (row, head) in try unpublishedFiles(mutation.reading, prefix: []) where head.epoch <= epoch {
-                guard try FileSystem.status(head.token.name, in: files.staging) == nil else { continue }
+            // Their names are on disk now, so nobody has to look for these files in `staging/` again.
+            for row in rows {
                 try mutation.transaction.delete(index.unpublished, row)
                 mutation.noteChange(trees: 1)
             }

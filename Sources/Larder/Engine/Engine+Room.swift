@@ -29,7 +29,7 @@ extension Engine {
             // All there is to displace may be files that are staged and not committed yet.
             let generation = writing.pending.requestFlush()
             // Nothing is pending, and nothing was committed since the look at the index: there is no more.
-            if generation == seen { throw noRoom() }
+            if generation == seen, !waitForOthers(writing) { throw noRoom() }
             writing.pending.wait(for: generation)
         }
         throw noRoom()
@@ -71,11 +71,19 @@ extension Engine {
         }
     }
 
+    /// Other processes may hold room for a moment: files they stage, or are about to unlink. True after a short wait if so;
+    /// callers bound how often they ask.
+    func waitForOthers(_ writing: Writing) -> Bool {
+        guard writing.ledger.total > writing.ledger.own else { return false }
+        usleep(2000)
+        return true
+    }
+
     /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB.
     private func slack() throws -> Int64 { try min(max(state().budget.bytes.bytes / 64, 64 << 10), 8 << 20) }
 
     /// Gives at least `bytes` of free pages back to the file system where there are that many: long runs first.
-    private func giveBack(_ bytes: Int64) throws -> Int64 {
+    func giveBack(_ bytes: Int64) throws -> Int64 {
         var given: Int64 = 0
         for minimumRun in [4, 1] {
             while given < bytes {

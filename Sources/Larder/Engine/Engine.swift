@@ -129,6 +129,15 @@ final class Engine: @unchecked Sendable {
         }
     }
 
+    /// As `read`, on a snapshot of its own, for reads that last.
+    func readLong<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        do {
+            return try index.environment.readUnpooled(body)
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
+    }
+
     /// The counters as of the last commit.
     func state() throws -> StoreState { try read { try index.state($0) } }
 

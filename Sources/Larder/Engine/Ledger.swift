@@ -71,7 +71,9 @@ final class Ledger: @unchecked Sendable {
 
     /// Adds to this store's word; `bytes` may be negative.
     func add(_ bytes: Int64) {
-        if bytes != 0 { _ = clarder_add(Self.bytes(words, slot), bytes) }
+        // A writer may outlive its store, whose slot may have a new owner by then.
+        guard bytes != 0, clarder_load(Self.owner(words, slot)) == instance else { return }
+        _ = clarder_add(Self.bytes(words, slot), bytes)
     }
 
     /// This store's word.
@@ -95,7 +97,7 @@ final class Ledger: @unchecked Sendable {
     func clear(_ dead: UInt64) {
         for slot in 1..<Self.slotCount where clarder_load(Self.owner(words, slot)) == dead {
             clarder_store(Self.bytes(words, slot), 0)
-            clarder_store(Self.owner(words, slot), 0)
+            _ = clarder_claim(Self.owner(words, slot), dead, 0)
         }
     }
 

@@ -18,6 +18,8 @@ final class PendingPut: @unchecked Sendable {
     let expires: Timestamp
     let version: UInt16
     let session: UInt64
+    /// The caller waits until the entry survives power loss.
+    let isDurable: Bool
     private let hitCount = Atomic<UInt32>(0)
     private let latestUse: Atomic<UInt64>
     private let latestAccess: Atomic<Int64>
@@ -32,7 +34,7 @@ final class PendingPut: @unchecked Sendable {
 
     init(
         key: Key, digest: Digest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
-        expires: Timestamp, version: UInt16, session: UInt64, uptime: UInt64
+        expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64
     ) {
         self.key = key
         self.digest = digest
@@ -43,6 +45,7 @@ final class PendingPut: @unchecked Sendable {
         self.expires = expires
         self.version = version
         self.session = session
+        self.isDurable = isDurable
         created = stored
         isPinned = options.isPinned
         latestUse = Atomic(uptime)

@@ -27,21 +27,30 @@ final class Reaper: @unchecked Sendable {
         thread = try WorkerThread { [unowned self] in work() }
     }
 
-    /// Queues files whose `bytes` stand in the ledger until they are gone.
+    /// A transaction is about to move files to `trash/`: whoever drains waits until it has said which, with `add`.
+    func expect() {
+        monitor.locked { busy += 1 }
+    }
+
+    /// Queues files whose `bytes` stand in the ledger until they are gone; none if the transaction failed. Ends `expect`.
     func add(_ files: [(name: String, bytes: Int64)]) {
-        guard !files.isEmpty else { return }
         bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
         monitor.locked {
             queue += files.map { Item(name: $0.name, bytes: $0.bytes) }
+            busy -= 1
             monitor.signal()
         }
     }
 
     /// Waits until every queued file is gone, helping with it.
     func drain() {
-        while step() {}
-        monitor.locked {
-            while busy > 0 { monitor.wait() }
+        var isOver = false
+        while !isOver {
+            while step() {}
+            isOver = monitor.locked {
+                while busy > 0, queue.isEmpty { monitor.wait() }
+                return busy == 0 && queue.isEmpty
+            }
         }
     }
 

@@ -72,7 +72,11 @@ struct StoreFiles: Sendable {
 
     /// Takes a `discard` back.
     func restore(_ head: BlobRecord, from name: String) throws(LarderError) {
-        try FileSystem.rename(name, in: trash, to: Layout.blob(head.digest), in: blobs)
+        let blob = Layout.blob(head.digest)
+        if try FileSystem.rename(name, in: trash, to: blob, in: blobs) { return }
+        // Gone, or its shard's directory is.
+        try FileSystem.makeDirectory(String(blob.prefix(2)), in: blobs)
+        try FileSystem.rename(name, in: trash, to: blob, in: blobs)
     }
 
     /// Sum of allocated bytes of the regular files in a directory, the `counted` ones left out.

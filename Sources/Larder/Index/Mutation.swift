@@ -18,6 +18,8 @@ final class Mutation {
     private(set) var newFiles: [BlobRecord] = []
     /// Staged files that turned out to be duplicates: unlinked after the commit.
     private(set) var surplusFiles: [StagedFile] = []
+    /// Body files of others' puts that a durable put shares, and that may not be synced yet.
+    private(set) var sharedDurably: [BlobRecord] = []
     /// Staged bytes that the commit moves from this process's reservation into the counters.
     private(set) var stagedBytes: Int64 = 0
     /// Pages of inline bodies written, and an upper bound of other pages touched.
@@ -216,6 +218,7 @@ final class Mutation {
             let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
             if let head, !head.isDamaged {
                 if case .staged(let file) = put.body { surplusFiles.append(file) }
+                if put.isDurable, head.location == .file { sharedDurably.append(head) }
             } else {
                 if let head { forget(head) }
                 try storeBlob(shared.blob, put, replacing: true)

@@ -38,7 +38,8 @@ public enum Selection: Sendable, Hashable {
     /// Whether an entry in one of the ranges, or anywhere if there are none, is selected.
     func includes(_ key: Key, _ record: EntryRecord, version: UInt16?, now: Timestamp) -> Bool {
         switch self {
-        case .all, .tag: return true
+        case .all: return true
+        case .tag(let tag): return record.tags.contains(tag)
         case .prefix(let prefix): return key.hasPrefix(prefix)
         case .host(let host): return Self.isHost(host.lowercased(), in: key)
         case .expired: return record.isExpired(at: now)

@@ -87,7 +87,7 @@ extension Store {
         return PendingPut(
             key: key, digest: digest, length: length, body: body, options: options, stored: now,
             expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
-            session: engine.writing?.lock.instance ?? 0, uptime: engine.uptime.uptime())
+            session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime())
     }
 
     /// Makes a put visible. Returns the generation of the batch to wait for; 0 if there is none.
@@ -102,15 +102,14 @@ extension Store {
             try engine.memory.put(put)
             return try engine.submitRemoval(of: put.key, writing, mayWait: mayWait) == nil ? nil : 0
         }
-        let durable = isDurable(put.options)
         do {
             guard
                 let added = try writing.pending.add(
-                    .put(put), for: put.key, memory: put.memory, isDurable: durable, mayWait: mayWait)
+                    .put(put), for: put.key, memory: put.memory, isDurable: put.isDurable, mayWait: mayWait)
             else { return nil }
             engine.memory.remove(put.key)
             if case .staged(let file)? = added.replaced?.body { engine.discard(file, writing) }
-            return durable ? added.generation : 0
+            return put.isDurable ? added.generation : 0
         } catch {
             if case .staged(let file) = put.body { engine.discard(file, writing) }
             throw error

@@ -6,6 +6,6 @@ public enum StoreEvent: Sendable {
     case damaged(digest: Digest, reason: String)
     /// Files of an open store that died were swept.
     case swept(published: Int, restored: Int, removed: Int)
-    /// A batch of puts could not be committed and was dropped.
+    /// Some of the puts and removals of a batch could not be committed; this is the last failure among them.
     case commitFailed(LarderError)
 }
