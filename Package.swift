@@ -58,7 +58,11 @@ let package = Package(
             path: "Tests/TestSupport"
         ),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
-        .testTarget(name: "LarderTests", dependencies: ["Larder", "TestSupport", "LarderTestWorker"]),
+        .testTarget(
+            name: "LarderTests",
+            dependencies: ["Larder", "TestSupport", "LarderTestWorker"],
+            exclude: ["Golden"]
+        ),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],

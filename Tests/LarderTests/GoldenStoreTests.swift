@@ -1,0 +1,80 @@
+import Foundation
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// A store of each on-disk format, as the version that introduced the format wrote it, opens and reads for ever.
+///
+/// `Golden/format-1` was written by `LARDER_WRITE_GOLDEN=1 swift test --filter GoldenStoreTests`; it is never written again.
+/// Git keeps no empty directories, so the shards without a body and `staging/`, `trash/`, `quarantine/` are missing in it,
+/// which a store has to stand as well. LMDB files are of the byte order and word size that wrote them.
+#if _pointerBitWidth(_64) && _endian(little)
+    struct GoldenStoreTests {
+        private static let moment = Timestamp(seconds: 1_800_000_000)
+
+        private var golden: URL {
+            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Golden/format-1")
+        }
+
+        private func configuration() -> Configuration {
+            var configuration = Configuration.testing()
+            configuration.clock = TestClock(wall: Self.moment)
+            configuration.inlineThreshold = .kibibytes(1)
+            configuration.version = "golden"
+            return configuration
+        }
+
+        @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] != nil))
+        func writeGoldenStore() throws {
+            let path = FilePath(golden.path)
+            removeTree(path)
+            let store = try Store(at: path, configuration())
+            try store.setBudget(Budget(bytes: .mebibytes(64), entries: 1000, largestEntry: .mebibytes(8)))
+            try store.put(
+                body(100, 1), for: "http://golden.test/inline", PutOptions(tags: ["a", "b"], metadata: [1, 2, 3]))
+            try store.put(body(100, 1), for: "http://golden.test/shared")
+            try store.put(body(3000, 2), for: "http://golden.test/file", PutOptions(isPinned: true))
+            try store.put(
+                body(0), for: "http://golden.test/empty", PutOptions(lifetime: .duration(.seconds(86_400))))
+            try store.put(body(10, 3), for: Key(String(repeating: "long/", count: 200)))
+            try store.pin(tag: "b")
+            _ = try store.get("http://golden.test/inline")
+            try store.close()
+            for name in ["index/lock.mdb", "index/ledger"] {
+                try FileManager.default.removeItem(at: golden.appendingPathComponent(name))
+            }
+        }
+
+        @Test func storeOfFormat1IsRead() throws {
+            try withDirectory { directory in
+                let path = directory.appending("store")
+                try FileManager.default.copyItem(at: golden, to: URL(fileURLWithPath: path.string))
+                let store = try Store(at: path, configuration())
+                #expect(try store.check().violations.map(\.description) == [])
+                #expect(try store.budget() == Budget(bytes: .mebibytes(64), entries: 1000, largestEntry: .mebibytes(8)))
+                let inline = try #require(try store.get("http://golden.test/inline"))
+                #expect(try inline.body.bytes() == body(100, 1))
+                #expect(inline.metadata == [1, 2, 3])
+                let attributes = try #require(try store.attributes(of: "http://golden.test/inline"))
+                #expect(attributes.tags == ["a", "b"] && attributes.references == 2 && attributes.isPinned)
+                // One hit when it was written, one just now.
+                #expect(attributes.hitCount == 2 && attributes.created == Self.moment)
+                let file = try #require(try store.get("http://golden.test/file"))
+                #expect(try file.body.bytes() == body(3000, 2))
+                #expect(try store.attributes(of: "http://golden.test/file")?.isInline == false)
+                let empty = try #require(try store.get("http://golden.test/empty"))
+                #expect(empty.body.length == .zero && empty.attributes.expires == Self.moment + .seconds(86_400))
+                #expect(try store.get(Key(String(repeating: "long/", count: 200)))?.body.bytes() == body(10, 3))
+                #expect(try store.pinnedTags() == ["b"])
+                #expect(try store.keys(.prefix("http://golden.test/")).count == 4)
+                // And it goes on as a store.
+                try store.put(body(5000, 9), for: "http://golden.test/new")
+                try store.flush()
+                #expect(try store.check().isClean)
+                try store.close()
+            }
+        }
+    }
+#endif
