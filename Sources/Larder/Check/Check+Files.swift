@@ -18,7 +18,7 @@ extension Check {
                     var pair = try cursor.seek(next)
                     while let (key, value) = pair, bytes < 16 << 20, files.count < 256 {
                         let id: UInt64 = key.field(0)
-                        next = id + 1
+                        next = id &+ 1
                         if let head = BlobRecord(value), !head.isDamaged {
                             if head.location == .file {
                                 files.append((id, head))
@@ -53,7 +53,7 @@ extension Check {
             try report(damaged: id, head, "its file has \(status.size) bytes instead of \(head.storedLength)")
             return 0
         }
-        if status.allocated != Int64(clamping: head.allocated) { try checkDrift(id, head) }
+        if status.allocated != head.allocated.asBytes { try checkDrift(id, head) }
         guard readsBodies else { return 0 }
         if try Engine.digest(of: file, length: head.storedLength) != head.digest {
             try report(damaged: id, head, "the bytes of its file do not match")
@@ -96,7 +96,7 @@ extension Check {
     private mutating func checkDrift(_ id: UInt64, _ head: BlobRecord) throws {
         let engine = engine
         guard try current(id) == head, let status = try engine.files.blobStatus(head) else { return }
-        guard status.allocated != Int64(clamping: head.allocated) else { return }
+        guard status.allocated != head.allocated.asBytes else { return }
         violation(
             .I8, "the file of \(head.digest) takes \(status.allocated) bytes on disk, \(head.allocated) are recorded")
         guard isRepairing else { return }

@@ -56,7 +56,7 @@ extension Check {
         }
         let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
         if IndexKey.bytes(for: key) != indexKey { disagreement(.I1, "\(key) stands under another key in the index") }
-        tally.logicalBytes += record.length
+        tally.logicalBytes &+= record.length
         tally.references[record.blob, default: 0] += 1
         tally.highestID = max(tally.highestID, record.id, record.blob)
         tally.highestStamp = max(tally.highestStamp, record.stamp)
@@ -102,10 +102,10 @@ extension Check {
         tally.blobs += 1
         tally.highestID = max(tally.highestID, id)
         guard let head = BlobRecord(value) else { return disagreement(.I1, "the record of blob \(id) cannot be read") }
-        tally.storedBytes += head.storedLength
+        tally.storedBytes &+= head.storedLength
         if head.location == .file {
             tally.files += 1
-            tally.fileAllocated += head.allocated
+            tally.fileAllocated &+= head.allocated
         }
         let record = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }.flatMap(
             DigestRecord.init)

@@ -86,7 +86,7 @@ struct Repair {
         try writeRows(mutation, kept)
         try writeBlobs(mutation, blobs)
         mutation.state.entryCount = UInt64(kept.count)
-        mutation.state.logicalBytes = kept.reduce(0) { $0 + $1.record.length }
+        mutation.state.logicalBytes = kept.reduce(0) { $0 &+ $1.record.length }
     }
 
     /// In the order of access, each entry with an id and a stamp of its own.
@@ -97,7 +97,7 @@ struct Repair {
         var ids = Set<UInt64>()
         var stamp: UInt64 = 0
         for position in kept.indices {
-            stamp = max(stamp + 1, kept[position].record.stamp)
+            stamp = max(stamp &+ 1, kept[position].record.stamp)
             kept[position].record.stamp = stamp
             if !ids.insert(kept[position].record.id).inserted {
                 kept[position].record.id = highest
@@ -105,7 +105,7 @@ struct Repair {
             }
         }
         mutation.state.nextID = highest
-        mutation.state.nextStamp = max(mutation.state.nextStamp, stamp + 1)
+        mutation.state.nextStamp = max(mutation.state.nextStamp, stamp &+ 1)
     }
 
     private func writeRows(_ mutation: Mutation, _ kept: [(key: [UInt8], record: EntryRecord)]) throws {
@@ -128,14 +128,14 @@ struct Repair {
         state.fileAllocated = 0
         state.fileCount = 0
         for (id, head) in blobs.heads.sorted(by: { $0.key < $1.key }) {
-            state.nextID = max(state.nextID, id + 1)
+            state.nextID = max(state.nextID, id &+ 1)
             guard let references = blobs.references[id] else {
                 try mutation.transaction.delete(index.blobs, id)
                 continue
             }
             try mutation.writeDigest(head.digest, DigestRecord(blob: id, references: references))
-            state.blobCount += 1
-            state.storedBytes += head.storedLength
+            state.blobCount &+= 1
+            state.storedBytes &+= head.storedLength
             guard head.location == .file else { continue }
             var corrected = head
             if let status = try engine.files.blobStatus(head) { corrected.allocated = UInt64(status.allocated) }
@@ -144,8 +144,8 @@ struct Repair {
                     corrected.write(to: $0)
                 }
             }
-            state.fileAllocated += corrected.allocated
-            state.fileCount += 1
+            state.fileAllocated &+= corrected.allocated
+            state.fileCount &+= 1
         }
         mutation.state = state
         try dropUnpublished(mutation)

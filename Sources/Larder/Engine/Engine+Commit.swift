@@ -132,14 +132,14 @@ extension Engine {
             }
             for head in mutation.deadFiles {
                 let name = Layout.trash(nextToken(writing), head.digest)
-                writing.ledger.add(Int64(head.allocated))
+                writing.ledger.add(head.allocated.asBytes)
                 discarded.append((head, name))
                 _ = try files.discard(head, as: name)
             }
             try mutation.transaction.commit()
         } catch {
             for (head, name) in discarded {
-                writing.ledger.add(-Int64(head.allocated))
+                writing.ledger.add(-head.allocated.asBytes)
                 // What cannot be put back now, the next sweep puts back: the index still has it.
                 try? files.restore(head, from: name)
             }
@@ -147,7 +147,7 @@ extension Engine {
             throw error
         }
         writing.ledger.add(-mutation.stagedBytes)
-        if !discarded.isEmpty { writing.reaper.add(discarded.map { ($0.name, Int64($0.head.allocated)) }) }
+        if !discarded.isEmpty { writing.reaper.add(discarded.map { ($0.name, $0.head.allocated.asBytes) }) }
         for file in mutation.surplusFiles { discard(file, writing) }
         if !mutation.newFiles.isEmpty {
             hasUnsyncedFiles.store(true, ordering: .releasing)

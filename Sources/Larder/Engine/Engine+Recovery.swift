@@ -174,7 +174,7 @@ extension Engine {
         // Files that lie in `blobs/` now have names that the sync below writes; those published later wait for the next one.
         let (epoch, rows) = try mutate(.housekeeping) { mutation -> (UInt64, [[UInt8]]) in
             let epoch = mutation.state.epoch
-            mutation.state.epoch += 1
+            mutation.state.epoch &+= 1
             let published = try unpublishedFiles(mutation.reading, prefix: []).filter { _, head in
                 try FileSystem.status(head.token.name, in: files.staging) == nil
             }

@@ -137,11 +137,11 @@ extension Engine {
     /// Displaces inside a transaction that is under way: at most `limit` entries, until `bytes` are free.
     static func displace(in mutation: Mutation, limit: Int, bytes: Int64) throws -> ([Victim], freed: Int64) {
         var victims: [Victim] = []
-        let before = try mutation.liveIndexBytes() + Int64(clamping: mutation.state.fileAllocated)
+        let before = try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes
         var freed: Int64 = 0
         while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext() {
             victims.append(victim)
-            freed = before - (try mutation.liveIndexBytes() + Int64(clamping: mutation.state.fileAllocated))
+            freed = before - (try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes)
         }
         return (victims, freed)
     }

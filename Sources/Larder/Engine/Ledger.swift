@@ -83,7 +83,8 @@ final class Ledger: @unchecked Sendable {
     var total: Int64 {
         var sum: Int64 = 0
         for slot in 0..<Self.slotCount where clarder_load(Self.owner(words, slot)) != 0 {
-            sum += max(0, Int64(bitPattern: clarder_load(Self.bytes(words, slot))))
+            // A word that a dying process or a damaged file left below zero or absurd counts as nothing or as a lot.
+            sum += UInt64(max(0, Int64(bitPattern: clarder_load(Self.bytes(words, slot))))).asBytes
         }
         return sum
     }

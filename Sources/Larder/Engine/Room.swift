@@ -32,7 +32,7 @@ struct Room: Sendable {
 
     /// Everything the store takes or is about to take, given the counters.
     func claimed(_ state: StoreState) throws(LarderError) -> Int64 {
-        try fixed + dataAllocated() + ledger.total + Int64(clamping: state.fileAllocated)
+        try fixed + dataAllocated() + ledger.total + state.fileAllocated.asBytes
     }
 
     /// By how much the commit of `mutation` would go over `cap`, or under the free-disk floor; 0 if it fits.
@@ -49,8 +49,8 @@ struct Room: Sendable {
         let holes = max(0, committed - data / pageSize)
         let appended = mutation.transaction.appendedPages.map { Int64($0) + Int64(mutation.freedPages / 256 + 24) }
         let growth = ((appended ?? written) + min(holes, written)) * pageSize
-        let dead = mutation.deadFiles.reduce(Int64(0)) { $0 + Int64($1.allocated) }
-        let files = Int64(clamping: mutation.state.fileAllocated) + dead - mutation.stagedBytes
+        let dead = mutation.deadFiles.reduce(Int64(0)) { $0 + $1.allocated.asBytes }
+        let files = mutation.state.fileAllocated.asBytes + dead - mutation.stagedBytes
         let projected = fixed + data + growth + ledger.total + files
         var excess = cap == .max ? 0 : max(0, projected - cap)
         if budget.freeDiskFloor > .zero {

@@ -78,7 +78,7 @@ struct StoreState: Equatable, Sendable {
         guard boot != current else { return false }
         boot = current
         if suspectFrom >= suspectTo { suspectFrom = syncedEpoch + 1 }
-        epoch += 1
+        epoch &+= 1
         suspectTo = epoch
         return true
     }

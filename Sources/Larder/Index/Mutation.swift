@@ -96,10 +96,10 @@ final class Mutation {
         if let old {
             try deleteRows(of: old)
             try release(old.blob)
-            state.logicalBytes -= old.length
+            state.logicalBytes &-= old.length
         }
-        if !isReplacing { state.entryCount += 1 }
-        state.logicalBytes += new.length
+        if !isReplacing { state.entryCount &+= 1 }
+        state.logicalBytes &+= new.length
         try insertRows(of: new, key: key)
         let bytes = new.bytes
         try transaction.put(index.entries, key, bytes)
@@ -114,14 +114,14 @@ final class Mutation {
         guard let old = EntryRecord(raw) else {
             // A damaged record cannot say which rows are its own; `Check` finds and removes those.
             try transaction.delete(index.entries, key)
-            state.entryCount -= 1
+            state.entryCount &-= 1
             return nil
         }
         try deleteRows(of: old)
         try transaction.delete(index.entries, key)
         try release(old.blob)
-        state.entryCount -= 1
-        state.logicalBytes -= old.length
+        state.entryCount &-= 1
+        state.logicalBytes &-= old.length
         noteChange(trees: 5)
         return old
     }
@@ -164,12 +164,12 @@ final class Mutation {
     }
 
     private func takeID() -> UInt64 {
-        defer { state.nextID += 1 }
+        defer { state.nextID &+= 1 }
         return state.nextID
     }
 
     private func takeStamp() -> UInt64 {
-        defer { state.nextStamp += 1 }
+        defer { state.nextStamp &+= 1 }
         return state.nextStamp
     }
 
@@ -213,7 +213,7 @@ final class Mutation {
         let digest = put.digest
         let found = try digest.withBytes { try reading.get(index.digests, $0) }.flatMap(DigestRecord.init)
         if var shared = found {
-            shared.references += 1
+            shared.references &+= 1
             try writeDigest(digest, shared)
             let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
             if let head, !head.isDamaged {
@@ -257,20 +257,20 @@ final class Mutation {
             try transaction.put(index.unpublished, file.token.indexKey, bigEndian(id))
             newFiles.append(head)
             stagedBytes += file.reserved
-            state.fileAllocated += head.allocated
-            state.fileCount += 1
+            state.fileAllocated &+= head.allocated
+            state.fileCount &+= 1
         }
-        state.blobCount += 1
-        state.storedBytes += head.storedLength
+        state.blobCount &+= 1
+        state.storedBytes &+= head.storedLength
     }
 
     /// Takes a blob out of the counters.
     private func forget(_ head: BlobRecord) {
-        state.blobCount -= 1
-        state.storedBytes -= head.storedLength
+        state.blobCount &-= 1
+        state.storedBytes &-= head.storedLength
         if head.location == .file {
-            state.fileAllocated -= head.allocated
-            state.fileCount -= 1
+            state.fileAllocated &-= head.allocated
+            state.fileCount &-= 1
         }
     }
 
@@ -295,7 +295,7 @@ final class Mutation {
         forget(head)
         switch head.location {
         case .inline:
-            freedPages += Int(head.storedLength) / 4096 + 1
+            freedPages += Int(head.storedLength.asBytes / 4096) + 1
         case .file:
             try transaction.delete(index.unpublished, head.token.indexKey)
             if !head.isDamaged { deadFiles.append(head) }
@@ -310,9 +310,9 @@ final class Mutation {
         head.isDamaged = true
         head.allocated = 0
         head.storedLength = 0
-        state.blobCount += 1
+        state.blobCount &+= 1
         if head.location == .file {
-            state.fileCount += 1
+            state.fileCount &+= 1
             try transaction.delete(index.unpublished, head.token.indexKey)
         }
         try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
@@ -321,7 +321,7 @@ final class Mutation {
 
     /// Replaces a file blob's record; for corrections of its allocated size and for moves out of suspicion.
     func rewrite(_ id: UInt64, _ old: BlobRecord, _ new: BlobRecord) throws {
-        state.fileAllocated = state.fileAllocated - old.allocated + new.allocated
+        state.fileAllocated = state.fileAllocated &- old.allocated &+ new.allocated
         try transaction.replace(index.blobs, id, count: new.headLength) { new.write(to: $0) }
         noteChange(trees: 1)
     }

@@ -67,7 +67,7 @@ extension Engine {
                 blobCount: Int(clamping: state.blobCount),
                 logicalBytes: ByteCount(Int64(clamping: state.logicalBytes)),
                 storedBytes: ByteCount(Int64(clamping: state.storedBytes)),
-                allocatedBytes: ByteCount(data + lock + small + transient + Int64(clamping: state.fileAllocated)),
+                allocatedBytes: ByteCount(data + lock + small + transient + state.fileAllocated.asBytes),
                 indexBytes: ByteCount(data),
                 liveIndexBytes: ByteCount(Int64(live * index.environment.pageSize)),
                 fileCount: Int(clamping: state.fileCount),

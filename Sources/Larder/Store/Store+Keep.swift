@@ -118,7 +118,7 @@ extension Store {
         let row = try engine.mutate(.put) { mutation in
             try mutation.dropStaleLeases()
             let row = prefix + bigEndian(mutation.state.nextID)
-            mutation.state.nextID += 1
+            mutation.state.nextID &+= 1
             let expires = (mutation.now + duration).microseconds
             let value =
                 withUnsafeBytes(of: expires.littleEndian) { Array($0) }
