@@ -23,7 +23,7 @@ public final class Environment: @unchecked Sendable {
 
     /// How an environment is opened.
     public struct Options: Sendable {
-        /// Address space to reserve, in bytes. The file grows only as needed. Halved until the system grants it.
+        /// Address space to reserve, in bytes. The file grows only as needed. Quartered until the system grants it.
         public var mapSize = 1 << 40
         /// Size of the reader table shared by all processes.
         public var maxReaders = 1024
@@ -209,7 +209,14 @@ public final class Environment: @unchecked Sendable {
         return Int(stat.ms_psize)
     }
 
-    /// The descriptor of `data.mdb`; owned by the environment. `mdb_env_get_fd`.
+    /// Runs `body` with the descriptor of `data.mdb`, which the environment owns. `mdb_env_get_fd`.
+    public func withDataDescriptor<R>(_ body: (Int32) throws -> R) throws -> R {
+        try enter()
+        defer { leave() }
+        return try body(dataDescriptor)
+    }
+
+    /// The descriptor of `data.mdb`, for callers inside a transaction, which keeps the environment open.
     public var dataDescriptor: Int32 {
         var descriptor: Int32 = -1
         mdb_env_get_fd(pointer, &descriptor)
@@ -221,12 +228,16 @@ public final class Environment: @unchecked Sendable {
 
     /// Syncs the file, the meta page included: what was committed before survives power loss. `mdb_env_sync`.
     public func sync() throws(LMDBError) {
+        try enter()
+        defer { leave() }
         try check(mdb_env_sync(pointer, 1), "mdb_env_sync")
     }
 
     /// Frees the reader slots of processes that died; returns how many. `mdb_reader_check`.
     @discardableResult
     public func clearDeadReaders() throws(LMDBError) -> Int {
+        try enter()
+        defer { leave() }
         var dead: Int32 = 0
         try check(mdb_reader_check(pointer, &dead), "mdb_reader_check")
         return Int(dead)

@@ -191,4 +191,72 @@ struct RegressionTests {
             #expect(recountEntries(path) >= 8)
         }
     }
+
+    @Test func movedFileThatCannotBeKeptGoesBack() throws {
+        try withFreshStore(Configuration(budget: Budget(entries: 1))) { store, path in
+            try store.put([1], for: "pinned", PutOptions(isPinned: true))
+            try store.flush()
+            let source = FilePath(path.string + ".source")
+            defer { removeTree(source) }
+            let body = bytes(1 << 20, 5)
+            try Data(body).write(to: URL(fileURLWithPath: source.string))
+            let error = #expect(throws: LarderError.self) { try store.adopt(source, for: "k", method: .move) }
+            #expect(error?.code == .noSpace)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: source.string)) == Data(body))
+            // The put was a relaxed one, whose failure the next flush tells too.
+            #expect(throws: LarderError.self) { try store.flush() }
+        }
+    }
+
+    @Test func putOverAVanishedBodyStoresItAgain() throws {
+        var configuration = Configuration()
+        configuration.inlineThreshold = .kibibytes(1)
+        configuration.logger.logLevel = .critical
+        try withFreshStore(configuration) { store, path in
+            let body = bytes(9000, 6)
+            try store.put(body, for: "k")
+            try store.flush()
+            let name = Digest.of(body).hexadecimal
+            removeTree(path.appending("blobs").appending(String(name.prefix(2))).appending(name))
+            try store.put(body, for: "k", PutOptions(durability: .durable))
+            #expect(try store.get("k")?.body.bytes() == body)
+        }
+    }
+
+    @Test func orphanIsNotTakenForABodyThatIsPutLater() throws {
+        var configuration = Configuration()
+        configuration.inlineThreshold = .kibibytes(1)
+        try withFreshStore(configuration) { store, path in
+            let body = bytes(9000, 7)
+            let name = Digest.of(body).hexadecimal
+            let orphan = path.appending("blobs").appending(String(name.prefix(2))).appending(name)
+            try Data(bytes(9000, 8)).write(to: URL(fileURLWithPath: orphan.string))
+            try store.put(body, for: "k")
+            try store.flush()
+            #expect(try store.get("k")?.body.bytes() == body)
+        }
+    }
+
+    @Test func failureOfARelaxedPutIsKeptForTheCallersFlush() throws {
+        var configuration = Configuration(budget: Budget(entries: 1))
+        configuration.commitDelay = .seconds(3600)
+        configuration.logger.logLevel = .critical
+        try withFreshStore(configuration) { store, _ in
+            try store.put([1], for: "pinned", PutOptions(isPinned: true))
+            try store.flush()
+            try store.put([2], for: "one too many")
+            _ = try store.statistics()
+            let error = #expect(throws: LarderError.self) { try store.flush() }
+            #expect(error?.code == .noSpace)
+        }
+    }
+
+    @Test func absurdLengthIsRefused() throws {
+        try withFreshStore { store, _ in
+            let error = #expect(throws: LarderError.self) {
+                _ = try store.writer(for: "k", length: ByteCount(Int64.max))
+            }
+            #expect(error?.code == .tooLarge)
+        }
+    }
 }

@@ -223,6 +223,10 @@ struct Collector {
         while try engine.punch(upTo: 32 << 20, minimumRun: 4) >= 1 << 20 {}
         if everything { while try engine.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
         // The list of free pages is itself made of pages; a sync makes the next run see all of them.
-        try engine.index.environment.sync()
+        do {
+            try engine.index.environment.sync()
+        } catch {
+            throw engine.translate(error)
+        }
     }
 }

@@ -13,7 +13,7 @@ extension Store {
         repair: Bool = false, readingBodies: Bool = true, progress: (CheckProgress) throws -> Void = { _ in }
     ) throws -> CheckReport {
         if repair { _ = try writing() } else { try requireOpen() }
-        try engine.flush()
+        engine.commitPending()
         var check = Check(engine: engine, isRepairing: repair, readsBodies: readingBodies)
         return try check.run(progress)
     }

@@ -55,19 +55,29 @@ final class Committer {
         } catch {
             // What was committed may not survive power loss: no durable put of the batch is a success.
             failure = engine.translate(error)
-            for case .put(let put) in uses where put.isDurable { put.failure = put.failure ?? failure }
+            for case .put(let put) in uses {
+                for waiting in [put] + put.replacedDurably where waiting.isDurable {
+                    waiting.failure = waiting.failure ?? failure
+                }
+            }
         }
         if let failure {
             engine.logger.error("not everything was committed", metadata: ["error": "\(failure)"])
             engine.configuration.observer?(.commitFailed(failure))
         }
-        writing.pending.finish(batch, failure: failure)
+        // The callers of durable puts hear of their failures themselves.
+        let failed = uses.compactMap { use -> PendingPut? in
+            if case .put(let put) = use, put.failure != nil { put } else { nil }
+        }
+        let isReported = !failed.isEmpty && failed.allSatisfy(\.isDurable)
+        writing.pending.finish(batch, failure: isReported ? nil : failure)
     }
 
     /// A put that failed for good gives back what it had staged.
     private func fail(_ use: Use, _ failure: LarderError?) {
         guard case .put(let put) = use else { return }
         put.failure = failure
+        for earlier in put.replacedDurably { earlier.failure = failure }
         if case .staged(let file) = put.body { engine.discard(file, writing) }
     }
 
@@ -130,6 +140,9 @@ final class Committer {
             } catch {
                 last = engine.translate(error)
                 fail(use, last)
+                // The removal that came before the put stands.
+                guard case .put(let put) = use, put.followsRemoval else { continue }
+                _ = try? apply(CollectionOfOne(Use.remove(put.key))[...], makingRoom: true)
             }
         }
         return last

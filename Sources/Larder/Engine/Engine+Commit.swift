@@ -47,6 +47,9 @@ extension Engine {
                     tries = 200
                 }
             }
+            if case .lacks = outcome, purpose == .put {
+                outcome = try attempt(writing, purpose, body, leeway: .headroom)
+            }
             if case .committed(let result) = outcome { return result }
         } catch let error as LMDBError {
             throw translate(error)
@@ -85,7 +88,7 @@ extension Engine {
     ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
-        let mutation = try Mutation(index: index, transaction: transaction, now: clock.advance())
+        let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
         clock.observe(Timestamp(microseconds: mutation.state.clock))
         let result = try body(mutation)
         var victims: [Victim] = []
@@ -122,8 +125,15 @@ extension Engine {
         return excess
     }
 
+    /// A body file that a transaction has renamed into `trash/`.
+    private struct Discarded {
+        let head: BlobRecord
+        let name: String
+        let place: StoreFiles.Place
+    }
+
     private func commit(_ mutation: Mutation, _ writing: Writing) throws {
-        var discarded: [(head: BlobRecord, name: String)] = []
+        var discarded: [Discarded] = []
         if !mutation.deadFiles.isEmpty { writing.reaper.expect() }
         do {
             // A durable put that found its body there relies on a file that a relaxed put wrote.
@@ -132,26 +142,55 @@ extension Engine {
             }
             for head in mutation.deadFiles {
                 let name = Layout.trash(nextToken(writing), head.digest)
+                guard let place = try files.discard(head, as: name) else { continue }
                 writing.ledger.add(head.allocated.asBytes)
-                discarded.append((head, name))
-                _ = try files.discard(head, as: name)
+                discarded.append(Discarded(head: head, name: name, place: place))
             }
+            // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not be
+            // taken for the body that is published after the commit.
+            for head in mutation.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
             try mutation.transaction.commit()
         } catch {
-            for (head, name) in discarded {
-                writing.ledger.add(-head.allocated.asBytes)
-                // What cannot be put back now, the next sweep puts back: the index still has it.
-                try? files.restore(head, from: name)
-            }
-            if !mutation.deadFiles.isEmpty { writing.reaper.add([]) }
+            mutation.transaction.abort()
+            restore(&discarded, writing)
+            if !mutation.deadFiles.isEmpty { enqueue(discarded, writing) }
             throw error
         }
         writing.ledger.add(-mutation.stagedBytes)
-        if !discarded.isEmpty { writing.reaper.add(discarded.map { ($0.name, $0.head.allocated.asBytes) }) }
+        if !mutation.deadFiles.isEmpty { enqueue(discarded, writing) }
         for file in mutation.surplusFiles { discard(file, writing) }
         if !mutation.newFiles.isEmpty {
             hasUnsyncedFiles.store(true, ordering: .releasing)
             publish(mutation.newFiles)
+        }
+    }
+
+    private func isGone(_ head: BlobRecord) -> Bool {
+        do {
+            return try files.blobStatus(head) == nil
+        } catch {
+            return false
+        }
+    }
+
+    private func enqueue(_ discarded: [Discarded], _ writing: Writing) {
+        writing.reaper.add(discarded.map { ($0.name, $0.head.allocated.asBytes) })
+    }
+
+    /// The commit failed: puts back the files that the index still has, and keeps in `discarded` those it does not. The failed
+    /// transaction has released the writer lock, so somebody may have changed the index meanwhile.
+    private func restore(_ discarded: inout [Discarded], _ writing: Writing) {
+        guard !discarded.isEmpty, let transaction = try? index.environment.beginWrite() else { return }
+        defer { transaction.abort() }
+        discarded.removeAll { item in
+            let record = try? item.head.digest.withBytes { try transaction.reading.get(index.digests, $0) }
+                .flatMap(DigestRecord.init)
+            let head = record.flatMap { try? transaction.reading.get(index.blobs, $0.blob) }.flatMap(BlobRecord.init)
+            let isStaged = item.place == .staging && head?.token != item.head.token
+            guard isStaged || (head == item.head && isGone(item.head)) else { return false }
+            guard (try? files.restore(item.head, from: item.name, to: item.place)) != nil else { return false }
+            writing.ledger.add(-item.head.allocated.asBytes)
+            return true
         }
     }
 

@@ -194,7 +194,8 @@ extension Engine {
         let clock = SystemClock()
         return PendingSet(
             memoryLimit: limits.memory, countLimit: limits.count,
-            delay: UInt64(max(0, configuration.commitDelay.microseconds)) * 1000, uptime: { clock.uptime() })
+            delay: UInt64(min(max(0, configuration.commitDelay.microseconds), 86_400_000_000)) * 1000,
+            uptime: { clock.uptime() })
     }
 
     private static func openFailure(_ error: LMDBError, _ files: StoreFiles) -> LarderError {

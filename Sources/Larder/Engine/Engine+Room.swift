@@ -74,7 +74,7 @@ extension Engine {
     /// Other processes may hold room for a moment: files they stage, or are about to unlink. True after a short wait if so;
     /// callers bound how often they ask.
     func waitForOthers(_ writing: Writing) -> Bool {
-        guard writing.ledger.total > writing.ledger.own else { return false }
+        guard writing.ledger.othersTotal > 0 else { return false }
         usleep(2000)
         return true
     }
@@ -150,12 +150,20 @@ extension Engine {
     /// first. Returns the bytes by which the file shrank. Holds the writer lock for at most about 32 MiB at a time.
     @discardableResult
     func punch(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
+        do {
+            return try punchHoles(upTo: bytes, minimumRun: minimumRun)
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
+    }
+
+    private func punchHoles(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
         let environment = index.environment
         let path = files.index.path(of: Layout.data)
-        let descriptor = environment.dataDescriptor
-        let pageSize = Int64(environment.pageSize)
         let transaction = try environment.beginWrite()
         defer { transaction.abort() }
+        let descriptor = environment.dataDescriptor
+        let pageSize = Int64(environment.pageSize)
         // Pages freed by a commit that power loss may still undo must keep their bytes (docs/recovery.md).
         try environment.sync()
         let before = try FileSystem.status(raw: descriptor, path: path).allocated

@@ -141,18 +141,22 @@ final class Engine: @unchecked Sendable {
     /// The counters as of the last commit.
     func state() throws -> StoreState { try read { try index.state($0) } }
 
-    /// Commits what this process has pending, so that what follows sees it. Throws what a relaxed put could not.
-    func flush() throws {
+    /// Commits what this process has pending, so that what follows sees it.
+    func commitPending() {
         guard let writing else { return }
         writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
-        if let failure = writing.pending.takeFailure() { throw failure }
     }
 
-    /// As `flush()`, without holding a thread.
-    func flush() async throws {
+    /// As `commitPending()`, without holding a thread.
+    func commitPending() async {
         guard let writing else { return }
         await writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
-        if let failure = writing.pending.takeFailure() { throw failure }
+    }
+
+    /// Throws what a relaxed put could not, once. For the caller's own flush and close only: a listing in between must
+    /// not take the failure away from them.
+    func throwFailure() throws {
+        if let failure = writing?.pending.takeFailure() { throw failure }
     }
 
     // MARK: Errors

@@ -89,6 +89,11 @@ final class Ledger: @unchecked Sendable {
         return sum
     }
 
+    /// The sum over other open stores; what lies in quarantine is nobody's.
+    var othersTotal: Int64 { total - max(0, own) - quarantine }
+
+    private var quarantine: Int64 { clarder_load(Self.bytes(words, 0)).asBytes }
+
     /// The other stores that hold a slot.
     var others: [UInt64] {
         (1..<Self.slotCount).map { clarder_load(Self.owner(words, $0)) }.filter { $0 != 0 && $0 != instance }

@@ -36,11 +36,18 @@ final class MemoryEntries: Sendable {
         state.withLock { state in
             state.bytes += put.memory
             if let old = state.entries.updateValue(put, forKey: put.key) { state.bytes -= old.memory }
-            while state.bytes > limit, let oldest = state.entries.min(by: { $0.value.lastUse < $1.value.lastUse }) {
-                state.entries[oldest.key] = nil
-                state.bytes -= oldest.value.memory
-            }
+            if state.bytes > limit { evict(&state) }
             count.store(state.entries.count, ordering: .releasing)
+        }
+    }
+
+    /// Down to seven eighths of the limit, so that sorting by use is paid for by many puts.
+    private func evict(_ state: inout State) {
+        let target = limit / 8 * 7
+        for (key, put) in state.entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
+            guard state.bytes > target, state.entries.count > 1 else { return }
+            state.entries[key] = nil
+            state.bytes -= put.memory
         }
     }
 

@@ -32,6 +32,9 @@ final class PendingPut: @unchecked Sendable {
     /// The key was removed since the last commit: what the index has under it is to be forgotten, not inherited.
     private(set) var followsRemoval = false
 
+    /// Durable puts that this one took the place of, whose callers wait for it.
+    private(set) var replacedDurably: [PendingPut] = []
+
     init(
         key: Key, digest: Digest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
         expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64
@@ -77,6 +80,7 @@ final class PendingPut: @unchecked Sendable {
             created = old.created
             isPinned = isPinned || old.isPinned
             followsRemoval = old.followsRemoval
+            replacedDurably = old.replacedDurably + (old.isDurable ? [old] : [])
         case .remove:
             followsRemoval = true
         }

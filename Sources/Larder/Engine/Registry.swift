@@ -50,7 +50,7 @@ enum Registry {
             }
             if slot.uses > 1 {
                 slots[identity]?.uses -= 1
-                return try engine.flush()
+                return engine.commitPending()
             }
             slots[identity] = nil
             try engine.close()

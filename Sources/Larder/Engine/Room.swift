@@ -26,12 +26,19 @@ struct Room: Sendable {
     }
 
     /// Bytes of `data.mdb` on disk.
-    func dataAllocated() throws(LarderError) -> Int64 {
-        try FileSystem.status(raw: index.environment.dataDescriptor, path: files.index.path(of: Layout.data)).allocated
+    func dataAllocated() throws -> Int64 {
+        do {
+            return try index.environment.withDataDescriptor { descriptor in
+                try FileSystem.status(raw: descriptor, path: files.index.path(of: Layout.data)).allocated
+            }
+        } catch let error as LMDBError {
+            throw LarderError(
+                .closed, "the store at \(files.root.path) was closed", path: files.root.path, cause: error)
+        }
     }
 
     /// Everything the store takes or is about to take, given the counters.
-    func claimed(_ state: StoreState) throws(LarderError) -> Int64 {
+    func claimed(_ state: StoreState) throws -> Int64 {
         try fixed + dataAllocated() + ledger.total + state.fileAllocated.asBytes
     }
 
@@ -61,7 +68,7 @@ struct Room: Sendable {
     }
 
     /// By how much `bytes` more would go over what puts may fill, or under the free-disk floor; 0 if they fit.
-    func excess(adding bytes: Int64, _ state: StoreState) throws(LarderError) -> Int64 {
+    func excess(adding bytes: Int64, _ state: StoreState) throws -> Int64 {
         var excess: Int64 = 0
         if state.budget.bytes != .unlimited {
             excess = max(0, try claimed(state) + bytes - state.budget.usableBytes)

@@ -64,14 +64,24 @@ struct StoreFiles: Sendable {
         return found
     }
 
-    /// Renames a body file into `trash/`, from wherever it is. False if it is gone. Call it under the writer lock.
-    func discard(_ head: BlobRecord, as name: String) throws(LarderError) -> Bool {
-        if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return true }
-        return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash)
+    /// Where a body file was before it was discarded.
+    enum Place {
+        case blobs
+        case staging
     }
 
-    /// Takes a `discard` back.
-    func restore(_ head: BlobRecord, from name: String) throws(LarderError) {
+    /// Renames a body file into `trash/`, from wherever it is. Nil if it is gone. Call it under the writer lock.
+    func discard(_ head: BlobRecord, as name: String) throws(LarderError) -> Place? {
+        if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return .blobs }
+        return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil
+    }
+
+    /// Takes a `discard` back. Call it under the writer lock.
+    func restore(_ head: BlobRecord, from name: String, to place: Place = .blobs) throws(LarderError) {
+        if place == .staging {
+            try FileSystem.rename(name, in: trash, to: head.token.name, in: staging)
+            return
+        }
         let blob = Layout.blob(head.digest)
         if try FileSystem.rename(name, in: trash, to: blob, in: blobs) { return }
         // Gone, or its shard's directory is.

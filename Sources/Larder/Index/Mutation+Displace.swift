@@ -42,7 +42,7 @@ extension Mutation {
     private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> (key: [UInt8], EntryRecord)? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         return try reading.withCursor(order) { cursor in
-            var pair = try cursor.first()
+            var pair = try cursor.seek(passed[order] ?? [])
             while let (row, value) = pair {
                 if let limit, !row.precedes(limit) { return nil }
                 let key = Array(value)
@@ -53,6 +53,7 @@ extension Mutation {
                         key: Key(bytes: key))
                 }
                 if try !hasLeases || !isLeased(key: key, record) { return (key, record) }
+                passed[order] = Array(row)
                 pair = try cursor.next()
             }
             return nil

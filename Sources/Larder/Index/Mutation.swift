@@ -30,10 +30,16 @@ final class Mutation {
     /// Stamp of the entry that was put last: it must not make room for itself.
     private(set) var lastPut: UInt64 = 0
 
+    /// Rows of leased entries that displacement has passed by, so that it looks at each once in a transaction.
+    var passed: [Database: [UInt8]] = [:]
+
     private let original: StoreState
 
-    init(index: Index, transaction: WriteTransaction, now: Timestamp) throws {
+    private let files: StoreFiles
+
+    init(index: Index, files: StoreFiles, transaction: WriteTransaction, now: Timestamp) throws {
         self.index = index
+        self.files = files
         self.transaction = transaction
         self.now = now
         state = try index.state(transaction.reading)
@@ -176,6 +182,7 @@ final class Mutation {
     // MARK: Rows that follow from a record
 
     func insertRows(of record: EntryRecord, key: [UInt8]) throws {
+        passed = [:]
         try appendStamp(record.isKept ? index.pinned : index.recency, record.stamp, key)
         if record.expires != .max, !record.isKept {
             try transaction.put(index.expiry, Index.expiryKey(record.expires, id: record.id), key)
@@ -216,11 +223,17 @@ final class Mutation {
             shared.references &+= 1
             try writeDigest(digest, shared)
             let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
-            if let head, !head.isDamaged {
+            if let head, try isSound(head) {
                 if case .staged(let file) = put.body { surplusFiles.append(file) }
                 if put.isDurable, head.location == .file { sharedDurably.append(head) }
             } else {
-                if let head { forget(head) }
+                if let head {
+                    forget(head)
+                    if head.location == .file {
+                        try transaction.delete(index.unpublished, head.token.indexKey)
+                        if !head.isDamaged { deadFiles.append(head) }
+                    }
+                }
                 try storeBlob(shared.blob, put, replacing: true)
             }
             return shared.blob
@@ -229,6 +242,15 @@ final class Mutation {
         try writeDigest(digest, DigestRecord(blob: id, references: 1))
         try storeBlob(id, put, replacing: false)
         return id
+    }
+
+    /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a power
+    /// loss as far as anybody knows. Otherwise the bytes at hand replace it.
+    private func isSound(_ head: BlobRecord) throws -> Bool {
+        if head.isDamaged { return false }
+        guard head.location == .file else { return true }
+        if state.isSuspect(epoch: head.epoch) { return false }
+        return try files.blobStatus(head)?.size == Int64(clamping: head.storedLength)
     }
 
     private func storeBlob(_ id: UInt64, _ put: PendingPut, replacing: Bool) throws {

@@ -38,6 +38,13 @@ public struct Body: Sendable {
         case .memory(let bytes):
             return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
         case .file(let descriptor, let path):
+            // A damaged length must not become an allocation.
+            if range.count > 1 << 20, try FileSystem.status(descriptor, path: path).size < range.upperBound {
+                throw LarderError(
+                    .corruption,
+                    "the body \(path) is shorter than its \(length.bytes) bytes: run 'cachectl verify --repair'",
+                    path: path)
+            }
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
                 count = try FileSystem.read(
                     descriptor,

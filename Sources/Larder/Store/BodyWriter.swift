@@ -103,6 +103,13 @@ public final class BodyWriter: @unchecked Sendable {
         let total = length + Int64(bytes.count)
         if let declaredLength, total > declaredLength.bytes { throw lengthMismatch(total, isMore: true) }
         try Store.checkSize(total, key, budget)
+        if options.storagePolicy == .memoryOnly, total > store.configuration.memoryLimit.bytes {
+            throw LarderError(
+                .tooLarge,
+                "the body of \(key) has \(total) bytes or more, over the memory limit of "
+                    + "\(store.configuration.memoryLimit.bytes): store it on disk",
+                key: key)
+        }
         hash.update(bytes)
         if file == nil, total <= store.configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly {
             memory.append(contentsOf: bytes)

@@ -32,14 +32,14 @@ extension Store {
     /// entries; the few files in `staging/`, `trash/` and `quarantine/` are looked at.
     public func statistics() throws -> Statistics {
         try requireOpen()
-        try engine.flush()
+        engine.commitPending()
         return try engine.statistics()
     }
 
     /// As the synchronous `statistics`, without holding a thread.
     public func statistics() async throws -> Statistics {
         try requireOpen()
-        try await engine.flush()
+        await engine.commitPending()
         let engine = engine
         return try await IOPool.shared.run { try engine.statistics() }
     }

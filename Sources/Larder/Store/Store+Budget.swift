@@ -11,7 +11,7 @@ extension Store {
     /// set all the same, and puts throw `noSpace` until there is room.
     public func setBudget(_ budget: Budget) throws {
         _ = try writing()
-        try engine.flush()
+        engine.commitPending()
         try engine.set(budget)
     }
 

@@ -57,7 +57,7 @@ extension Store {
     ) throws -> CollectionReport {
         let writing = dryRun ? engine.writing : try writing()
         try requireOpen()
-        try engine.flush()
+        engine.commitPending()
         var report = CollectionReport()
         report.allocatedBefore = try engine.statistics().allocatedBytes
         var collector = Collector(engine: engine, version: version, isDryRun: dryRun, report: report)

@@ -41,8 +41,15 @@ extension Store {
         } else {
             put = try adoptLarge(path, source, status, key, options, method, digest, writing)
         }
-        let generation = try submit(put)
-        try engine.awaitCommit(generation, put)
+        do {
+            let generation = try submit(put)
+            try engine.awaitCommit(generation, put)
+            // The only copy: a failure that a relaxed put would report later must still find it.
+            if method == .move { try engine.awaitMove(put, writing) }
+        } catch {
+            if method == .move, case .staged(let file) = put.body { giveBack(file, to: path) }
+            throw error
+        }
         // Still there if it was stored inline, or copied from another file system.
         if method == .move, let left = try FileSystem.status(path: path), left.inode == status.inode,
             left.device == status.device
@@ -78,8 +85,10 @@ extension Store {
                 file = StagedFile(token: token, descriptor: target, length: status.size, reserved: reservation)
                 try FileTransfer.copy(source, path, to: target, engine.files.staging.path(of: token.name), status.size)
             }
+            let staged = try FileSystem.status(token.name, in: engine.files.staging)
+            let isSame = !isNamed || (staged?.inode == status.inode && staged?.device == status.device)
             // The staged file itself is hashed: what the store has is what the digest names.
-            guard let actual = try Engine.digest(of: file.descriptor, length: UInt64(status.size)) else {
+            guard isSame, let actual = try Engine.digest(of: file.descriptor, length: UInt64(status.size)) else {
                 throw LarderError(
                     .lengthMismatch, "\(path) changed while it was adopted: adopt it again; nothing was stored",
                     path: path)
@@ -92,6 +101,19 @@ extension Store {
             if method == .move { engine.giveNameBack(path, token) }
             engine.discard(file, writing)
             throw error
+        }
+    }
+
+    /// A file that was moved into the store and could not be kept goes back to where it came from.
+    private func giveBack(_ file: StagedFile, to path: FilePath) {
+        guard let target = try? FileSystem.open(path: path, flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o644) else {
+            return
+        }
+        do {
+            let source = engine.files.staging.path(of: file.token.name)
+            try FileTransfer.copy(file.descriptor, source, to: target, path, file.length)
+        } catch {
+            configuration.logger.error("a moved file could not be given back", metadata: ["path": "\(path)"])
         }
     }
 

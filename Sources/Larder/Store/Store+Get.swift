@@ -39,7 +39,7 @@ extension Store {
     /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
     public func attributes(of key: Key) throws -> Attributes? {
         try requireOpen()
-        try engine.flush()
+        engine.commitPending()
         return try engine.attributes(of: key, visibility(true))
     }
 

@@ -9,7 +9,7 @@ extension Store {
     public func touch(_ key: Key, lifetime: Lifetime? = nil) throws -> Bool {
         _ = try writing()
         try key.validate()
-        try engine.flush()
+        engine.commitPending()
         let configuration = configuration
         let indexKey = IndexKey.bytes(for: key)
         return try engine.mutate(.put) { mutation in
@@ -36,7 +36,7 @@ extension Store {
     private func setPin(_ key: Key, _ isPinned: Bool) throws -> Bool {
         _ = try writing()
         try key.validate()
-        try engine.flush()
+        engine.commitPending()
         // Unpinning is the way out of a store full of pinned entries, so it may use the headroom.
         return try engine.mutate(isPinned ? .put : .housekeeping) { mutation in
             try mutation.update(IndexKey.bytes(for: key)) { $0.isPinned = isPinned }
@@ -54,7 +54,7 @@ extension Store {
     private func setPin(tag: String, _ isPinned: Bool) throws -> Int {
         _ = try writing()
         try PutOptions.validate(tag: tag)
-        try engine.flush()
+        engine.commitPending()
         let row = Array(tag.utf8)
         let purpose = isPinned ? Engine.Purpose.put : .housekeeping
         try engine.mutate(purpose) { mutation in

@@ -8,7 +8,7 @@ extension Store {
     /// `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
-        try engine.flush()
+        engine.commitPending()
         return Entries(store: self, selection: selection)
     }
 

@@ -97,12 +97,14 @@ extension Store {
     }
 
     private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
-        let writing = try writing()
         if put.options.storagePolicy == .memoryOnly {
+            // The removal first: the other way round it could take away what another thread puts on disk in between.
+            guard try engine.submitRemoval(of: put.key, writing(), mayWait: mayWait) != nil else { return nil }
             try engine.memory.put(put)
-            return try engine.submitRemoval(of: put.key, writing, mayWait: mayWait) == nil ? nil : 0
+            return 0
         }
         do {
+            let writing = try writing()
             guard
                 let added = try writing.pending.add(
                     .put(put), for: put.key, memory: put.memory, isDurable: put.isDurable, mayWait: mayWait)
@@ -111,14 +113,22 @@ extension Store {
             if case .staged(let file)? = added.replaced?.body { engine.discard(file, writing) }
             return put.isDurable ? added.generation : 0
         } catch {
-            if case .staged(let file) = put.body { engine.discard(file, writing) }
+            if case .staged(let file) = put.body, let writing = engine.writing { engine.discard(file, writing) }
             throw error
         }
     }
 
     func isDurable(_ options: PutOptions) -> Bool { (options.durability ?? configuration.durability) == .durable }
 
+    /// Longer than any file system's files; keeps sums of lengths from overflowing.
+    static let maximumLength: Int64 = 1 << 53
+
     static func checkSize(_ bytes: Int64, _ key: Key, _ budget: Budget) throws(LarderError) {
+        if bytes > maximumLength {
+            throw LarderError(
+                .tooLarge, "the body of \(key) has \(bytes) bytes; no body can have more than \(maximumLength)",
+                key: key)
+        }
         if bytes > budget.largestEntry.bytes {
             throw LarderError(
                 .tooLarge,
@@ -230,6 +240,13 @@ extension Engine {
     func awaitCommit(_ generation: UInt64, _ put: PendingPut) async throws {
         guard generation > 0, let writing else { return }
         await writing.pending.wait(for: generation)
+        try requireCommitted(generation, put, writing)
+    }
+
+    /// Waits until a relaxed put is committed, and throws why it is not.
+    func awaitMove(_ put: PendingPut, _ writing: Writing) throws {
+        let generation = writing.pending.requestFlush()
+        writing.pending.wait(for: generation)
         try requireCommitted(generation, put, writing)
     }
 

@@ -17,7 +17,7 @@ extension Store {
     @discardableResult
     public func clear() throws -> Int {
         _ = try writing()
-        try engine.flush()
+        engine.commitPending()
         let inMemory = engine.memory.remove { _ in true }
         return try engine.clear() + inMemory
     }
@@ -30,7 +30,7 @@ extension Store {
     @discardableResult
     public func remove(_ selection: Selection, progress: (RemovalProgress) throws -> Void = { _ in }) throws -> Int {
         _ = try writing()
-        try engine.flush()
+        engine.commitPending()
         let now = engine.clock.now()
         var removed = engine.memory.remove { put in
             let record = put.asRecord
@@ -86,7 +86,7 @@ extension Store {
     /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that died.
     public func endSession() throws {
         let writing = try writing()
-        try engine.flush()
+        engine.commitPending()
         try engine.endSession()
         try engine.sweepDead(writing)
     }

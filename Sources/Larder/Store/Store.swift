@@ -79,12 +79,14 @@ public final class Store: Sendable {
     /// Throws what a relaxed put could not report: the entry did not make it into the store.
     public func flush() throws {
         try requireOpen()
-        try engine.flush()
+        engine.commitPending()
+        try engine.throwFailure()
     }
 
     /// As `flush()`, without holding a thread.
     public func flush() async throws {
         try requireOpen()
-        try await engine.flush()
+        await engine.commitPending()
+        try engine.throwFailure()
     }
 }
