@@ -37,17 +37,22 @@ extension Engine {
         }
     }
 
-    /// Removes, in the background, what other application versions left.
+    /// Removes, in the background, what other application versions left, and do not use any more: entries neither put nor hit
+    /// since now. Another version may be running beside this one.
     func reclaimOtherVersions(_ version: UInt16) {
-        guard writing != nil, let seen = try? read({ try versions($0) }), seen.count > 1 else { return }
+        guard writing != nil, let stamp = try? state().nextStamp, let seen = try? read({ try versions($0) }),
+            seen.count > 1
+        else { return }
         Task.detached(priority: .background) { [weak self] in
-            _ = try? await IOPool.shared.run { [weak self] in try self?.removeEntries(ofOtherVersionsThan: version) }
+            _ = try? await IOPool.shared.run { [weak self] in
+                try self?.removeEntries(ofOtherVersionsThan: version, before: stamp)
+            }
         }
     }
 
-    /// Removes every entry that another version put; returns how many.
+    /// Removes the entries that another version put and whose last use is older than `stamp` (default: all); returns how many.
     @discardableResult
-    func removeEntries(ofOtherVersionsThan version: UInt16) throws -> Int {
+    func removeEntries(ofOtherVersionsThan version: UInt16, before stamp: UInt64 = .max) throws -> Int {
         var walk = EntryWalk(.otherVersions, version: version, now: clock.now())
         var removed = 0
         while !walk.isOver, !isClosed.load(ordering: .acquiring) {
@@ -56,7 +61,8 @@ extension Engine {
             guard !batch.keys.isEmpty else { continue }
             removed += try mutate(.housekeeping) { mutation in
                 var count = 0
-                for (key, _) in batch.keys where try mutation.record(key).map({ $0.version != version }) ?? false {
+                for (key, _) in batch.keys
+                where try mutation.record(key).map({ $0.version != version && $0.stamp < stamp }) ?? false {
                     if try mutation.remove(key) != nil { count += 1 }
                 }
                 return count
