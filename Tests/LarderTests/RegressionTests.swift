@@ -259,4 +259,22 @@ struct RegressionTests {
             #expect(error?.code == .tooLarge)
         }
     }
+
+    @Test func collectionOfAStoreFullOfPinnedEntriesIsNoError() throws {
+        var configuration = Configuration(budget: Budget(bytes: .mebibytes(2)))
+        configuration.logger.logLevel = .critical
+        try withFreshStore(configuration) { store, _ in
+            for number in 0..<400 {
+                do {
+                    let options = PutOptions(isPinned: true, durability: .durable)
+                    try store.put(bytes(9000, UInt64(number)), for: Key("\(number)"), options)
+                } catch let error as LarderError where error.code == .noSpace {
+                    break
+                }
+            }
+            let count = try store.statistics().entryCount
+            try store.collect()
+            #expect(try store.statistics().entryCount == count && count > 20)
+        }
+    }
 }

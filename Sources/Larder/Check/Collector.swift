@@ -175,8 +175,12 @@ struct Collector {
             let excess = try writing.room.excess(adding: 0, engine.state())
             if excess == 0 { return }
             let step = min(excess, 16 << 20)
-            guard try engine.makeRoom(step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) })
-            else {
+            let hasMadeRoom = try engine.makeRoom(
+                step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) })
+            if !hasMadeRoom {
+                // What is left is pinned or leased. That is an error only if it exceeds the budget, not the headroom.
+                let state = try engine.state()
+                if try writing.room.claimed(state) <= state.budget.bytes.bytes { return }
                 throw engine.noRoom()
             }
             report.displacedEntries += Int(clamping: before) - Int(clamping: try engine.state().entryCount)
