@@ -42,11 +42,10 @@ extension Engine {
                 } else if try makeRoom(bytes, writing) || waitForOthers(writing) {
                     outcome = try attempt(writing, purpose, body)
                 } else {
-                    // Other files that are staged may have all the room, and only a commit makes them displaceable.
-                    outcome = try attempt(writing, purpose, body, leeway: .headroom)
-                    tries = 200
+                    break
                 }
             }
+            // Other files that are staged may have all the room, and only a commit makes them displaceable.
             if case .lacks = outcome, purpose == .put {
                 outcome = try attempt(writing, purpose, body, leeway: .headroom)
             }
