@@ -21,6 +21,9 @@ public final class Environment: @unchecked Sendable {
     var committedPages: Int?
     var canPeekNextPage = false
 
+    /// Number of pooled read transactions.
+    public static let slotCount = ReaderSlots.count
+
     /// How an environment is opened.
     public struct Options: Sendable {
         /// Address space to reserve, in bytes. The file grows only as needed. Quartered until the system grants it.
@@ -62,7 +65,8 @@ public final class Environment: @unchecked Sendable {
         } catch {
             // "mdb_env_close() must be called to discard the handle" when mdb_env_open fails (lmdb.h).
             mdb_env_close(created)
-            if error.code == ENOMEM, options.mapSize > 1 << 30 {
+            // Memory checkers refuse what they cannot shadow with EINVAL.
+            if error.code == ENOMEM || error.code == EINVAL, options.mapSize > 1 << 30 {
                 var smaller = options
                 smaller.mapSize = options.mapSize / 4
                 return try open(path: path, options: smaller)
@@ -91,30 +95,69 @@ public final class Environment: @unchecked Sendable {
     // MARK: Transactions
 
     /// Runs `body` on a snapshot. A pooled transaction where one is free, else a fresh one; about 0.1 us.
+    // Inlinable, so that a caller in another module pays for no generic call.
+    @inlinable
     @inline(__always)
     public func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
-        guard let slot = slots.acquire() else { return try readUnpooled(body) }
-        defer { slot.unlock() }
-        if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
-        let transaction: OpaquePointer
-        if let pooled = slot.transaction {
-            try check(mdb_txn_renew(pooled), "mdb_txn_renew")
-            transaction = pooled
-        } else {
-            transaction = try beginRead()
-            slot.transaction = transaction
-        }
-        defer { mdb_txn_reset(transaction) }
-        return try body(ReadTransaction(pointer: transaction))
+        let read = try beginPooled()
+        defer { end(read) }
+        return try body(ReadTransaction(pointer: read.transaction, slot: read.slot?.number))
     }
 
     /// Runs `body` on a snapshot of its own, for reads that last.
+    @inlinable
     public func readUnpooled<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        let read = try beginUnpooled()
+        defer { end(read) }
+        return try body(ReadTransaction(pointer: read.transaction, slot: nil))
+    }
+
+    /// A read transaction under way.
+    @usableFromInline
+    struct Read {
+        @usableFromInline let transaction: OpaquePointer
+        /// Nil: the transaction is not pooled.
+        @usableFromInline let slot: ReaderSlot?
+    }
+
+    @usableFromInline
+    func beginPooled() throws -> Read {
+        guard let slot = slots.acquire() else { return try beginUnpooled() }
+        do {
+            if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
+            if let pooled = slot.transaction {
+                try check(mdb_txn_renew(pooled), "mdb_txn_renew")
+                return Read(transaction: pooled, slot: slot)
+            }
+            let fresh = try beginRead()
+            slot.transaction = fresh
+            return Read(transaction: fresh, slot: slot)
+        } catch {
+            slot.unlock()
+            throw error
+        }
+    }
+
+    @usableFromInline
+    func beginUnpooled() throws -> Read {
         try enter()
-        defer { leave() }
-        let transaction = try beginRead()
-        defer { mdb_txn_abort(transaction) }
-        return try body(ReadTransaction(pointer: transaction))
+        do {
+            return Read(transaction: try beginRead(), slot: nil)
+        } catch {
+            leave()
+            throw error
+        }
+    }
+
+    @usableFromInline
+    func end(_ read: Read) {
+        if let slot = read.slot {
+            mdb_txn_reset(read.transaction)
+            slot.unlock()
+        } else {
+            mdb_txn_abort(read.transaction)
+            leave()
+        }
     }
 
     /// Keeps the environment open until `leave()`.
@@ -195,6 +238,13 @@ public final class Environment: @unchecked Sendable {
 
     /// Number of the latest committed transaction (`me_last_txnid`).
     public var lastTransaction: UInt64 { UInt64(info.me_last_txnid) }
+
+    /// As `lastTransaction`, for callers outside a transaction.
+    public func latestTransaction() throws(LMDBError) -> UInt64 {
+        try enter()
+        defer { leave() }
+        return lastTransaction
+    }
 
     private var info: MDB_envinfo {
         var info = MDB_envinfo()

@@ -6,6 +6,15 @@ import CLMDB
 /// subsequent update operation, or the end of the transaction" (`mdb_get`, lmdb.h). Copy what has to stay.
 public struct ReadTransaction {
     let pointer: OpaquePointer
+    /// The pooled slot it runs in, 0..<`Environment.slotCount`: nobody else has that slot meanwhile. Nil: a transaction of
+    /// its own.
+    public let slot: Int?
+
+    @usableFromInline
+    init(pointer: OpaquePointer, slot: Int? = nil) {
+        self.pointer = pointer
+        self.slot = slot
+    }
 
     /// The number of the transaction whose state this snapshot shows (`mdb_txn_id`).
     public var id: UInt64 { UInt64(mdb_txn_id(pointer)) }

@@ -14,16 +14,15 @@ import Synchronization
 /// A slot is taken with one compare-and-swap. Threads start looking at a slot of their own, so that two of them do not
 /// meet: one lock for all was measured to give two threads no more throughput than one.
 struct ReaderSlots: ~Copyable, Sendable {
-    private let slots: [ReaderSlot]
+    /// A power of two.
+    static let count = 16
 
-    init(count: Int = 16) {
-        slots = (0..<count).map { _ in ReaderSlot() }
-    }
+    private let slots = (0..<count).map { ReaderSlot(number: $0) }
 
     /// A slot for the calling thread, or nil if all are busy.
     @inline(__always)
     func acquire() -> ReaderSlot? {
-        let mask = slots.count - 1
+        let mask = Self.count - 1
         let start = threadHash() & mask
         for offset in 0...mask {
             let slot = slots[(start + offset) & mask]
@@ -52,12 +51,16 @@ struct ReaderSlots: ~Copyable, Sendable {
 }
 
 /// One pooled read transaction.
+@usableFromInline
 final class ReaderSlot: @unchecked Sendable {
     // SAFETY: `transaction` is touched only between a successful `tryLock()` and `unlock()`.
+    @usableFromInline let number: Int
     private let busy = Atomic<Bool>(false)
     var transaction: OpaquePointer?
     // Keeps two slots off one cache line.
     private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
+
+    init(number: Int) { self.number = number }
 
     @inline(__always)
     func tryLock() -> Bool {

@@ -74,6 +74,20 @@ public final class WriteTransaction {
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
     }
 
+    /// Reserves `count` bytes under a key that is not there, and lets `fill` write them; if the key is there, returns its
+    /// value and changes nothing. `MDB_NOOVERWRITE | MDB_RESERVE`: one descent of the tree instead of a look and a put.
+    public func insert(
+        _ database: Database, _ key: UnsafeRawBufferPointer, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
+    ) throws(LMDBError) -> UnsafeRawBufferPointer? {
+        var key = MDB_val(key)
+        var value = MDB_val(mv_size: count, mv_data: nil)
+        let code = mdb_put(live, database.handle, &key, &value, UInt32(MDB_NOOVERWRITE) | UInt32(MDB_RESERVE))
+        if code == MDB_KEYEXIST { return UnsafeRawBufferPointer(value) }
+        try check(code, "mdb_put")
+        fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
+        return nil
+    }
+
     /// Removes `key`; false if it was not there. `mdb_del`.
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {

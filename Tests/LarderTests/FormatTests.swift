@@ -106,8 +106,8 @@ import Testing
 
     @Test func aDigestRecord() {
         let record = DigestRecord(blob: 0x0102, references: 3)
-        expect(record.bytes, "0201000000000000 0300000000000000")
-        #expect(record.bytes.withUnsafeBytes { DigestRecord($0) } == record)
+        expect(record.withBytes { Array($0) }, "0201000000000000 0300000000000000")
+        #expect(record.withBytes { Array($0) }.withUnsafeBytes { DigestRecord($0) } == record)
     }
 
     @Test func theStateRow() {
@@ -211,7 +211,7 @@ import Testing
         long.longKey = body(600)
         let samples = [
             Self.entry.bytes, long.bytes, encode(BlobRecord(digest: Digest.of([]))), encode(file),
-            DigestRecord(blob: 1, references: 1).bytes, StoreState().bytes,
+            DigestRecord(blob: 1, references: 1).withBytes { Array($0) }, StoreState().bytes,
         ]
         for round in 0..<3000 {
             var bytes: [UInt8]

@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/// Asks the processor to load the cache line at `address`, which may be any address. A hint; never fails.
+static inline void clarder_prefetch(const void *address) { __builtin_prefetch(address, 0, 3); }
+
 // Atomic words in memory shared between processes. Swift's `Atomic` owns its storage, so it cannot be laid over a
 // mapped file; these four can. All are sequentially consistent.
 

@@ -20,7 +20,7 @@ final class Committer {
         while true {
             let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
             let work = writing.pending.next(idle: isDisplacing ? 0 : Self.idleSeconds)
-            process(work.batch)
+            process(work.batch, isClosing: work.isClosing)
             if work.isClosing, work.batch.isEmpty { return }
             if !work.isClosing { checkpointIfDue() }
         }
@@ -30,16 +30,25 @@ final class Committer {
 
     /// Something that happened to an entry since the last commit.
     enum Use {
-        case touch(TouchBuffer.Touch)
+        case touch(TouchTable.Line)
         case put(PendingPut)
         case remove(Key)
 
         var isTouch: Bool { if case .touch = self { true } else { false } }
     }
 
-    private func process(_ batch: PendingSet.Batch) {
-        let uses = Self.ordered(batch, writing.touches.drain())
-        guard !uses.isEmpty || !batch.isEmpty || engine.isDisplacing.load(ordering: .relaxed) else { return }
+    /// The touches that go with this commit: all, or none yet.
+    private func dueTouches(isForced: Bool, isDisplacing: Bool) -> [TouchTable.Line] {
+        let now = engine.uptime.uptime()
+        let isDue = isForced || writing.touches.isDue(at: now, isDisplacing: isDisplacing)
+        return isDue ? writing.touches.drain(at: now) : []
+    }
+
+    private func process(_ batch: PendingSet.Batch, isClosing: Bool) {
+        let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
+        let uses = Self.ordered(
+            batch, dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing))
+        guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
         do {
             if batch.isDurable, uses.contains(where: \.isStaged) { try Sync.names(engine.files.staging) }
@@ -82,7 +91,7 @@ final class Committer {
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
-    private static func ordered(_ batch: PendingSet.Batch, _ touches: [TouchBuffer.Touch]) -> [Use] {
+    private static func ordered(_ batch: PendingSet.Batch, _ touches: [TouchTable.Line]) -> [Use] {
         var uses: [(UInt64, Use)] = touches.map { ($0.lastUse, .touch($0)) }
         for (key, operation) in batch.operations {
             switch operation {
@@ -115,7 +124,7 @@ final class Committer {
 
     /// The uses in pieces with as many touches as the headroom has pages: more would hardly ever fit.
     private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
-        guard let budget = try? engine.state().budget, budget.bytes != .unlimited else { return [uses[...]] }
+        guard let budget = try? engine.budget(), budget.bytes != .unlimited else { return [uses[...]] }
         let limit = Int(max(16, budget.headroom / 4096))
         var parts: [ArraySlice<Use>] = []
         var start = 0

@@ -11,7 +11,7 @@ extension Engine {
     /// What a lookup in the index found, before a file is opened.
     private enum Found {
         case inline(Entry)
-        case file(record: [UInt8], head: BlobRecord, blob: UInt64)
+        case file(record: RecordCopy, head: BlobRecord, blob: UInt64)
         case damaged
     }
 
@@ -49,8 +49,8 @@ extension Engine {
         try read { transaction in
             guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
             guard let head = BlobRecord(blobBytes), !head.isDamaged else { return .damaged }
-            if let writing, writing.touches.note(stamp: view.stamp, uptime: use) { writing.pending.poke() }
-            let record = Array(view.raw)
+            writing?.touches.note(stamp: view.stamp, uptime: use)
+            let record = RecordCopy(view.raw)
             guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
             let bytes = BlobRecord.inlineBytes(blobBytes)
             if configuration.verification == .always, Digest.of(bytes) != head.digest {
@@ -66,9 +66,7 @@ extension Engine {
     private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
         EntryView, UnsafeRawBufferPointer
     )? {
-        // No entry has an empty key, and LMDB refuses to look for one.
-        guard !key.bytes.isEmpty, let raw = try IndexKey.with(key, { try transaction.get(index.entries, $0) }),
-            let view = EntryView(raw)
+        guard let (raw, blob) = try IndexKey.with(key, { try rows(of: $0, transaction) }), let view = EntryView(raw)
         else { return nil }
         if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
         if let version = visibility.version, view.version != version { return nil }
@@ -77,26 +75,53 @@ extension Engine {
             clock.noteExpiry()
             return nil
         }
-        guard let blob = try transaction.get(index.blobs, view.blob) else { return nil }
         return (view, blob)
     }
 
-    func withBody<R>(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> R) throws -> R? {
+    /// The values under an index key and of the blob it leads to.
+    @inline(__always)
+    private func rows(
+        of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
+        // No entry has an empty key, and LMDB refuses to look for one.
+        if key.isEmpty { return nil }
+        guard let slot = transaction.slot else { return try search(for: key, transaction) }
+        let snapshot = transaction.id
+        let hash = LookupCache.hash(key)
+        let lookups = lookups[slot]
+        if let known = lookups.find(key, hash, in: snapshot) { return known }
+        guard let found = try search(for: key, transaction) else { return nil }
+        lookups.note(key, hash, in: snapshot, entry: found.0, blob: found.1)
+        return found
+    }
+
+    private func search(
+        for key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
+        guard let raw = try transaction.get(index.entries, key), let view = EntryView(raw),
+            let blob = try transaction.get(index.blobs, view.blob)
+        else { return nil }
+        return (raw, blob)
+    }
+
+    /// Runs `body` on the bytes of a hit, in place where they are in the index.
+    func visitBody(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> Void) throws {
         let use = uptime.uptime()
         if configuration.verification != .always, memory.lookup(key, use: nil) == nil,
             writing?.pending.lookup(key, use: nil) == nil
         {
-            let result: R?? = try read { transaction in
+            let isDone = try read { transaction in
                 guard let (view, blob) = try locate(key, visibility, transaction),
                     blob.count >= BlobRecord.inlineLength,
                     blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0
-                else { return .none }
-                if let writing, writing.touches.note(stamp: view.stamp, uptime: use) { writing.pending.poke() }
-                return .some(try body(BlobRecord.inlineBytes(blob).bytes))
+                else { return false }
+                writing?.touches.note(stamp: view.stamp, uptime: use)
+                try body(BlobRecord.inlineBytes(blob).bytes)
+                return true
             }
-            if let result { return result }
+            if isDone { return }
         }
-        return try get(key, visibility).map { try $0.body.withBytes(body) }
+        try get(key, visibility)?.body.withBytes(body)
     }
 
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
@@ -144,14 +169,14 @@ extension Engine {
         case .staged(let file):
             // The file is renamed when the put is committed; its descriptor stays good.
             body = Body(
-                file: file.descriptor, path: files.blobs.path(of: Layout.blob(put.digest)),
+                file: file.descriptor, path: files.staging.path(of: file.token.name),
                 length: ByteCount(Int64(clamping: put.length)))
         }
         return Entry(key: put.key, body: body, source: .pending(put))
     }
 
     /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
-    private func open(_ key: Key, _ record: [UInt8], _ head: BlobRecord, _ blob: UInt64) throws -> Entry? {
+    private func open(_ key: Key, _ record: RecordCopy, _ head: BlobRecord, _ blob: UInt64) throws -> Entry? {
         guard let file = try files.openBlob(head) else { return nil }
         let body = Body(
             file: file, path: files.blobs.path(of: Layout.blob(head.digest)),

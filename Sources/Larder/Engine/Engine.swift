@@ -19,17 +19,27 @@ final class Engine: @unchecked Sendable {
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
 
-    /// What only an engine that may write has.
-    struct Writing: Sendable {
+    /// What only an engine that may write has. A class: passing it on costs one reference, not six.
+    final class Writing: Sendable {
         let lock: InstanceLock
         let ledger: Ledger
         let room: Room
         let reaper: Reaper
         let pending: PendingSet
         let touches = TouchBuffer()
+
+        init(lock: InstanceLock, ledger: Ledger, room: Room, reaper: Reaper, pending: PendingSet) {
+            self.lock = lock
+            self.ledger = ledger
+            self.room = room
+            self.reaper = reaper
+            self.pending = pending
+        }
     }
 
     let memory: MemoryEntries
+    /// One for each pooled reader slot of the environment.
+    let lookups = (0..<Environment.slotCount).map { _ in LookupCache() }
     /// Held by the thread that makes room.
     let roomLock = Monitor()
     let isClosed = Atomic<Bool>(false)
@@ -42,6 +52,7 @@ final class Engine: @unchecked Sendable {
     /// Epochs whose body files may have lost bytes to a power loss; see `Verification`.
     let suspects: Range<UInt64>
     let verified = Mutex<Set<UInt64>>([])
+    private let knownBudget = Mutex<(transaction: UInt64, budget: Budget?)>((0, nil))
     private var committer: WorkerThread?
 
     init(
@@ -140,6 +151,22 @@ final class Engine: @unchecked Sendable {
 
     /// The counters as of the last commit.
     func state() throws -> StoreState { try read { try index.state($0) } }
+
+    /// The limits as of the last commit of any process; decoded anew only after one.
+    func budget() throws -> Budget {
+        let latest: UInt64
+        do {
+            latest = try index.environment.latestTransaction()
+        } catch {
+            throw translate(error)
+        }
+        if let budget = knownBudget.withLock({ $0.transaction == latest ? $0.budget : nil }) { return budget }
+        return try read { transaction in
+            let budget = try index.state(transaction).budget
+            knownBudget.withLock { $0 = (transaction.id, budget) }
+            return budget
+        }
+    }
 
     /// Commits what this process has pending, so that what follows sees it.
     func commitPending() {

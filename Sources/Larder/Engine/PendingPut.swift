@@ -10,7 +10,7 @@ final class PendingPut: @unchecked Sendable {
     }
 
     let key: Key
-    let digest: Digest
+    private let bodyDigest: BodyDigest
     let length: UInt64
     let body: Body
     let options: PutOptions
@@ -36,11 +36,11 @@ final class PendingPut: @unchecked Sendable {
     private(set) var replacedDurably: [PendingPut] = []
 
     init(
-        key: Key, digest: Digest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
+        key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
         expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64
     ) {
         self.key = key
-        self.digest = digest
+        bodyDigest = digest
         self.length = length
         self.body = body
         self.options = options
@@ -54,6 +54,9 @@ final class PendingPut: @unchecked Sendable {
         latestUse = Atomic(uptime)
         latestAccess = Atomic(stored.microseconds)
     }
+
+    /// SHA-256 of the body: computed now if it is not known yet.
+    var digest: Digest { bodyDigest.value }
 
     /// Hits since the put.
     var hits: UInt32 { hitCount.load(ordering: .relaxed) }

@@ -1,83 +1,76 @@
 import Synchronization
 
-/// Uses of entries that the index does not know yet: collected by readers, written with the next commit.
+/// Uses of entries that the index does not know yet: collected by readers, written in batches by the committer.
 ///
 /// A use is the entry's stamp, which names it uniquely until the next touch moves it, and the uptime. Striped, so that
-/// readers on different threads do not meet. Bounded: past the limit the oldest uses of a stripe are lost, which only
-/// makes their entries look a little older.
+/// readers on different threads do not meet. A hot entry takes one line however often it is hit. Bounded: past the limit
+/// the oldest uses of a stripe are lost, which only makes their entries look a little older.
 final class TouchBuffer: Sendable {
-    struct Use {
-        var stamp: UInt64
-        var uptime: UInt64
-    }
-
-    /// Uses of one entry between two commits.
-    struct Touch: Sendable {
-        let stamp: UInt64
-        var hits: UInt32
-        var lastUse: UInt64
-    }
-
     private final class Stripe: Sendable {
-        let uses = Mutex<[Use]>([])
+        let table = Mutex(TouchTable())
         // Keeps two stripes off one cache line.
         private let padding = (0 as UInt64, 0 as UInt64, 0 as UInt64, 0 as UInt64, 0 as UInt64, 0 as UInt64)
     }
 
-    /// Uses a stripe holds at most: 128 KiB of memory.
-    static let stripeLimit = 8192
-    /// Uses in one stripe at which the committer is woken early.
-    static let wakeCount = 2048
+    /// As many touches are written with any batch that is committed anyway: about a millisecond of work.
+    static let smallCount = 1024
+    /// More than that wait until so many nanoseconds have passed since the last time, so that a store that is read a lot
+    /// does not spend its time on noting that it is read.
+    static let interval: UInt64 = 1_000_000_000
+    /// The same while entries are displaced, whose order the touches change.
+    static let displacingInterval: UInt64 = 50_000_000
 
     private let stripes = (0..<16).map { _ in Stripe() }
     private let dirty = Atomic<Bool>(false)
+    private let lastDrain = Atomic<UInt64>(0)
 
-    /// Notes a use. True if the committer should be woken.
+    /// Notes a use.
     @inline(__always)
-    func note(stamp: UInt64, uptime: UInt64) -> Bool {
-        let stripe = stripes[ThreadNumber.current & 15]
-        let count = stripe.uses.withLock { uses in
-            if uses.count >= Self.stripeLimit { Self.compact(&uses) }
-            uses.append(Use(stamp: stamp, uptime: uptime))
-            return uses.count
+    func note(stamp: UInt64, uptime: UInt64) {
+        let isFirst = stripes[ThreadNumber.current & 15].table.withLock { table in
+            table.note(stamp: stamp, uptime: uptime)
+            return table.count == 1
         }
-        if count == 1 { dirty.store(true, ordering: .relaxed) }
-        return count == Self.wakeCount
+        if isFirst, !dirty.load(ordering: .relaxed) { dirty.store(true, ordering: .relaxed) }
     }
 
     /// True if there is anything to drain.
     var isDirty: Bool { dirty.load(ordering: .relaxed) }
 
-    /// Takes all uses, one touch an entry, in the order of the last use of each.
-    func drain() -> [Touch] {
-        guard dirty.exchange(false, ordering: .acquiringAndReleasing) else { return [] }
-        var touches: [UInt64: Touch] = [:]
+    /// True if the touches should go with a commit that is made at `uptime` anyway.
+    func isDue(at uptime: UInt64, isDisplacing: Bool) -> Bool {
+        guard isDirty else { return false }
+        let elapsed = uptime &- lastDrain.load(ordering: .relaxed)
+        if elapsed >= (isDisplacing ? Self.displacingInterval : Self.interval) { return true }
+        var count = 0
         for stripe in stripes {
-            let uses = stripe.uses.withLock { uses in
-                let taken = uses
-                uses.removeAll(keepingCapacity: true)
-                return taken
-            }
-            for use in uses {
-                if var touch = touches[use.stamp] {
-                    touch.hits += 1
-                    touch.lastUse = max(touch.lastUse, use.uptime)
-                    touches[use.stamp] = touch
-                } else {
-                    touches[use.stamp] = Touch(stamp: use.stamp, hits: 1, lastUse: use.uptime)
-                }
-            }
+            count += stripe.table.withLock { $0.count }
+            if count > Self.smallCount { return false }
         }
-        return touches.values.sorted { $0.lastUse < $1.lastUse }
+        return true
     }
 
-    /// Keeps the latest use of each entry, and of those the younger half if that is still too many.
-    private static func compact(_ uses: inout [Use]) {
-        var seen = Set<UInt64>()
-        var kept: [Use] = []
-        for use in uses.reversed() where seen.insert(use.stamp).inserted { kept.append(use) }
-        kept.reverse()
-        uses = kept.count > stripeLimit / 2 ? Array(kept.suffix(stripeLimit / 2)) : kept
+    /// Takes all touches, one an entry, in the order of the last use of each.
+    func drain(at uptime: UInt64) -> [TouchTable.Line] {
+        guard dirty.exchange(false, ordering: .acquiringAndReleasing) else { return [] }
+        lastDrain.store(uptime, ordering: .relaxed)
+        var taken: [TouchTable.Line] = []
+        var merged: TouchTable?
+        for stripe in stripes {
+            let lines = stripe.table.withLock { $0.take() }
+            if lines.isEmpty { continue }
+            if taken.isEmpty, merged == nil {
+                taken = lines
+                continue
+            }
+            // An entry hit by several threads is in several stripes.
+            var table = merged ?? TouchTable(merging: taken)
+            for line in lines { table.add(line) }
+            merged = table
+        }
+        if var merged { taken = merged.take() }
+        taken.sort { $0.lastUse < $1.lastUse }
+        return taken
     }
 }
 

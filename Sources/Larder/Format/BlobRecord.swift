@@ -85,12 +85,19 @@ struct DigestRecord: Equatable {
     var blob: UInt64
     var references: UInt64
 
-    var bytes: [UInt8] {
-        [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
-            let raw = UnsafeMutableRawBufferPointer(buffer)
-            raw.setField(0, blob)
-            raw.setField(8, references)
-            count = 16
+    static let length = 16
+
+    /// Encodes the record into `length` bytes.
+    func write(to raw: UnsafeMutableRawBufferPointer) {
+        raw.setField(0, blob)
+        raw.setField(8, references)
+    }
+
+    /// Runs `body` on the encoded record.
+    func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+        try withUnsafeTemporaryAllocation(byteCount: Self.length, alignment: 8) { raw in
+            write(to: raw)
+            return try body(UnsafeRawBufferPointer(raw))
         }
     }
 
@@ -100,7 +107,7 @@ struct DigestRecord: Equatable {
     }
 
     init?(_ raw: UnsafeRawBufferPointer) {
-        guard raw.count == 16 else { return nil }
+        guard raw.count == Self.length else { return nil }
         blob = raw.field(0)
         references = raw.field(8)
     }

@@ -52,44 +52,60 @@ struct EntryRecord: Equatable {
 
     init() {}
 
+    /// Length of the encoded record.
+    var byteCount: Int { Self.fixedLength + longKey.count + tagBytes + metadata.count }
+
+    private var tagBytes: Int { tags.isEmpty ? 0 : tags.reduce(0) { $0 + 1 + $1.utf8.count } }
+
     var bytes: [UInt8] {
-        let tagBytes = tags.reduce(0) { $0 + 1 + $1.utf8.count }
-        let total = Self.fixedLength + longKey.count + tagBytes + metadata.count
-        return [UInt8](unsafeUninitializedCapacity: total) { buffer, count in
-            let raw = UnsafeMutableRawBufferPointer(buffer)
-            var flags = policy.rawValue << Flag.policyShift
-            if isPinned { flags |= Flag.pinned }
-            if isPinnedByTag { flags |= Flag.pinnedByTag }
-            raw.setField(Offset.format, Self.format)
-            raw.setField(Offset.flags, flags)
-            raw.setField(Offset.version, version)
-            raw.setField(Offset.hits, hits)
-            raw.setField(Offset.id, id)
-            raw.setField(Offset.blob, blob)
-            raw.setField(Offset.length, length)
-            raw.setField(Offset.stamp, stamp)
-            raw.setField(Offset.stored, stored)
-            raw.setField(Offset.accessed, accessed)
-            raw.setField(Offset.expires, expires)
-            raw.setField(Offset.created, created)
-            raw.setField(Offset.session, session)
-            raw.setField(Offset.tagBytes, UInt16(tagBytes))
-            // A long key has 479 to 65,536 bytes; its length less one fits 16 bits, and 0 means there is none.
-            raw.setField(Offset.keyBytes, UInt16(max(0, longKey.count - 1)))
-            raw.setField(Offset.metadataBytes, UInt32(metadata.count))
-            var at = Self.fixedLength
-            func append(_ bytes: some Collection<UInt8>) {
-                UnsafeMutableRawBufferPointer(rebasing: raw[at...]).copyBytes(from: bytes)
-                at += bytes.count
-            }
-            append(longKey)
-            for tag in tags {
-                append(CollectionOfOne(UInt8(tag.utf8.count)))
-                append(Array(tag.utf8))
-            }
-            append(metadata)
-            count = total
+        [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+            write(to: UnsafeMutableRawBufferPointer(buffer))
+            count = byteCount
         }
+    }
+
+    /// Encodes the record into exactly `byteCount` bytes.
+    func write(to raw: UnsafeMutableRawBufferPointer) {
+        var flags = policy.rawValue << Flag.policyShift
+        if isPinned { flags |= Flag.pinned }
+        if isPinnedByTag { flags |= Flag.pinnedByTag }
+        raw.setField(Offset.format, Self.format)
+        raw.setField(Offset.flags, flags)
+        raw.setField(Offset.version, version)
+        raw.setField(Offset.hits, hits)
+        raw.setField(Offset.id, id)
+        raw.setField(Offset.blob, blob)
+        raw.setField(Offset.length, length)
+        raw.setField(Offset.stamp, stamp)
+        raw.setField(Offset.stored, stored)
+        raw.setField(Offset.accessed, accessed)
+        raw.setField(Offset.expires, expires)
+        raw.setField(Offset.created, created)
+        raw.setField(Offset.session, session)
+        raw.setField(Offset.tagBytes, UInt16(tagBytes))
+        // A long key has 479 to 65,536 bytes; its length less one fits 16 bits, and 0 means there is none.
+        raw.setField(Offset.keyBytes, UInt16(max(0, longKey.count - 1)))
+        raw.setField(Offset.metadataBytes, UInt32(metadata.count))
+        var at = Self.fixedLength
+        func append(_ bytes: some Collection<UInt8>) {
+            UnsafeMutableRawBufferPointer(rebasing: raw[at...]).copyBytes(from: bytes)
+            at += bytes.count
+        }
+        if !longKey.isEmpty { append(longKey) }
+        for tag in tags {
+            append(CollectionOfOne(UInt8(tag.utf8.count)))
+            append(Array(tag.utf8))
+        }
+        if !metadata.isEmpty { append(metadata) }
+    }
+
+    /// Changes what a touch changes in an encoded record of at least `fixedLength` bytes.
+    static func touch(_ raw: UnsafeMutableRawBufferPointer, stamp: UInt64, hits: UInt32, accessed: Int64) {
+        let old = UnsafeRawBufferPointer(raw)
+        raw.setField(Offset.stamp, stamp)
+        raw.setField(
+            Offset.hits, UInt32(clamping: UInt64(old.field(Offset.hits, as: UInt32.self)) + UInt64(hits)))
+        raw.setField(Offset.accessed, max(old.field(Offset.accessed, as: Int64.self), accessed))
     }
 
     /// Decodes a record; nil if it is not one (damage: the caller treats the entry as absent and reports it).
@@ -138,31 +154,4 @@ struct EntryRecord: Equatable {
     var isKept: Bool { isPinned || isPinnedByTag }
 
     func isExpired(at now: Timestamp) -> Bool { expires <= now.microseconds }
-}
-
-/// The few fields a hit needs, read in place.
-struct EntryView {
-    let raw: UnsafeRawBufferPointer
-
-    /// Nil if the record is damaged.
-    @inline(__always)
-    init?(_ raw: UnsafeRawBufferPointer) {
-        guard raw.count >= EntryRecord.fixedLength, raw[0] == EntryRecord.format else { return nil }
-        self.raw = raw
-    }
-
-    @inline(__always) var version: UInt16 { raw.field(2) }
-    @inline(__always) var blob: UInt64 { raw.field(16) }
-    @inline(__always) var length: UInt64 { raw.field(24) }
-    @inline(__always) var stamp: UInt64 { raw.field(32) }
-    @inline(__always) var expires: Int64 { raw.field(56) }
-
-    /// True if the record is that of `key` where the index holds only a part of it.
-    func hasLongKey(_ key: Key) -> Bool {
-        let count = key.bytes.count
-        guard Int(raw.field(82, as: UInt16.self)) == count - 1, raw.count >= EntryRecord.fixedLength + count else {
-            return false
-        }
-        return raw[EntryRecord.fixedLength..<(EntryRecord.fixedLength + count)].elementsEqual(key.bytes)
-    }
 }

@@ -76,40 +76,48 @@ final class Mutation {
     func put(_ put: PendingPut, pinnedByTag: Bool) throws {
         let key = put.indexKey
         if put.followsRemoval { try remove(key) }
-        let oldBytes = try reading.get(index.entries, key)
-        let old = oldBytes.flatMap(EntryRecord.init)
-        // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
-        let isReplacing = oldBytes != nil
         var new = EntryRecord()
         new.blob = try acquire(put)
-        new.id = old?.id ?? takeID()
+        new.id = state.nextID
         new.stamp = takeStamp()
         lastPut = new.stamp
         new.length = put.length
         new.stored = put.stored.microseconds
         new.accessed = put.accessed.microseconds
-        new.created = old?.created ?? put.created.microseconds
+        new.created = put.created.microseconds
         new.expires = put.expires.microseconds
         new.hits = put.hits
         new.version = put.version
         new.policy = put.options.storagePolicy
         new.session = put.options.storagePolicy == .session ? put.session : 0
-        new.isPinned = put.isPinned || (old?.isPinned ?? false)
+        new.isPinned = put.isPinned
         new.isPinnedByTag = pinnedByTag
         new.tags = put.options.tags
         new.metadata = put.options.metadata
         if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
-        if let old {
-            try deleteRows(of: old)
-            try release(old.blob)
-            state.logicalBytes &-= old.length
-        }
-        if !isReplacing { state.entryCount &+= 1 }
         state.logicalBytes &+= new.length
+        let count = new.byteCount
+        let present = try key.withUnsafeBytes {
+            try transaction.insert(index.entries, $0, count: count) { [new] in new.write(to: $0) }
+        }
+        if let present {
+            // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
+            let old = EntryRecord(present)
+            new.id = old?.id ?? takeID()
+            new.created = old?.created ?? new.created
+            new.isPinned = new.isPinned || (old?.isPinned ?? false)
+            if let old {
+                try deleteRows(of: old)
+                try release(old.blob)
+                state.logicalBytes &-= old.length
+            }
+            try transaction.put(index.entries, key, new.bytes)
+        } else {
+            _ = takeID()
+            state.entryCount &+= 1
+        }
         try insertRows(of: new, key: key)
-        let bytes = new.bytes
-        try transaction.put(index.entries, key, bytes)
-        writtenPages += bytes.count / 4096
+        writtenPages += count / 4096
         noteChange(trees: 6)
     }
 
@@ -156,17 +164,30 @@ final class Mutation {
             home = index.pinned
             found = try reading.get(home, stamp)
         }
-        guard let found else { return false }
-        let key = Array(found)
-        guard var record = try record(key), record.stamp == stamp else { return false }
-        try transaction.delete(home, stamp)
-        record.stamp = takeStamp()
-        record.hits = UInt32(clamping: UInt64(record.hits) + UInt64(hits))
-        record.accessed = max(record.accessed, accessed.microseconds)
-        try appendStamp(home, record.stamp, key)
-        try transaction.put(index.entries, key, record.bytes)
+        guard let found, let raw = try reading.get(index.entries, found), EntryView(raw)?.stamp == stamp else {
+            return false
+        }
+        // Values point into pages that a change may move or free.
+        try withCopy(of: found) { key in
+            try withCopy(of: raw) { record in
+                try transaction.delete(home, stamp)
+                let fresh = takeStamp()
+                EntryRecord.touch(record, stamp: fresh, hits: hits, accessed: accessed.microseconds)
+                try transaction.append(home, fresh, count: key.count) { $0.copyBytes(from: key) }
+                try transaction.put(index.entries, UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(record))
+            }
+        }
         noteChange(trees: 2)
         return true
+    }
+
+    private func withCopy<R>(
+        of bytes: UnsafeRawBufferPointer, _ body: (UnsafeMutableRawBufferPointer) throws -> R
+    ) rethrows -> R {
+        try withUnsafeTemporaryAllocation(byteCount: bytes.count, alignment: 8) { copy in
+            copy.copyMemory(from: bytes)
+            return try body(copy)
+        }
     }
 
     private func takeID() -> UInt64 {
@@ -218,8 +239,11 @@ final class Mutation {
     /// The blob with the body of `put`, with one more reference; stored now if no blob has these bytes.
     private func acquire(_ put: PendingPut) throws -> UInt64 {
         let digest = put.digest
-        let found = try digest.withBytes { try reading.get(index.digests, $0) }.flatMap(DigestRecord.init)
-        if var shared = found {
+        let fresh = DigestRecord(blob: state.nextID, references: 1)
+        let present = try digest.withBytes {
+            try transaction.insert(index.digests, $0, count: DigestRecord.length) { fresh.write(to: $0) }
+        }
+        if let present, var shared = DigestRecord(present) {
             shared.references &+= 1
             try writeDigest(digest, shared)
             let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
@@ -238,8 +262,9 @@ final class Mutation {
             }
             return shared.blob
         }
+        // A record that cannot be read is replaced.
+        if present != nil { try writeDigest(digest, fresh) }
         let id = takeID()
-        try writeDigest(digest, DigestRecord(blob: id, references: 1))
         try storeBlob(id, put, replacing: false)
         return id
     }
@@ -350,7 +375,7 @@ final class Mutation {
 
     func writeDigest(_ digest: Digest, _ record: DigestRecord) throws {
         try digest.withBytes { key in
-            try record.bytes.withUnsafeBytes { try transaction.put(index.digests, key, $0) }
+            try record.withBytes { try transaction.put(index.digests, key, $0) }
         }
     }
 }

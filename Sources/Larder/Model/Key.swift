@@ -18,6 +18,11 @@ public struct Key: Hashable, Sendable {
         bytes = Array(string.utf8)
     }
 
+    /// Feeds all bytes at once; the array's own way is one call a byte.
+    public func hash(into hasher: inout Hasher) {
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
     /// True if the key starts with `prefix`.
     public func hasPrefix(_ prefix: Key) -> Bool {
         bytes.starts(with: prefix.bytes)

@@ -30,7 +30,7 @@ public final class BodyWriter: @unchecked Sendable {
         self.options = options
         declaredLength = length
         declaredDigest = digest
-        budget = try store.engine.state().budget
+        budget = try store.engine.budget()
         if let length { try Store.checkSize(length.bytes, key, budget) }
     }
 
@@ -138,7 +138,7 @@ public final class BodyWriter: @unchecked Sendable {
             file?.reserved += more
             try preallocate(from: length, to: min(length + more, total + Self.step))
             // The largest entry may have been changed meanwhile.
-            budget = try store.engine.state().budget
+            budget = try store.engine.budget()
         }
     }
 

@@ -8,14 +8,14 @@ public struct Entry: Sendable {
 
     /// Decoded when asked for: most hits want the bytes only.
     enum Source: Sendable {
-        case index(record: [UInt8], head: BlobRecord)
+        case index(record: RecordCopy, head: BlobRecord)
         case pending(PendingPut)
     }
 
     /// The caller's bytes, as put.
     public var metadata: [UInt8] {
         switch source {
-        case .index(let record, _): return record.withUnsafeBytes { EntryRecord($0)?.metadata ?? [] }
+        case .index(let record, _): return record.decoded.metadata
         case .pending(let put): return put.options.metadata
         }
     }
@@ -31,9 +31,8 @@ public struct Entry: Sendable {
     /// All that is known of the entry. `references` is 1 here; `Store.attributes(of:)` looks it up.
     public var attributes: Attributes {
         switch source {
-        case .index(let bytes, let head):
-            let record = bytes.withUnsafeBytes { EntryRecord($0) } ?? EntryRecord()
-            return Attributes(key: key, record: record, head: head, references: 1)
+        case .index(let record, let head):
+            return Attributes(key: key, record: record.decoded, head: head, references: 1)
         case .pending(let put):
             return Attributes(pending: put)
         }

@@ -30,7 +30,7 @@ extension Store {
         guard status.isRegular else {
             throw LarderError(.invalidArgument, "\(path) is not a regular file: only those can be adopted", path: path)
         }
-        let budget = try engine.state().budget
+        let budget = try engine.budget()
         try Store.checkSize(status.size, key, budget)
         let put: PendingPut
         if status.size <= configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly {

@@ -25,9 +25,18 @@ extension Store {
     /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is no
     /// fresh entry. The span points into the index's mapping: nothing of it may leave `body`, which should be short, as it
     /// keeps pages of the index from being reused.
+    // Inlinable, so that the caller's module knows the type of the result: generic code would look it up on each call.
+    @inlinable
     public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
+        var result: R?
+        try visitBody(of: key) { result = try body($0) }
+        return result
+    }
+
+    @usableFromInline
+    func visitBody(of key: Key, _ body: (RawSpan) throws -> Void) throws {
         try requireOpen()
-        return try engine.withBody(of: key, visibility(false), body)
+        try engine.visitBody(of: key, visibility(false), body)
     }
 
     /// True if `get` would find an entry. Looks at the index only: neither an access nor a look at the body.

@@ -11,7 +11,7 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws {
-        let put = try prepare(body, key, options, digest, engine.state())
+        let put = try prepare(body, key, options, digest, engine.budget())
         let generation = try submit(put)
         try engine.awaitCommit(generation, put)
     }
@@ -20,12 +20,12 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) async throws {
-        let state = try engine.state()
+        let budget = try engine.budget()
         let put: PendingPut
-        if body.count <= configuration.inlineLimit(state.budget) {
-            put = try prepare(body, key, options, digest, state)
+        if body.count <= configuration.inlineLimit(budget) {
+            put = try prepare(body, key, options, digest, budget)
         } else {
-            put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, state) }
+            put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, budget) }
         }
         try await engine.awaitCommit(submit(put), put)
     }
@@ -64,14 +64,14 @@ extension Store {
     // MARK: Steps
 
     private func prepare(
-        _ body: [UInt8], _ key: Key, _ options: PutOptions, _ declared: Digest?, _ state: StoreState
+        _ body: [UInt8], _ key: Key, _ options: PutOptions, _ declared: Digest?, _ budget: Budget
     ) throws -> PendingPut {
         let writing = try writing()
         try options.validate(key: key)
-        try Store.checkSize(Int64(body.count), key, state.budget)
-        let digest = Digest.of(body)
-        if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
-        if options.storagePolicy != .memoryOnly, body.count > configuration.inlineLimit(state.budget) {
+        try Store.checkSize(Int64(body.count), key, budget)
+        let digest = DigestWorker.shared.digest(of: body)
+        if let declared, declared != digest.value { throw Store.mismatch(key, declared, digest.value) }
+        if options.storagePolicy != .memoryOnly, body.count > configuration.inlineLimit(budget) {
             let file = try body.withUnsafeBytes { bytes in
                 try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
             }
@@ -82,6 +82,12 @@ extension Store {
 
     func makePut(
         _ key: Key, _ digest: Digest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions
+    ) -> PendingPut {
+        makePut(key, BodyDigest(digest), length, body, options)
+    }
+
+    private func makePut(
+        _ key: Key, _ digest: BodyDigest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions
     ) -> PendingPut {
         let now = engine.clock.advance()
         return PendingPut(

@@ -1,0 +1,27 @@
+/// The bytes of an `EntryRecord`, copied out of the index to be decoded when somebody asks.
+///
+/// The fixed part is held in place: most records end there, and copying one then allocates nothing.
+struct RecordCopy: Sendable {
+    private typealias Words = (
+        UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64
+    )
+
+    private let fixed: Words
+    /// The key where it is long, tags, metadata.
+    private let rest: [UInt8]
+
+    /// - Parameter raw: at least `EntryRecord.fixedLength` bytes.
+    @inline(__always)
+    init(_ raw: UnsafeRawBufferPointer) {
+        fixed = raw.loadUnaligned(as: Words.self)
+        rest =
+            raw.count == EntryRecord.fixedLength
+            ? [] : Array(UnsafeRawBufferPointer(rebasing: raw[EntryRecord.fixedLength...]))
+    }
+
+    /// The record; an empty one if it is damaged.
+    var decoded: EntryRecord {
+        let bytes = withUnsafeBytes(of: fixed) { Array($0) } + rest
+        return bytes.withUnsafeBytes { EntryRecord($0) } ?? EntryRecord()
+    }
+}
