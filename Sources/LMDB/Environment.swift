@@ -95,8 +95,7 @@ public final class Environment: @unchecked Sendable {
     // MARK: Transactions
 
     /// Runs `body` on a snapshot. A pooled transaction where one is free, else a fresh one; about 0.1 us.
-    // Inlinable, so that a caller in another module pays for no generic call.
-    @inlinable
+    @inlinable  // A caller in another module pays for no generic call.
     @inline(__always)
     public func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
         let read = try beginPooled()

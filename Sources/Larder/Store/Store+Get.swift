@@ -25,8 +25,7 @@ extension Store {
     /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is no
     /// fresh entry. The span points into the index's mapping: nothing of it may leave `body`, which should be short, as it
     /// keeps pages of the index from being reused.
-    // Inlinable, so that the caller's module knows the type of the result: generic code would look it up on each call.
-    @inlinable
+    @inlinable  // The caller's module knows the type of the result: generic code would look it up on each call.
     public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
         var result: R?
         try visitBody(of: key) { result = try body($0) }
