@@ -1,4 +1,6 @@
+import CRawLMDB
 import Foundation
+import GRDB
 import SystemPackage
 
 extension Machine {
@@ -12,7 +14,18 @@ extension Machine {
             processor: processor(), cores: ProcessInfo.processInfo.activeProcessorCount,
             memoryGiB: Double(ProcessInfo.processInfo.physicalMemory) / Double(1 << 30),
             kernel: "\(text(of: &name.sysname)) \(text(of: &name.release)) \(text(of: &name.machine))",
-            fileSystem: fileSystem(path), load: load[0], notes: notes)
+            fileSystem: fileSystem(path), load: load[0],
+            notes: notes + ["LMDB=\(version(of: mdb_version(nil, nil, nil)))", "SQLite=\(sqlite)"])
+    }
+
+    private static func version(of text: UnsafeMutablePointer<CChar>?) -> String {
+        // "LMDB 0.9.24: (July 24, 2019)"
+        let words = text.map { String(cString: $0) }?.split(whereSeparator: { $0 == " " || $0 == ":" }) ?? []
+        return words.count > 1 ? String(words[1]) : "unknown"
+    }
+
+    private static var sqlite: String {
+        (try? DatabaseQueue().read { try String.fetchOne($0, sql: "SELECT sqlite_version()") }) ?? "unknown"
     }
 
     private static func text<Tuple>(of field: inout Tuple) -> String {

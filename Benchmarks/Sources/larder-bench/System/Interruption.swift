@@ -25,8 +25,11 @@ enum Interruption {
         if signals.wrappingAdd(1, ordering: .relaxed).newValue > 2 { _exit(130) }
     }
 
+    /// True once a signal has come.
+    static var hasCome: Bool { signals.load(ordering: .relaxed) > 0 }
+
     /// Throws once a signal has come.
     static func check() throws {
-        if signals.load(ordering: .relaxed) > 0 { throw BenchError("interrupted; what was there so far was removed") }
+        if hasCome { throw BenchError("interrupted; what was there so far was removed") }
     }
 }
