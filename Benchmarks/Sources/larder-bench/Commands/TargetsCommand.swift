@@ -20,6 +20,7 @@ struct TargetsCommand: ParsableCommand {
     @Option(help: "A Node.") var node: String?
     @Option(help: "The directory of npm's cacache.") var cacache: String?
     @Option(help: "The directory of the peers' scripts.") var peers: String?
+    @Option(help: "A trace in libCacheSim's format, for P11.") var trace: String?
     @Option(help: "The same seed gives the same bodies and orders.") var seed: UInt64?
     @OptionGroup var work: WorkOptions
 
@@ -39,7 +40,7 @@ struct TargetsCommand: ParsableCommand {
         let report = try WorkDirectory.with(work.parent) { directory in
             let machine = Machine.read(directory.path, notes: note)
             let externals = ExternalPeers(python: python, node: node, cacache: cacache, scripts: peers)
-            let context = TargetContext(directory, preset, seed: seed, externals: externals)
+            let context = TargetContext(directory, preset, seed: seed, externals: externals, trace: trace)
             let rows = try Targets.run(context, only: ids)
             if ids == nil {
                 context.progress("rates by body size ...")

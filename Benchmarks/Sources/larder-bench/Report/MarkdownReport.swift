@@ -13,7 +13,8 @@ enum MarkdownReport {
 
         Every ratio is the median of \(report.preset.rounds) rounds, in each of which both sides are measured on the same disk, in turn. Bodies do not
         compress and no two are alike; they and the keys are made before the clock starts. Larder's puts include the SHA-256 of the body and the last
-        commit, which is synced; plain files are not synced except where it says so. Hits are warm. Latencies are those of single calls.
+        commit, which is synced; plain files are not synced except where it says so. Hits are warm. Latencies are those of single calls. npm's cacache
+        checks the digest of what it reads; Larder's default is to check on writing and after an unclean shutdown.
 
         ## Targets
 
@@ -25,6 +26,10 @@ enum MarkdownReport {
         ## Rate against body size
 
         ![Puts and hits a second against body size](benchmarks/rate-by-size.svg)
+
+        \(sizes(report, "put", "Puts a second"))
+
+        \(sizes(report, "hit", "Hits a second"))
 
         ## Rate and latency against entries
 
@@ -58,6 +63,29 @@ enum MarkdownReport {
                 return (parts[0], parts.count > 1 ? parts[1] : "")
             }
         return "| | |\n|---|---|\n" + lines.map { "| \($0.0) | \($0.1) |" }.joined(separator: "\n")
+    }
+
+    /// The rates of the plot as a table: a line for each length, a column for each peer.
+    private static func sizes(_ report: Report, _ operation: String, _ title: String) -> String {
+        let points = report.curves.sizes.filter { $0.operation == operation }
+        if points.isEmpty { return "" }
+        var peers: [String] = []
+        var sizes: [String] = []
+        for point in points {
+            if !peers.contains(point.peer) { peers.append(point.peer) }
+            if !sizes.contains(point.bodySize) { sizes.append(point.bodySize) }
+        }
+        let lines = sizes.map { size in
+            let rates = peers.map { peer in
+                points.first { $0.peer == peer && $0.bodySize == size }.map { Render.rate($0.rate) } ?? ""
+            }
+            return "| \(size) | \(rates.joined(separator: " | ")) |"
+        }
+        return """
+            | \(title) | \(peers.joined(separator: " | ")) |
+            |---|\(peers.map { _ in "---:|" }.joined())
+            \(lines.joined(separator: "\n"))
+            """
     }
 
     /// How far the rounds of each row lie apart.

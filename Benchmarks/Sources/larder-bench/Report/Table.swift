@@ -36,11 +36,8 @@ enum TargetTable {
     }
 
     private static func cells(_ row: TargetRow) -> [String] {
-        let digits = row.unit == "x" ? 2 : 0
         let unit = row.unit == "x" ? " x" : row.unit
-        let reached = row.reached.map {
-            Render.decimal($0, $0 < 10 || digits == 0 ? max(digits, $0 < 10 ? 1 : 0) : 1) + unit
-        }
+        let reached = row.reached.map { digits($0, row) + unit }
         let sign = row.sense == .atLeast ? ">=" : "<="
         let target = row.unit.isEmpty ? "" : "\(sign) \(trimmed(row.target))\(unit)"
         let verdict =
@@ -50,6 +47,12 @@ enum TargetTable {
             case nil: "not measured"
             }
         return [row.id, row.measure, row.against, target, reached ?? "", verdict, row.detail]
+    }
+
+    /// Three digits that count; whole bytes; the differences of P11 with four behind the point.
+    private static func digits(_ value: Double, _ row: TargetRow) -> String {
+        if row.unit == " off" { return Render.decimal(value, 4) }
+        return Render.decimal(value, value >= 100 || row.unit == " B" ? 0 : value >= 10 ? 1 : 2)
     }
 
     private static func trimmed(_ value: Double) -> String {

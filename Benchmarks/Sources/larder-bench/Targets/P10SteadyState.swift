@@ -7,7 +7,7 @@ enum P10SteadyState: Target {
     static let id = "P10"
 
     static func run(_ context: TargetContext) throws -> [TargetRow] {
-        let budget: Int64 = context.preset == .quick ? 32 << 20 : 128 << 20
+        let budget: Int64 = context.preset == .quick ? 16 << 20 : 128 << 20
         let size = BodySize.wide
         let bodies = Bodies(size, seed: context.seed)
         let worth = Int(budget) / size.mean

@@ -46,13 +46,14 @@ enum P12Peers: Target {
     }
 
     private static func contenders(_ context: TargetContext) -> (known: [Contender], missing: [String]) {
+        // Operations of the slowest peers in a round.
+        let few = context.preset == .quick ? 10 : 100
         func local(_ name: String, _ kind: PeerKind, count: @escaping (BodySize) -> Int) -> Contender {
             Contender(name: name) { size, round in
-                try rates(context, kind, size, puts: count(size), gets: max(count(size), 500), round)
+                try rates(context, kind, size, puts: count(size), gets: max(count(size), few * 5), round)
             }
         }
         let (externals, missing) = context.externals.available
-        let few = context.preset == .quick ? 20 : 100
         let known =
             [
                 local("SQLite blobs (GRDB)", .sqlite) { context.preset.puts($0) / 2 },

@@ -23,7 +23,7 @@ enum Preset: String, CaseIterable, Codable, Sendable, ExpressibleByArgument {
 
     /// Bodies of one size put in a round.
     func puts(_ size: BodySize) -> Int {
-        let volume = self == .quick ? 16 << 20 : 96 << 20
+        let volume = self == .quick ? 8 << 20 : 96 << 20
         return min(max(volume / size.mean, 24), self == .quick ? 4000 : 20_000)
     }
 

@@ -6,8 +6,9 @@ enum SizeSweep {
         let rounds = context.preset == .quick ? 1 : 3
         for size in sizes {
             let bodies = Bodies(size, seed: context.seed)
-            let puts = min(max((24 << 20) / size.mean, 24), 8000)
-            let gets = min(context.preset.gets(size) / 4, 40_000)
+            // Few in a quick run: the directory cache writes 3,000 files a second.
+            let puts = min(max((24 << 20) / size.mean, 24), context.preset == .quick ? 500 : 8000)
+            let gets = min(context.preset.gets(size) / 4, context.preset == .quick ? 2000 : 40_000)
             var putRates: [PeerKind: [Double]] = [:]
             var getRates: [PeerKind: [Double]] = [:]
             for round in 0..<rounds {

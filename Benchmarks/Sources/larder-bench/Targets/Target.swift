@@ -10,7 +10,7 @@ protocol Target: Sendable {
 enum Targets {
     static let all: [any Target.Type] = [
         P1Hits.self, P2Puts.self, P3DurablePuts.self, P4Displacement.self, P5PutLatency.self, P6Open.self,
-        P7Growth.self, P8Footprint.self, P9Threads.self, P10SteadyState.self, P12Peers.self,
+        P7Growth.self, P8Footprint.self, P9Threads.self, P10SteadyState.self, P11Replay.self, P12Peers.self,
     ]
 
     /// Runs those whose id is in `ids` (nil: all). What fails becomes a row that says so; an interruption ends the run.

@@ -6,15 +6,18 @@ final class TargetContext {
     let preset: Preset
     let seed: UInt64
     let externals: ExternalPeers
+    /// For P11; nil: there is none.
+    let trace: String?
     /// What the plots show; filled on the way.
     var curves = Curves()
     private var growth: GrownStore?
 
-    init(_ directory: WorkDirectory, _ preset: Preset, seed: UInt64, externals: ExternalPeers) {
+    init(_ directory: WorkDirectory, _ preset: Preset, seed: UInt64, externals: ExternalPeers, trace: String?) {
         self.directory = directory
         self.preset = preset
         self.seed = seed
         self.externals = externals
+        self.trace = trace
     }
 
     var rounds: Int { preset.rounds }
