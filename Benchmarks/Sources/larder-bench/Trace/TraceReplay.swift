@@ -52,7 +52,7 @@ struct TraceReplay {
             }
         }
         for (position, request) in trace.requests.enumerated() {
-            if position % 1000 == 0 { try Interruption.check() }
+            if position % 64 == 0 { try Interruption.check() }
             let key = Key(bytes: withUnsafeBytes(of: request.object.bigEndian) { Array($0) })
             bytes += request.size
             if try store.get(key) != nil {
