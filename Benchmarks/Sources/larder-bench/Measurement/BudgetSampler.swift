@@ -1,0 +1,44 @@
+import Synchronization
+import SystemPackage
+
+/// Walks a store's directory over and over on a thread of its own, and keeps the highest sum of allocated bytes.
+///
+/// A walk is not of one moment: a file that goes after it was counted and makes room for another is counted with it. So a sum over
+/// the limit counts only if five walks in a row are over it, and then with the least of them.
+final class BudgetSampler: Sendable {
+    private let highest = Atomic<Int64>(0)
+    private let count = Atomic<Int>(0)
+    private let isOver = Atomic<Bool>(false)
+    private let thread = Mutex<pthread_t?>(nil)
+
+    /// Starts. A walk every 20 ms, so that it does not become the load.
+    init(_ path: FilePath, limit: Int64) {
+        let handle = try? Threads.start { [self] in
+            while !isOver.load(ordering: .relaxed) {
+                var sum = FileTree.allocatedBytes(path)
+                for _ in 0..<4 where sum > limit { sum = min(sum, FileTree.allocatedBytes(path)) }
+                highest.max(sum, ordering: .relaxed)
+                count.wrappingAdd(1, ordering: .relaxed)
+                usleep(20_000)
+            }
+        }
+        thread.withLock { $0 = handle }
+    }
+
+    /// Walks done.
+    var walks: Int { count.load(ordering: .relaxed) }
+
+    /// The highest sum so far.
+    var highestBytes: Int64 { highest.load(ordering: .relaxed) }
+
+    /// Ends it; returns the highest sum. Idempotent.
+    func stop() -> Int64 {
+        isOver.store(true, ordering: .relaxed)
+        let handle = thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        if let handle { pthread_join(handle, nil) }
+        return highestBytes
+    }
+}

@@ -1,0 +1,40 @@
+import ArgumentParser
+import SystemPackage
+
+/// The peers that run in this process.
+enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
+    case larder
+    case larderSpan = "larder-span"
+    case files
+    case sqlite
+    case urlcache
+    case directory
+    case lmdb
+
+    /// One line on what it does.
+    var summary: String {
+        switch self {
+        case .larder: "Larder: put, get(key) and body.bytes(), which gives memory of one's own"
+        case .larderSpan: "Larder: as above, read by withBody(of:) and copied into a reused buffer"
+        case .files: "plain files: create + write + rename, open + pread + close into a reused buffer; 256 directories"
+        case .sqlite:
+            "SQLite blobs through GRDB: WAL, synchronous=NORMAL (FULL for durable puts), one put a transaction"
+        case .urlcache: "Foundation's URLCache, no memory tier"
+        case .directory: "a directory cache in the way of Nuke's DataCache: a file a key, staged writes, LRU sweep"
+        case .lmdb: "raw LMDB, 256 puts a commit, no hash, no order, no budget: the limit"
+        }
+    }
+
+    /// Opens it in `path`, an empty directory or one it was closed in.
+    func open(_ path: FilePath, _ options: PeerOptions = PeerOptions()) throws -> any Peer {
+        switch self {
+        case .larder: try LarderPeer(path, options, lends: false)
+        case .larderSpan: try LarderPeer(path, options, lends: true)
+        case .files: try PlainFilesPeer(path)
+        case .sqlite: try SQLitePeer(path)
+        case .urlcache: try URLCachePeer(path, options)
+        case .directory: try DirectoryCachePeer(path, options)
+        case .lmdb: try RawLMDBPeer(path)
+        }
+    }
+}

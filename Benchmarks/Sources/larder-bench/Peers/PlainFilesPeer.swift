@@ -1,0 +1,72 @@
+import SystemPackage
+
+/// What a program without a cache engine does: a file a body in one of 256 directories, written under another name and
+/// renamed. Paths are made before the clock starts.
+final class PlainFilesPeer: Peer {
+    private let prefix: String
+
+    init(_ path: FilePath) throws {
+        prefix = path.string + "/"
+        for shard in 0..<256 { try FileTree.makeDirectory(path.appending("\(shard)")) }
+    }
+
+    func name(_ index: Int) -> Name {
+        var name = Name(index)
+        // Even over the directories whatever the order, as a hash of the key is.
+        let shard = Generator.mix(UInt64(index)) & 255
+        name.path = Array((prefix + "\(shard)/\(index)").utf8CString)
+        name.text = prefix + "\(shard)/\(index).new"
+        return name
+    }
+
+    func put(_ body: [UInt8], _ name: Name) throws { try write(body, name, isSynced: false) }
+
+    func putDurable(_ body: [UInt8], _ name: Name) throws { try write(body, name, isSynced: true) }
+
+    private func write(_ body: [UInt8], _ name: Name, isSynced: Bool) throws {
+        let file = name.text.withCString { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
+        guard file >= 0 else { throw BenchError.system("open", name.text) }
+        defer { _ = Self.close(file) }
+        var done = 0
+        while done < body.count {
+            let count = body.withUnsafeBytes { Self.write(file, $0.baseAddress! + done, body.count - done) }
+            guard count > 0 else { throw BenchError.system("write", name.text) }
+            done += count
+        }
+        if isSynced, fsync(file) != 0 { throw BenchError.system("fsync", name.text) }
+        if name.text.withCString({ rename($0, name.path) }) != 0 { throw BenchError.system("rename", name.text) }
+    }
+
+    func get(_ name: Name, _ scratch: Scratch) throws -> Int? {
+        let file = open(name.path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw BenchError.system("open", name.text)
+        }
+        defer { _ = Self.close(file) }
+        let count = pread(file, scratch.buffer.baseAddress, scratch.buffer.count, 0)
+        if count < 0 { throw BenchError.system("pread", name.text) }
+        return count
+    }
+
+    func remove(_ name: Name) throws {
+        if unlink(name.path) != 0, errno != ENOENT { throw BenchError.system("unlink", name.text) }
+    }
+
+    // The methods above hide the calls of the same names.
+    private static func close(_ file: Int32) -> Int32 {
+        #if canImport(Darwin)
+            Darwin.close(file)
+        #else
+            Glibc.close(file)
+        #endif
+    }
+
+    private static func write(_ file: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+        #if canImport(Darwin)
+            Darwin.write(file, bytes, count)
+        #else
+            Glibc.write(file, bytes, count)
+        #endif
+    }
+}

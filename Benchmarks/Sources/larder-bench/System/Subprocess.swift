@@ -1,0 +1,30 @@
+import Foundation
+
+/// Other programs, waited for.
+enum Subprocess {
+    /// This program.
+    static var ownExecutable: String {
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+    }
+
+    /// Runs a program and returns what it printed. Throws if it fails; what it says then goes to our error output.
+    static func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws -> Data {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        if !environment.isEmpty {
+            process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        }
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            try Interruption.check()
+            throw BenchError(
+                "\(URL(fileURLWithPath: program).lastPathComponent) ended with \(process.terminationStatus)")
+        }
+        return data
+    }
+}

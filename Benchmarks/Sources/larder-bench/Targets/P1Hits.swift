@@ -1,0 +1,42 @@
+/// P1: warm hits a second, one thread, from the key to the bytes in hand, against open + pread + close of plain files.
+///
+/// Files are read into a buffer that is reused. Larder is measured twice: with `get` and `bytes()`, which gives the caller memory
+/// of its own, and with `withBody(of:)`, its bytes copied into a reused buffer, which is what pread(2) does.
+enum P1Hits: Target {
+    static let id = "P1"
+
+    static func run(_ context: TargetContext) throws -> [TargetRow] {
+        try [(1 << 10, 5.0), (16 << 10, 4.0), (1 << 20, 1.0)].flatMap { bytes, target in
+            try rows(context, .fixed(bytes), target)
+        }
+    }
+
+    private static func rows(_ context: TargetContext, _ size: BodySize, _ target: Double) throws -> [TargetRow] {
+        let bodies = Bodies(size, seed: context.seed)
+        let entries = min(context.preset.puts(size), 10_000)
+        let gets = context.preset.gets(size)
+        return try context.withPeer(.files, bodies) { files in
+            try context.withPeer(.larder, bodies) { larder in
+                _ = try files.put(0..<entries)
+                _ = try larder.put(0..<entries)
+                guard let store = (larder.peer as? LarderPeer)?.store else { return [] }
+                let lending = Driver(LarderPeer(sharing: store, lends: true), bodies)
+                for driver in [files, larder, lending] { _ = try driver.get(0..<entries) }
+                func rate(_ driver: Driver, _ round: Int) throws -> Double {
+                    let order = Order.uniform(gets, below: entries, seed: context.seed &+ UInt64(round))
+                    return try driver.get(order).rate
+                }
+                return try [("get", larder), ("withBody", lending)].map { name, driver in
+                    let comparison = try Comparison.run(rounds: context.rounds) {
+                        try rate(driver, $0)
+                    } _: {
+                        try rate(files, $0)
+                    }
+                    return TargetRow(
+                        id, "hits/s, \(size), \(name)", against: "open+pread+close of files", atLeast: target,
+                        comparison)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+/// What does a put cost whose body is there already, under other keys? A hundred keys share each body.
+enum Dedup: Workload {
+    static let name = "dedup"
+    static let question = "What does a put cost whose body is there already under another key?"
+
+    static func run(_ plan: Plan) throws -> Tally {
+        let bodies = plan.bodies
+        return try plan.withPeer { driver in
+            try driver.put(0..<plan.entries) { bodies.body($0 % max(1, plan.entries / 100)) }
+        }
+    }
+}

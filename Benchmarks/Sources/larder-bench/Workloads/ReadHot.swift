@@ -1,0 +1,14 @@
+/// How fast are hits on a working set that fits every cache of the machine: 1,000 keys, over and over?
+enum ReadHot: Workload {
+    static let name = "read-hot"
+    static let question = "How fast are hits on 1,000 keys that are read over and over?"
+
+    static func run(_ plan: Plan) throws -> Tally {
+        let hot = min(1000, plan.entries)
+        let order = Order.uniform(plan.reads, below: hot, seed: plan.seed)
+        return try plan.withFilledPeer { driver in
+            _ = try driver.get(0..<hot)
+            return try driver.get(order)
+        }
+    }
+}
