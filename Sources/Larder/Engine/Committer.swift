@@ -206,8 +206,7 @@ final class Committer {
         case .remove(let key):
             try mutation.remove(IndexKey.bytes(for: key))
         case .touch(let touch):
-            let age = Int64(clamping: (max(uptime, touch.lastUse) - touch.lastUse) / 1000)
-            try mutation.touch(stamp: touch.stamp, hits: touch.hits, accessed: mutation.now - .microseconds(age))
+            try mutation.touch(touch, at: uptime)
         }
     }
 

@@ -44,6 +44,7 @@ extension Engine {
         try roomLock.locked {
             writing.reaper.drain()
             try sweepDead(writing)
+            noteUses(writing)
             let before = try writing.room.claimed(state())
             let freeBefore = try indexFree()
             guard let isMissing else {
