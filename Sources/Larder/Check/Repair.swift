@@ -7,6 +7,9 @@ import LMDB
 struct Repair {
     let engine: Engine
 
+    /// Ids and stamps count from 1; no store gets here.
+    private static let numberLimit: UInt64 = 1 << 60
+
     func run() throws {
         let engine = engine
         try engine.mutate(.housekeeping) { mutation in
@@ -92,6 +95,13 @@ struct Repair {
     /// In the order of access, each entry with an id and a stamp of its own.
     private func renumber(_ mutation: Mutation, _ kept: inout [(key: [UInt8], record: EntryRecord)]) throws {
         kept.sort { $0.record.stamp < $1.record.stamp }
+        // A damaged number far beyond what a store can reach would bring the counters to their end.
+        if mutation.state.nextID > Self.numberLimit { mutation.state.nextID = 1 }
+        if mutation.state.nextStamp > Self.numberLimit { mutation.state.nextStamp = 1 }
+        for position in kept.indices {
+            if kept[position].record.id > Self.numberLimit { kept[position].record.id = 0 }
+            if kept[position].record.stamp > Self.numberLimit { kept[position].record.stamp = 0 }
+        }
         var highest = mutation.state.nextID
         for (_, record) in kept { highest = max(highest, record.id &+ 1, record.blob &+ 1) }
         var ids = Set<UInt64>()
@@ -99,7 +109,7 @@ struct Repair {
         for position in kept.indices {
             stamp = max(stamp &+ 1, kept[position].record.stamp)
             kept[position].record.stamp = stamp
-            if !ids.insert(kept[position].record.id).inserted {
+            if kept[position].record.id == 0 || !ids.insert(kept[position].record.id).inserted {
                 kept[position].record.id = highest
                 highest += 1
             }

@@ -108,6 +108,7 @@ extension Engine {
             throw openFailure(error, files)
         }
         do {
+            try IndexTrust(files: files, configuration: configuration).require(environment)
             return try open(files, format, configuration, environment)
         } catch let error as LMDBError {
             environment.close()
@@ -147,11 +148,14 @@ extension Engine {
                 path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
                 storeID: format.storeID, writing: nil, state: state)
         }
+        try Salvage.discard(files)
         try environment.clearDeadReaders()
         let state = try prepareState(index, configuration)
         clock.observe(Timestamp(microseconds: state.clock))
         let lock = try InstanceLock(staging: files.staging)
         let ledger = try Ledger(directory: files.index, instance: lock.instance)
+        // Until this store is closed, what it leaves is not to be trusted.
+        ledger.setClosedNote(0)
         ledger.setQuarantine(try files.allocated(in: files.quarantine))
         let room = try Room(files: files, index: index, ledger: ledger)
         let writing = Writing(
@@ -202,7 +206,7 @@ extension Engine {
         let data = files.index.path(of: Layout.data)
         if error.isDamage {
             return LarderError(
-                .corruption, "\(data) is not a readable index: run 'cachectl verify --repair' to rebuild it",
+                .corruption, "\(data) is not a readable index: run 'cachectl verify --repair', which keeps what can be read",
                 path: data, cause: error)
         }
         if error.isNoSpace {

@@ -23,7 +23,8 @@ struct FormatFile: Sendable, Equatable {
     init(contents: String, path: FilePath) throws(LarderError) {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0] == Self.magic, lines[1].hasPrefix("format "), lines[2].hasPrefix("store "),
-            let version = Int(lines[1].dropFirst(7)), version > 0
+            let version = Int(lines[1].dropFirst(7)), version > 0, lines[3].isEmpty,
+            version > Self.currentVersion || Self.isStoreID(lines[2].dropFirst(6))
         else {
             throw LarderError(
                 .formatMismatch,
@@ -39,6 +40,17 @@ struct FormatFile: Sendable, Equatable {
         }
         self.version = version
         storeID = String(lines[2].dropFirst(6))
+    }
+
+    private static func isStoreID(_ text: Substring) -> Bool {
+        text.utf8.count == 32 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    }
+
+    /// True if the text is that of a newer format: not damage.
+    static func isNewer(_ contents: String) -> Bool {
+        let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count > 1, lines[0] == magic, lines[1].hasPrefix("format ") else { return false }
+        return Int(lines[1].dropFirst(7)).map { $0 > currentVersion } ?? false
     }
 
     private init(version: Int, storeID: String) {

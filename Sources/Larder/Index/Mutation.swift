@@ -69,7 +69,9 @@ final class Mutation {
 
     /// The record under `key`; nil if there is none or it is damaged.
     func record(_ key: [UInt8]) throws -> EntryRecord? {
-        try reading.get(index.entries, key).flatMap(EntryRecord.init)
+        guard let raw = try reading.get(index.entries, key) else { return nil }
+        try reading.checkHead(of: raw, keyCount: key.count)
+        return EntryRecord(raw)
     }
 
     /// Stores an entry, replacing the one under the same key.
@@ -77,6 +79,7 @@ final class Mutation {
         let key = put.indexKey
         if put.followsRemoval { try remove(key) }
         let oldBytes = try reading.get(index.entries, key)
+        if let oldBytes { try reading.checkHead(of: oldBytes, keyCount: key.count) }
         let old = oldBytes.flatMap(EntryRecord.init)
         // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
         let isReplacing = oldBytes != nil
@@ -117,6 +120,7 @@ final class Mutation {
     @discardableResult
     func remove(_ key: [UInt8]) throws -> EntryRecord? {
         guard let raw = try reading.get(index.entries, key) else { return nil }
+        try reading.checkHead(of: raw, keyCount: key.count)
         guard let old = EntryRecord(raw) else {
             // A damaged record cannot say which rows are its own; `Check` finds and removes those.
             try transaction.delete(index.entries, key)
@@ -222,7 +226,7 @@ final class Mutation {
         if var shared = found {
             shared.references &+= 1
             try writeDigest(digest, shared)
-            let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
+            let head = try blob(shared.blob)
             if let head, try isSound(head) {
                 if case .staged(let file) = put.body { surplusFiles.append(file) }
                 if put.isDurable, head.location == .file { sharedDurably.append(head) }
@@ -242,6 +246,13 @@ final class Mutation {
         try writeDigest(digest, DigestRecord(blob: id, references: 1))
         try storeBlob(id, put, replacing: false)
         return id
+    }
+
+    /// The record of a blob that may be replaced or deleted next; nil if there is none, or it cannot be read.
+    private func blob(_ id: UInt64) throws -> BlobRecord? {
+        guard let raw = try reading.get(index.blobs, id) else { return nil }
+        try reading.checkHead(of: raw, keyCount: 8)
+        return BlobRecord(raw)
     }
 
     /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a power
@@ -298,7 +309,7 @@ final class Mutation {
 
     /// Drops one reference; the blob goes with its last.
     private func release(_ id: UInt64) throws {
-        guard let head = try reading.get(index.blobs, id).flatMap(BlobRecord.init) else { return }
+        guard let head = try blob(id) else { return }
         guard var shared = try head.digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init),
             shared.blob == id
         else { return }
@@ -327,7 +338,7 @@ final class Mutation {
     /// Marks a blob whose bytes are lost: entries that use it become misses, and the next put of these bytes heals it.
     /// The caller has moved the file away.
     func markDamaged(_ id: UInt64) throws {
-        guard var head = try reading.get(index.blobs, id).flatMap(BlobRecord.init), !head.isDamaged else { return }
+        guard var head = try blob(id), !head.isDamaged else { return }
         forget(head)
         head.isDamaged = true
         head.allocated = 0

@@ -17,6 +17,11 @@ enum FileSystem {
         let isDirectory: Bool
         let owner: UInt32
         let modified: Timestamp
+        /// Last change of bytes and of anything else, to the nanosecond.
+        let modifiedNanoseconds: Int64
+        let changedNanoseconds: Int64
+        /// Permission bits.
+        let mode: UInt32
 
         init(_ status: stat) {
             size = Int64(status.st_size)
@@ -28,9 +33,14 @@ enum FileSystem {
             owner = status.st_uid
             #if canImport(Darwin)
                 let time = status.st_mtimespec
+                let change = status.st_ctimespec
             #else
                 let time = status.st_mtim
+                let change = status.st_ctim
             #endif
+            modifiedNanoseconds = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+            changedNanoseconds = Int64(change.tv_sec) &* 1_000_000_000 &+ Int64(change.tv_nsec)
+            mode = UInt32(status.st_mode) & 0o7777
             modified = Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
         }
     }
@@ -81,6 +91,16 @@ enum FileSystem {
             done += count
         }
         return done
+    }
+
+    /// The first `limit` bytes of a file; nil if there is none.
+    static func contents(_ name: String, in directory: Directory, limit: Int) throws(LarderError) -> [UInt8]? {
+        guard let file = try openIfPresent(name, in: directory, flags: O_RDONLY) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let result = bytes.withUnsafeMutableBytes { raw in
+            Result { () throws(LarderError) in try read(file, into: raw, at: 0, path: directory.path(of: name)) }
+        }
+        return Array(bytes[..<(try result.get())])
     }
 
     /// pwrite(2) until everything is written.
@@ -144,6 +164,13 @@ enum FileSystem {
         if number != EEXIST { throw .system("mkdir", number, path: directory.path(of: name)) }
     }
 
+    /// unlinkat(2) of an empty directory; one that is not there is fine.
+    static func removeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
+        guard unlinkat(directory.descriptor.raw, name, AT_REMOVEDIR) != 0 else { return }
+        let number = errno
+        if number != ENOENT { throw .system("rmdir", number, path: directory.path(of: name)) }
+    }
+
     // MARK: Facts
 
     /// fstat(2).
@@ -183,6 +210,14 @@ enum FileSystem {
             throw .system("fstatvfs", errno, path: directory.path)
         }
         return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
+    }
+
+    /// futimens(2): sets the time of the last change of bytes, of a descriptor that someone else owns.
+    static func setModified(raw descriptor: Int32, nanoseconds: Int64, path: FilePath?) throws(LarderError) {
+        let time = timespec(
+            tv_sec: time_t(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+        let times = [time, time]
+        if futimens(descriptor, times) != 0 { throw .system("futimens", errno, path: path) }
     }
 
     // MARK: Space
