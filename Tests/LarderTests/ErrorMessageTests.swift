@@ -165,10 +165,10 @@ import Testing
                 path,
                 "formatMismatch: PATH/FORMAT is not the format file of a Larder store: choose another directory, or remove this one"
             ) { _ = try Store(at: path, .testing()) }
-            try TestFiles.write(Array("larder\nformat 2\nstore x\n".utf8), to: path.appending("FORMAT"))
+            try TestFiles.write(Array("larder\nformat 3\nstore x\n".utf8), to: path.appending("FORMAT"))
             try expect(
                 path,
-                "formatMismatch: PATH/FORMAT says format 2, newer than format 1 that this version of Larder knows: upgrade Larder, or use another directory; nothing was changed"
+                "formatMismatch: PATH/FORMAT says format 3, newer than format 2 that this version of Larder knows: upgrade Larder, or use another directory; nothing was changed"
             ) { _ = try Store(at: path, .testing()) }
         }
     }

@@ -53,14 +53,8 @@ enum Rebuild {
                 }
                 throw error
             }
-            let fresh = Layout.format + ".new"
-            try FileSystem.unlink(fresh, in: root)
-            let file = try FileSystem.open(fresh, in: root, flags: O_WRONLY | O_CREAT | O_EXCL)
-            let contents = Array(FormatFile.fresh().contents.utf8)
-            try FileSystem.write(file, contents, at: 0, path: root.path(of: fresh))
-            try Sync.data(file, path: root.path(of: fresh))
-            try FileSystem.rename(fresh, in: root, to: Layout.format, in: root)
-            try Sync.names(root)
+            try FileSystem.unlink(Layout.format + ".new", in: root)
+            try Engine.replace(.fresh(), in: root)
             return true
         }
     }

@@ -8,7 +8,7 @@ struct Repair {
     let engine: Engine
 
     /// Ids and stamps count from 1; no store gets here.
-    private static let numberLimit: UInt64 = 1 << 60
+    private static let numberLimit: UInt64 = 1 << 47
 
     func run() throws {
         let engine = engine
@@ -25,9 +25,9 @@ struct Repair {
         var keeper: [Digest: UInt64] = [:]
         var references: [UInt64: UInt64] = [:]
 
-        /// The id under which the body of `id` is kept; nil if it is lost.
-        func resolve(_ id: UInt64) -> UInt64? {
-            guard let head = heads[id], !head.isDamaged else { return nil }
+        /// The id under which the body of an entry is kept; nil if it is lost.
+        func resolve(_ record: EntryRecord) -> UInt64? {
+            guard let head = heads[record.blob], !head.isDamaged, record.fits(head.digest) else { return nil }
             return keeper[head.digest]
         }
     }
@@ -70,7 +70,7 @@ struct Repair {
             var pair = try cursor.first()
             while let (row, value) = pair {
                 let key = Array(row)
-                if var record = EntryRecord(value), let blob = blobs.resolve(record.blob),
+                if var record = EntryRecord(value), record.isIntact(under: key), let blob = blobs.resolve(record),
                     IndexKey.bytes(for: Key(bytes: record.longKey.isEmpty ? key : record.longKey)) == key
                 {
                     record.blob = blob
@@ -123,7 +123,8 @@ struct Repair {
         for database in [index.recency, index.pinned, index.expiry, index.tags, index.sessions] {
             try mutation.transaction.removeAll(database)
         }
-        for (key, record) in kept {
+        for (key, var record) in kept {
+            record.reseal(for: key)
             try mutation.transaction.put(index.entries, key, record.bytes)
             try mutation.insertRows(of: record, key: key)
         }

@@ -112,7 +112,7 @@ struct Salvage {
                 for (database, key, value) in rows { try transaction.put(database, key, value) }
             }
         }
-        var walk = PageWalk(pages, meta, isTolerant: true)
+        var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
         try walk.run { tree, key, value in
             guard let database = databases[tree], Self.isSound(tree, key, value, &fallback) else { return }
             batch.append((database, Array(key), Array(value)))
@@ -133,7 +133,7 @@ struct Salvage {
     ) -> Bool {
         switch tree {
         case "entries":
-            guard let record = EntryRecord(value) else { return false }
+            guard let record = EntryRecord(value), record.isIntact(under: Array(key)) else { return false }
             if record.stored < 1 << 53 { fallback.clock = max(fallback.clock, record.stored) }
             return true
         case "blobs":

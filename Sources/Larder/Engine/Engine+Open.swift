@@ -58,6 +58,11 @@ extension Engine {
             // What somebody removed under a store that was closed is made again, and found missing entry by entry.
             if !configuration.isReadOnly {
                 for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+                // Before anything of the newer format is in the index.
+                if format.version < FormatFile.currentVersion {
+                    try replace(format.upgraded, in: root)
+                    return format.upgraded
+                }
             }
             return format
         }
@@ -79,10 +84,15 @@ extension Engine {
         let blobs = try root.directory(Layout.blobs)
         for name in Layout.shards { try FileSystem.makeDirectory(name, in: blobs) }
         let format = FormatFile.fresh()
+        try replace(format, in: root)
+        return format
+    }
+
+    /// Writes `FORMAT`: whole or not at all, whatever happens.
+    static func replace(_ format: FormatFile, in root: Directory) throws {
         try write(format.contents, to: Layout.format + ".new", in: root)
         try FileSystem.rename(Layout.format + ".new", in: root, to: Layout.format, in: root)
         try Sync.names(root)
-        return format
     }
 
     private static func write(_ text: String, to name: String, in directory: Directory) throws {

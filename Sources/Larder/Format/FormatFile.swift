@@ -5,13 +5,16 @@ import SystemPackage
 /// Four lines of text: `larder`, `format <number>`, `store <32 hex>`, and an empty one at the end.
 struct FormatFile: Sendable, Equatable {
     /// The version this code writes. Versions 1 up to it are read.
-    static let currentVersion = 1
+    static let currentVersion = 2
     private static let magic = "larder"
 
     var version: Int
     var storeID: String
 
     var contents: String { "\(Self.magic)\nformat \(version)\nstore \(storeID)\n" }
+
+    /// The same store in the format that this code writes.
+    var upgraded: FormatFile { FormatFile(version: Self.currentVersion, storeID: storeID) }
 
     static func fresh() -> FormatFile {
         var generator = SystemRandomNumberGenerator()

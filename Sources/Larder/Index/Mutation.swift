@@ -102,6 +102,7 @@ final class Mutation {
         new.tags = put.options.tags
         new.metadata = put.options.metadata
         if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
+        new.seal(for: key, put.digest)
         if let old {
             try deleteRows(of: old)
             try release(old.blob)
@@ -144,6 +145,7 @@ final class Mutation {
         var new = old
         try change(&new)
         guard new != old else { return true }
+        new.reseal(for: key)
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
@@ -223,10 +225,10 @@ final class Mutation {
     private func acquire(_ put: PendingPut) throws -> UInt64 {
         let digest = put.digest
         let found = try digest.withBytes { try reading.get(index.digests, $0) }.flatMap(DigestRecord.init)
-        if var shared = found {
+        // A row that leads to a body of another digest is damaged: that one is left alone, and `Check` counts anew.
+        if var shared = found, case let head = try blob(shared.blob), head.map({ $0.digest == digest }) ?? true {
             shared.references &+= 1
             try writeDigest(digest, shared)
-            let head = try blob(shared.blob)
             if let head, try isSound(head) {
                 if case .staged(let file) = put.body { surplusFiles.append(file) }
                 if put.isDurable, head.location == .file { sharedDurably.append(head) }
