@@ -249,7 +249,7 @@ public struct PageWalk<Source: PageSource> {
             return "it is not the head of \(pages) pages of a value"
         }
         if let fault { try note(node.child, tree.name, fault) }
-        return true
+        return fault == nil
     }
 
     private func readBigValue(_ node: Node, _ body: RowBody) throws {

@@ -8,9 +8,11 @@
 // collect  gc in a loop
 // check    verifies the invariants once
 // count    prints `N <entries>`
+// damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
 
+import Foundation
 import Larder
 import SystemPackage
 
@@ -138,6 +140,12 @@ func run() throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
         throw Bad(reason: "usage: LarderTestWorker STORE MODE SEED COUNT")
+    }
+    if arguments[2] == "damage" {
+        // The rounds from FIRST on: a run goes on behind a round that ended the process.
+        let first = ProcessInfo.processInfo.environment["LARDER_FIRST_ROUND"].flatMap(Int.init) ?? 0
+        let run = DamageRun(root: arguments[1], seed: seed, rounds: min(first, count)..<count)
+        return try run.run()
     }
     var configuration = Configuration()
     configuration.commitDelay = .milliseconds(2)

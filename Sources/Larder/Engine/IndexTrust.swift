@@ -17,7 +17,9 @@ struct IndexTrust {
     func require(_ environment: Environment) throws {
         guard try isWalkDue(environment) else { return }
         do {
-            let trees = try environment.checkPages()
+            // The heads of big values cost a read each, which a large index has too many of.
+            let isSmall = environment.lastPage < Self.smallPages
+            let trees = try environment.checkPages(isSmall || configuration.indexCheck == .always ? .heads : .placed)
             for (name, order) in Index.names {
                 guard let found = trees[name], found != order else { continue }
                 throw IndexFile.damaged(
