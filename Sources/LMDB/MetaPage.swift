@@ -58,7 +58,8 @@ public struct MetaPage: Sendable, Hashable {
         return found.sorted { $0.transaction > $1.transaction }
     }
 
-    private static func read(_ source: some PageSource, at offset: UInt64, page: UInt64) throws(LMDBError) -> MetaPage? {
+    private static func read(_ source: some PageSource, at offset: UInt64, page: UInt64) throws(LMDBError) -> MetaPage?
+    {
         var bytes = (0..<19).map { _ in UInt64(0) }
         var count = 0
         do {

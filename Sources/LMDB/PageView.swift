@@ -20,7 +20,9 @@ struct PageView {
     /// What is wrong with the header; nil if nothing is, and the offsets of all nodes can be read.
     func headerFault(expecting page: UInt64) -> String? {
         if number != page { return "it says it is page \(number)" }
-        if flags != Self.branchFlag && flags != Self.leafFlag { return "its type \(flags) is not that of a tree's page" }
+        if flags != Self.branchFlag && flags != Self.leafFlag {
+            return "its type \(flags) is not that of a tree's page"
+        }
         if lower < Self.headerLength || lower & 1 != 0 || lower > upper || upper > raw.count || upper & 1 != 0 {
             return "its free space \(lower)..<\(upper) is not within its \(raw.count) bytes"
         }

@@ -66,7 +66,9 @@ extension PageWalk {
         var free: [UInt64] = []
         try walk(&tree) { key, value in
             let transaction: UInt64 = key.native(0)
-            if transaction > last { lists.append((0, "transaction \(transaction) freed pages after the last, \(last)")) }
+            if transaction > last {
+                lists.append((0, "transaction \(transaction) freed pages after the last, \(last)"))
+            }
             guard value.count >= 8, value.native(0, as: UInt64.self) <= UInt64(value.count / 8 - 1) else {
                 return lists.append((0, "the list of transaction \(transaction) is longer than its record"))
             }

@@ -245,7 +245,9 @@ public struct PageWalk<Source: PageSource> {
                 return "the file ends before it does"
             }
             let view = PageView(raw: UnsafeRawBufferPointer(raw))
-            if view.number == node.child, view.flags == PageView.overflowFlag, view.overflowPages == pages { return nil }
+            if view.number == node.child, view.flags == PageView.overflowFlag, view.overflowPages == pages {
+                return nil
+            }
             return "it is not the head of \(pages) pages of a value"
         }
         if let fault { try note(node.child, tree.name, fault) }

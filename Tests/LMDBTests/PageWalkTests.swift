@@ -131,7 +131,9 @@ import Testing
             let pages = good.count / 4096
             for round in 0..<400 {
                 var file = good
-                let at = round < min(pages, 200) ? round * pages / min(pages, 200) * 4096 + Int.random(in: 0..<40, using: &generator)
+                let at =
+                    round < min(pages, 200)
+                    ? round * pages / min(pages, 200) * 4096 + Int.random(in: 0..<40, using: &generator)
                     : Int.random(in: 0..<good.count, using: &generator)
                 file[at] ^= UInt8.random(in: 1...255, using: &generator)
                 if round % 5 == 0 { file.removeLast(Int.random(in: 0..<good.count, using: &generator)) }

@@ -119,7 +119,9 @@ final class DamageRun {
             guard try entry.body.bytes() == body else { throw Bad(reason: "wrong bytes under \(key) after the repair") }
         }
         count("entries missing after repair", missing)
-        if missing > 0, !isReported, !isUsed { throw Bad(reason: "\(missing) entries are gone and nothing was reported") }
+        if missing > 0, !isReported, !isUsed {
+            throw Bad(reason: "\(missing) entries are gone and nothing was reported")
+        }
         try store.put([1, 2, 3], for: "afterwards")
         try store.flush()
     }
@@ -265,7 +267,9 @@ enum Damage {
         switch self {
         case .bit(let at, let mask), .byte(let at, let mask): bytes[at] ^= mask
         case .run(let at, let length):
-            for index in at..<min(at + length, bytes.count) { bytes[index] = UInt8(truncatingIfNeeded: generator.next()) }
+            for index in at..<min(at + length, bytes.count) {
+                bytes[index] = UInt8(truncatingIfNeeded: generator.next())
+            }
         case .zeros(let at, let length):
             for index in at..<min(at + length, bytes.count) { bytes[index] = 0 }
         case .misplaced(let from, let to):

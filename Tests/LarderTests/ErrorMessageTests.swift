@@ -243,7 +243,10 @@ import Testing
                     "mapFull: the index \(data) has no address space left: set a byte budget below the map size of 1 TiB"
                 ),
                 (-30_790, "readersFull: all reader slots of \(data) are taken: end some of the reads under way"),
-                (-30_796, "corruption: the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read"),
+                (
+                    -30_796,
+                    "corruption: the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read"
+                ),
                 (ENOSPC, "noSpace: no space left to write \(data): free some disk space or lower the budget"),
                 (EIO, "io: cannot read or write the index \(data)"),
             ]

@@ -15,7 +15,8 @@ import Testing
         private static let moment = Timestamp(seconds: 1_800_000_000)
 
         private func golden(_ format: Int) -> URL {
-            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Golden/format-\(format)")
+            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+                "Golden/format-\(format)")
         }
 
         private func configuration() -> Configuration {

@@ -118,7 +118,9 @@ struct Collector {
                         guard let record = try mutation.record(key), record.id == id else { return }
                         let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
                         if try Collector.isGone(head, record, engine) {
-                            if let head, !head.isDamaged, record.fits(head.digest) { try mutation.markDamaged(record.blob) }
+                            if let head, !head.isDamaged, record.fits(head.digest) {
+                                try mutation.markDamaged(record.blob)
+                            }
                             try mutation.remove(key)
                         }
                     }

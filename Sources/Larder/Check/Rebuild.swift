@@ -3,8 +3,9 @@ import SystemPackage
 
 /// Brings a store that cannot be opened, or should not be, to where it can.
 enum Rebuild {
-    static func run(_ path: FilePath) throws -> RebuildReport {
+    static func run(_ path: FilePath, _ configuration: Configuration) throws -> RebuildReport {
         let root = try Directory(path: path)
+        try Engine.requirePrivate(root, configuration)
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
         _ = try FileSystem.lock(guardFile, wait: true, path: path)
         return try withExtendedLifetime(guardFile) {
@@ -49,7 +50,8 @@ enum Rebuild {
                 if bytes.isEmpty {
                     throw LarderError(
                         .formatMismatch,
-                        "\(root.path) is not a Larder store: it has no FORMAT file; nothing was changed", path: root.path)
+                        "\(root.path) is not a Larder store: it has no FORMAT file; nothing was changed",
+                        path: root.path)
                 }
                 throw error
             }

@@ -66,7 +66,9 @@ struct Salvage {
         }
         var damages = walk.damages.map(\.description)
         for (name, order) in Index.names {
-            if let found = walk.trees[name], found != order { damages.append("the tree \(name) has keys of another kind") }
+            if let found = walk.trees[name], found != order {
+                damages.append("the tree \(name) has keys of another kind")
+            }
         }
         return (damages, state, rows)
     }

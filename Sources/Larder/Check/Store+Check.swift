@@ -36,13 +36,14 @@ extension Store {
     /// one of which nothing can be read is kept in `quarantine/`, and bodies in files, which nothing names any more, are
     /// removed. A `FORMAT` file that lost its contents is written anew. No process may have the store open.
     /// Needs room for a second index, which may exceed the byte budget meanwhile.
+    /// - Parameter configuration: with which the store is opened for the check.
     /// Errors: `locked` if the store is open somewhere; `formatMismatch` if `path` is no store, or one of a newer format;
     /// `noSpace`; `io`.
     @discardableResult
-    public static func rebuildIndex(at path: FilePath) throws -> RebuildReport {
-        var report = try Rebuild.run(path)
-        var configuration = Configuration()
-        configuration.logger.logLevel = .critical
+    public static func rebuildIndex(
+        at path: FilePath, _ configuration: Configuration = Configuration()
+    ) throws -> RebuildReport {
+        var report = try Rebuild.run(path, configuration)
         let store = try Store(at: path, configuration)
         do {
             report.check = try store.check(repair: true)

@@ -201,7 +201,8 @@ final class Engine: @unchecked Sendable {
         if error.isDamage {
             hasSeenDamage.store(true, ordering: .relaxed)
             return LarderError(
-                .corruption, "the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read",
+                .corruption,
+                "the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read",
                 path: data, cause: error)
         }
         return LarderError(.io, "cannot read or write the index \(data)", path: data, cause: error)

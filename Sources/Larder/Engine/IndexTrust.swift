@@ -36,7 +36,7 @@ struct IndexTrust {
         return error
     }
 
-    private func isWalkDue(_ environment: Environment) throws -> Bool {
+    func isWalkDue(_ environment: Environment) throws -> Bool {
         if configuration.indexCheck == .always || environment.lastPage < Self.smallPages { return true }
         let note = try Ledger.closedNote(files.index)
         if try note != 0 && note == fingerprint(environment) { return false }

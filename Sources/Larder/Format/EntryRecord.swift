@@ -109,7 +109,8 @@ struct EntryRecord: Equatable {
         blob = raw.field(Offset.blob)
         if raw[Offset.format] == 2 {
             seal = Seal(
-                digestTag: UInt16(truncatingIfNeeded: blob >> Seal.shift), check: UInt16(truncatingIfNeeded: id >> Seal.shift))
+                digestTag: UInt16(truncatingIfNeeded: blob >> Seal.shift),
+                check: UInt16(truncatingIfNeeded: id >> Seal.shift))
             id &= Seal.numberMask
             blob &= Seal.numberMask
         }

@@ -20,6 +20,9 @@ public struct Configuration: Sendable {
     /// When an open looks at every page of the index before it uses them. Default: unless the store was closed properly and
     /// not changed since.
     public var indexCheck = IndexCheck.whenInDoubt
+    /// Opens a store whose directory belongs to another user, neither root nor the one who runs the process. That user can
+    /// replace what is in it at any time. Default: refused.
+    public var allowsOtherOwner = false
     /// Opens an existing store without changing it: no put, no removal, no note of accesses, nothing swept.
     public var isReadOnly = false
     /// Told of displacement, recovery and failed commits, on the thread that did it; must return soon and must not call

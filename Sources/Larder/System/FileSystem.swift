@@ -15,6 +15,7 @@ enum FileSystem {
         let inode: UInt64
         let isRegular: Bool
         let isDirectory: Bool
+        let isLink: Bool
         let owner: UInt32
         let modified: Timestamp
         /// Last change of bytes and of anything else, to the nanosecond.
@@ -30,6 +31,7 @@ enum FileSystem {
             inode = UInt64(status.st_ino)
             isRegular = status.st_mode & S_IFMT == S_IFREG
             isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            isLink = status.st_mode & S_IFMT == S_IFLNK
             owner = status.st_uid
             #if canImport(Darwin)
                 let time = status.st_mtimespec
@@ -62,10 +64,21 @@ enum FileSystem {
         _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
     ) throws(LarderError) -> OwnedDescriptor? {
         let raw = retrying { openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW, mode) }
-        if raw >= 0 { return OwnedDescriptor(raw) }
-        let number = errno
+        if raw >= 0 {
+            let descriptor = OwnedDescriptor(raw)
+            // The umask may have taken bits of the owner's: a file that its maker cannot open again.
+            if flags & O_CREAT != 0 { _ = fchmod(raw, mode) }
+            return descriptor
+        }
+        let number = try linked(name, in: directory, errno)
         if number == ENOENT, flags & O_CREAT == 0 { return nil }
         throw .system("open", number, path: directory.path(of: name))
+    }
+
+    /// ELOOP for a symbolic link, for which O_DIRECTORY with O_NOFOLLOW gives ENOTDIR (open(2)).
+    private static func linked(_ name: String, in directory: Directory, _ number: Int32) throws(LarderError) -> Int32 {
+        guard number == ENOTDIR, try status(name, in: directory)?.isLink == true else { return number }
+        return ELOOP
     }
 
     /// open(2) of a path of the caller's; symbolic links are followed.
@@ -159,7 +172,11 @@ enum FileSystem {
 
     /// mkdirat(2) with mode 0700; an existing directory is fine.
     static func makeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
-        guard mkdirat(directory.descriptor.raw, name, 0o700) != 0 else { return }
+        if mkdirat(directory.descriptor.raw, name, 0o700) == 0 {
+            // Whatever the umask took.
+            _ = fchmodat(directory.descriptor.raw, name, 0o700, 0)
+            return
+        }
         let number = errno
         if number != EEXIST { throw .system("mkdir", number, path: directory.path(of: name)) }
     }
@@ -240,6 +257,14 @@ enum FileSystem {
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
         throw .system("fallocate", number, path: path)
+    }
+
+    // MARK: Permissions
+
+    /// fchmod(2) to 0600 where a file of ours has another mode; of a descriptor that someone else owns.
+    static func makePrivate(raw descriptor: Int32, path: FilePath?) throws(LarderError) {
+        let status = try status(raw: descriptor, path: path)
+        if status.mode != 0o600, status.owner == geteuid() { _ = fchmod(descriptor, 0o600) }
     }
 
     // MARK: Locks

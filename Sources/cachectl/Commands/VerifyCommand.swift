@@ -30,7 +30,10 @@ struct VerifyCommand: ParsableCommand {
         do {
             report = try check(bar)
         } catch let error as LarderError where [.corruption, .formatMismatch].contains(error.code) && repair {
-            let rebuilt = try Store.rebuildIndex(at: options.path)
+            var configuration = Configuration()
+            configuration.logger.logLevel = .critical
+            configuration.allowsOtherOwner = options.anyOwner
+            let rebuilt = try Store.rebuildIndex(at: options.path, configuration)
             rebuild = rebuilt
             report = rebuilt.check
         }
