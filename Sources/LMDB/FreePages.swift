@@ -24,9 +24,8 @@ extension Environment {
             try snapshot.withCursor(.freeList) { cursor in
                 var pair = try cursor.first()
                 while let (key, value) = pair {
-                    guard key.loadUnaligned(as: UInt.self) <= UInt(oldest) else { break }
-                    let count = Int(bitPattern: value.loadUnaligned(as: UInt.self))
-                    for index in 0..<min(count, value.count / 8 - 1) {
+                    guard key.count == 8, key.loadUnaligned(as: UInt.self) <= UInt(oldest) else { break }
+                    for index in 0..<Self.listed(value) {
                         pages.append(
                             Int(bitPattern: value.loadUnaligned(fromByteOffset: (index + 1) * 8, as: UInt.self)))
                     }
@@ -44,12 +43,18 @@ extension Environment {
             try snapshot.withCursor(.freeList) { cursor in
                 var pair = try cursor.first()
                 while let (_, value) = pair {
-                    total += Int(bitPattern: value.loadUnaligned(as: UInt.self))
+                    total += Self.listed(value)
                     pair = try cursor.next()
                 }
             }
             return total
         }
+    }
+
+    /// The count at the head of a list, which a damaged file may have anything for.
+    private static func listed(_ value: UnsafeRawBufferPointer) -> Int {
+        guard value.count >= 8 else { return 0 }
+        return Int(clamping: min(value.loadUnaligned(as: UInt64.self), UInt64(value.count / 8 - 1)))
     }
 
     /// Pages in use by the trees, as seen by `transaction`: the given databases, LMDB's own two, and the meta pages.

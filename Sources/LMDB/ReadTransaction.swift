@@ -42,6 +42,29 @@ public struct ReadTransaction {
         try withUnsafeBytes(of: key) { bytes in try get(database, bytes) }
     }
 
+    /// Throws damage unless the head of a value on pages of its own is as LMDB relies on when it deletes or replaces the value:
+    /// it frees as many pages as the head says. Values within a page of the tree have no such head.
+    ///
+    /// - Parameters:
+    ///   - value: as `get` returned it.
+    ///   - keyCount: length of its key.
+    public func checkHead(of value: UnsafeRawBufferPointer, keyCount: Int) throws(LMDBError) {
+        guard value.count > 200, let base = value.baseAddress else { return }
+        var stat = MDB_stat()
+        mdb_env_stat(mdb_txn_env(pointer), &stat)
+        let pageSize = Int(stat.ms_psize)
+        // `me_nodemax` of mdb.c: what two nodes of a page leave for each.
+        let largest = (((pageSize - PageView.headerLength) / 2) & ~1) - 2
+        guard PageView.nodeHeaderLength + keyCount + value.count > largest else { return }
+        // SAFETY: such a value starts right behind the page header, in the map as in memory of the transaction.
+        let head = UnsafeRawBufferPointer(start: base - PageView.headerLength, count: PageView.headerLength)
+        let view = PageView(raw: head)
+        let dirty: UInt16 = 0x10
+        guard view.flags & ~dirty == PageView.overflowFlag,
+            UInt64(view.overflowPages) == PageView.overflowPages(UInt64(value.count), pageSize: pageSize)
+        else { throw LMDBError(code: MDB_CORRUPTED, function: "mdb_del") }
+    }
+
     /// Page and entry counts, uncommitted changes included when called on a write transaction. `mdb_stat`; O(1).
     public func statistics(_ database: Database) throws(LMDBError) -> DatabaseStatistics {
         var stat = MDB_stat()

@@ -12,6 +12,9 @@ struct StoreOptions: ParsableArguments {
     @Flag(help: "Print JSON with stable keys.")
     var json = false
 
+    @Flag(help: "Open a store whose directory belongs to another user, who can replace what is in it.")
+    var anyOwner = false
+
     func validate() throws {
         if store?.isEmpty == true { throw ValidationError("--store is empty: give the directory of a store.") }
     }
@@ -37,6 +40,7 @@ struct StoreOptions: ParsableArguments {
         if access != .creating { try requireStore() }
         var configuration = Configuration()
         configuration.isReadOnly = access == .reading
+        configuration.allowsOtherOwner = anyOwner
         configuration.logger.logLevel = .error
         adjust(&configuration)
         let store = try open(configuration, access)

@@ -65,6 +65,7 @@ enum FormatExamples {
         record.session = 0x0123_4567_89AB_CDEF
         record.tags = ["news", "eu"]
         record.metadata = Array("text/plain".utf8)
+        record.seal(for: Array("https://example.com/".utf8), Digest.of(Array("hello".utf8)))
         return record
     }
 

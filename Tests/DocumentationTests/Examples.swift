@@ -38,8 +38,8 @@ enum Examples {
         do {
             try Store(at: "/var/cache/app").close()
         } catch let error as LarderError where error.code == .corruption {
-            let removed = try Store.rebuildIndex(at: "/var/cache/app")
-            print("started over; \(removed) body files removed")
+            let report = try Store.rebuildIndex(at: "/var/cache/app")
+            print("\(report.keptEntries) entries kept; damaged: \(report.damages)")
         }
     }
 

@@ -8,9 +8,12 @@
 // collect  gc in a loop
 // check    verifies the invariants once
 // count    prints `N <entries>`
+// umask    makes a file of each kind under the umask SEED, and ends without closing the store
+// damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
 
+import Foundation
 import Larder
 import SystemPackage
 
@@ -134,10 +137,43 @@ func same(_ store: Store, seed: UInt64, count: Int) throws {
     }
 }
 
+/// A store with a file of each kind in it; the process ends without closing it.
+func makeEveryFile(_ path: FilePath) throws {
+    var configuration = Configuration()
+    configuration.inlineThreshold = .kibibytes(1)
+    configuration.verification = .always
+    configuration.logger.logLevel = .critical
+    let store = try Store(at: path, configuration)
+    for name in 0..<4 { try store.put(makeBody(name: UInt64(name), seed: 1, length: 5000), for: Key("\(name)")) }
+    try store.flush()
+    // Its bytes go to quarantine/.
+    let damaged = path.appending("blobs").appending(
+        String(Digest.of(makeBody(name: 1, seed: 1, length: 5000)).hexadecimal.prefix(2))
+    )
+    .appending(Digest.of(makeBody(name: 1, seed: 1, length: 5000)).hexadecimal)
+    truncate(damaged.string, 100)
+    guard try store.get("1") == nil else { throw Bad(reason: "wrong bytes") }
+    let writer = try store.writer(for: "staged")
+    try writer.write(makeBody(name: 5, seed: 1, length: 200_000))
+    try store.flush()
+    say("OK")
+    _exit(0)
+}
+
 func run() throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
         throw Bad(reason: "usage: LarderTestWorker STORE MODE SEED COUNT")
+    }
+    if arguments[2] == "umask" {
+        umask(mode_t(seed))
+        return try makeEveryFile(FilePath(arguments[1]))
+    }
+    if arguments[2] == "damage" {
+        // The rounds from FIRST on: a run goes on behind a round that ended the process.
+        let first = ProcessInfo.processInfo.environment["LARDER_FIRST_ROUND"].flatMap(Int.init) ?? 0
+        let run = DamageRun(root: arguments[1], seed: seed, rounds: min(first, count)..<count)
+        return try run.run()
     }
     var configuration = Configuration()
     configuration.commitDelay = .milliseconds(2)

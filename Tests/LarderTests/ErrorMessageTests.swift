@@ -165,10 +165,10 @@ import Testing
                 path,
                 "formatMismatch: PATH/FORMAT is not the format file of a Larder store: choose another directory, or remove this one"
             ) { _ = try Store(at: path, .testing()) }
-            try TestFiles.write(Array("larder\nformat 2\nstore x\n".utf8), to: path.appending("FORMAT"))
+            try TestFiles.write(Array("larder\nformat 3\nstore x\n".utf8), to: path.appending("FORMAT"))
             try expect(
                 path,
-                "formatMismatch: PATH/FORMAT says format 2, newer than format 1 that this version of Larder knows: upgrade Larder, or use another directory; nothing was changed"
+                "formatMismatch: PATH/FORMAT says format 3, newer than format 2 that this version of Larder knows: upgrade Larder, or use another directory; nothing was changed"
             ) { _ = try Store(at: path, .testing()) }
         }
     }
@@ -179,7 +179,9 @@ import Testing
             let data = path.appending("index/data.mdb")
             let good = try TestFiles.read(data)
             try TestFiles.write([1, 2, 3], to: data)
-            let remedy = ": run 'cachectl verify --repair' to rebuild it; bodies that no index names are lost"
+            let remedy =
+                ": end every process that uses the store, then run 'cachectl verify --repair', "
+                + "which keeps the entries that can still be read"
             try expect(path, "corruption: the index PATH/index/data.mdb is not an LMDB file" + remedy) {
                 _ = try Store(at: path, .testing())
             }
@@ -241,7 +243,10 @@ import Testing
                     "mapFull: the index \(data) has no address space left: set a byte budget below the map size of 1 TiB"
                 ),
                 (-30_790, "readersFull: all reader slots of \(data) are taken: end some of the reads under way"),
-                (-30_796, "corruption: the index \(data) is damaged: run 'cachectl verify --repair' to rebuild it"),
+                (
+                    -30_796,
+                    "corruption: the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read"
+                ),
                 (ENOSPC, "noSpace: no space left to write \(data): free some disk space or lower the budget"),
                 (EIO, "io: cannot read or write the index \(data)"),
             ]

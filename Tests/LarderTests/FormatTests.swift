@@ -37,6 +37,33 @@ import Testing
             """)
     }
 
+    /// Two bytes of the body's digest above the blob's number, two of a CRC above the entry's own.
+    @Test func anEntryRecordWithASeal() throws {
+        var record = Self.entry
+        record.id = 5
+        let key = Array("http://format.test/".utf8)
+        record.seal(for: key, Digest.of(Array("hello".utf8)))
+        let bytes = record.bytes
+        expect(
+            bytes,
+            """
+            02 13 0201 06050403 0500000000001bce 2a00000000002cf2 0100010000000000 0700000000000000
+            0040204648470600 0140204648470600 00c7b34948470600 ff3f204648470600 1032547698badcfe
+            0500 0000 02000000 0161 02d0b6 dead
+            """)
+        let decoded = try #require(decode(bytes))
+        #expect(decoded == record && decoded.isIntact(under: key) && decoded.fits(Digest.of(Array("hello".utf8))))
+        #expect(!decoded.isIntact(under: key + [0]) && !decoded.fits(Digest.of([])))
+        // What changes with every use is not part of it; whatever else changes shows.
+        for (at, _) in bytes.enumerated() where at != 0 {
+            var damaged = bytes
+            damaged[at] ^= 0x10
+            guard let other = decode(damaged) else { continue }
+            let isFree = (4..<8).contains(at) || (32..<40).contains(at) || (48..<56).contains(at)
+            #expect(other.isIntact(under: key) == isFree, "byte \(at)")
+        }
+    }
+
     @Test func aPlainEntryRecordIs88Bytes() {
         expect(
             EntryRecord().bytes,
@@ -88,7 +115,6 @@ import Testing
     @Test func theRecordOfABodyInAFile() {
         var head = BlobRecord(digest: Digest.of([]))
         head.location = .file
-        head.isDamaged = true
         head.length = 100_000
         head.storedLength = 100_000
         head.allocated = 102_400
@@ -97,7 +123,7 @@ import Testing
         expect(
             encode(head),
             """
-            01 01 00 01 00000000 a086010000000000 a086010000000000
+            01 01 00 00 00000000 a086010000000000 a086010000000000
             e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
             0090010000000000 0300000000000000 8877665544332211 0900000000000000
             """)

@@ -7,15 +7,16 @@ import Testing
 
 /// A store of each on-disk format, as the version that introduced the format wrote it, opens and reads for ever.
 ///
-/// `Golden/format-1` was written by `LARDER_WRITE_GOLDEN=1 swift test --filter GoldenStoreTests`; it is never written again.
+/// `Golden/format-N` was written by `LARDER_WRITE_GOLDEN=1 swift test --filter GoldenStoreTests`; it is never written again.
 /// Git keeps no empty directories, so the shards without a body and `staging/`, `trash/`, `quarantine/` are missing in it,
 /// which a store has to stand as well. LMDB files are of the byte order and word size that wrote them.
 #if _pointerBitWidth(_64) && _endian(little)
     struct GoldenStoreTests {
         private static let moment = Timestamp(seconds: 1_800_000_000)
 
-        private var golden: URL {
-            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Golden/format-1")
+        private func golden(_ format: Int) -> URL {
+            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+                "Golden/format-\(format)")
         }
 
         private func configuration() -> Configuration {
@@ -28,6 +29,7 @@ import Testing
 
         @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] != nil))
         func writeGoldenStore() throws {
+            let golden = golden(FormatFile.currentVersion)
             let path = FilePath(golden.path)
             removeTree(path)
             let store = try Store(at: path, configuration())
@@ -47,10 +49,11 @@ import Testing
             }
         }
 
-        @Test func storeOfFormat1IsRead() throws {
+        @Test(arguments: 1...FormatFile.currentVersion)
+        func storeOfEachFormatIsRead(format: Int) throws {
             try withDirectory { directory in
                 let path = directory.appending("store")
-                try FileManager.default.copyItem(at: golden, to: URL(fileURLWithPath: path.string))
+                try FileManager.default.copyItem(at: golden(format), to: URL(fileURLWithPath: path.string))
                 let store = try Store(at: path, configuration())
                 #expect(try store.check().violations.map(\.description) == [])
                 #expect(try store.budget() == Budget(bytes: .mebibytes(64), entries: 1000, largestEntry: .mebibytes(8)))

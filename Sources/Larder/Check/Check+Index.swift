@@ -55,12 +55,14 @@ extension Check {
             return disagreement(.I1, "the record of \(Key(bytes: indexKey)) cannot be read")
         }
         let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
+        if !record.isIntact(under: indexKey) { disagreement(.I1, "the record of \(key) is damaged") }
         if IndexKey.bytes(for: key) != indexKey { disagreement(.I1, "\(key) stands under another key in the index") }
         tally.logicalBytes &+= record.length
         tally.references[record.blob, default: 0] += 1
         tally.highestID = max(tally.highestID, record.id, record.blob)
         tally.highestStamp = max(tally.highestStamp, record.stamp)
         if let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init) {
+            if !record.fits(head.digest) { disagreement(.I1, "the body of \(key) is that of another entry") }
             if head.length != record.length {
                 disagreement(.I1, "\(key) has a length of \(record.length), its body \(head.length)")
             }

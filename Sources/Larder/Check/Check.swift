@@ -30,6 +30,7 @@ struct Check {
         if isRepairing, needsRebuild { try rebuild() }
         try checkAllocation()
         if isRepairing, readsBodies { try clearSuspicion() }
+        if isRepairing { try engine.files.restoreTag() }
         if isRepairing, !report.isClean {
             var second = Check(engine: engine, isRepairing: false, readsBodies: false)
             let after = try second.run { _ in }

@@ -53,6 +53,27 @@ public struct CheckReport: Sendable, Hashable {
     public var isRepaired: Bool { violations.allSatisfy(\.isRepaired) }
 }
 
+/// What a rebuild of the index found, kept and lost.
+public struct RebuildReport: Sendable, Hashable {
+    /// Where the index was damaged, at most a thousand places; empty if it was whole.
+    public internal(set) var damages: [String] = []
+    /// Entries the damaged index counted; nil if it was whole, or its counters were lost.
+    public internal(set) var countedEntries: Int?
+    /// Entries of the store now.
+    public internal(set) var keptEntries = 0
+    /// True if the limits of the store, its budget among them, were lost: it has none now.
+    public internal(set) var hasLostBudget = false
+    /// Body files removed because nothing of the index could be read.
+    public internal(set) var removedFiles = 0
+    /// True if `FORMAT` was written anew.
+    public internal(set) var hasRestoredFormat = false
+    /// What the check with repair found after that: bodies that do not match, files that lost their entry.
+    public internal(set) var check = CheckReport()
+
+    /// Entries that were lost with the index; nil if nobody can tell.
+    public var lostEntries: Int? { countedEntries.map { max(0, $0 - keptEntries) } }
+}
+
 /// How far a check has come.
 public struct CheckProgress: Sendable, Hashable {
     /// Bytes of bodies read so far.

@@ -109,7 +109,7 @@ struct Collector {
             _ = try engine.read { transaction in
                 try walk.visit(engine.index, transaction, limit: 1024) { key, record, _ in
                     let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
-                    if try Collector.isGone(head, engine) { dangling.append((key, record.id)) }
+                    if try Collector.isGone(head, record, engine) { dangling.append((key, record.id)) }
                 }
             }
             if !isDryRun {
@@ -117,8 +117,10 @@ struct Collector {
                     try engine.mutate(.housekeeping) { mutation in
                         guard let record = try mutation.record(key), record.id == id else { return }
                         let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
-                        if try Collector.isGone(head, engine) {
-                            if let head, !head.isDamaged { try mutation.markDamaged(record.blob) }
+                        if try Collector.isGone(head, record, engine) {
+                            if let head, !head.isDamaged, record.fits(head.digest) {
+                                try mutation.markDamaged(record.blob)
+                            }
                             try mutation.remove(key)
                         }
                     }
@@ -129,8 +131,8 @@ struct Collector {
         }
     }
 
-    private static func isGone(_ head: BlobRecord?, _ engine: Engine) throws -> Bool {
-        guard let head, !head.isDamaged else { return true }
+    private static func isGone(_ head: BlobRecord?, _ record: EntryRecord, _ engine: Engine) throws -> Bool {
+        guard let head, !head.isDamaged, record.fits(head.digest) else { return true }
         return try head.location == .file && engine.files.blobStatus(head) == nil
     }
 

@@ -1,24 +1,63 @@
+import LMDB
 import SystemPackage
 
-/// A new index for a store whose own cannot be opened.
+/// Brings a store that cannot be opened, or should not be, to where it can.
 enum Rebuild {
-    /// Moves the index files to `quarantine/` and removes the body files. Returns how many of those there were.
-    static func run(_ path: FilePath) throws -> Int {
+    static func run(_ path: FilePath, _ configuration: Configuration) throws -> RebuildReport {
         let root = try Directory(path: path)
-        guard try FileSystem.status(Layout.format, in: root) != nil else {
-            throw LarderError(
-                .formatMismatch, "\(path) is not a Larder store: it has no FORMAT file; nothing was changed", path: path
-            )
-        }
+        try Engine.requirePrivate(root, configuration)
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
         _ = try FileSystem.lock(guardFile, wait: true, path: path)
         return try withExtendedLifetime(guardFile) {
+            var report = RebuildReport()
+            report.hasRestoredFormat = try restoreFormat(root)
             // A store that lost a directory gets it back, so that the next open finds its layout.
             for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
             let files = try StoreFiles(root: root)
             for name in Layout.shards { try FileSystem.makeDirectory(name, in: files.blobs) }
             try requireUnused(files)
-            return try reset(files)
+            var salvage = Salvage(files: files)
+            try salvage.examine()
+            if salvage.isSound { return report }
+            report.damages = salvage.damages
+            report.countedEntries = salvage.state.map { Int(clamping: $0.entryCount) }
+            report.hasLostBudget = salvage.state == nil
+            if salvage.hasEntries {
+                try salvage.write()
+                try replace(files)
+            } else {
+                report.removedFiles = try reset(files)
+            }
+            return report
+        }
+    }
+
+    /// Writes `FORMAT` anew where its contents are lost, and everything else says that this is a store. True if it did.
+    private static func restoreFormat(_ root: Directory) throws -> Bool {
+        let path = root.path(of: Layout.format)
+        let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []
+        let text = String(decoding: bytes, as: UTF8.self)
+        do {
+            _ = try FormatFile(contents: text, path: path)
+            return false
+        } catch {
+            let known = Set(Layout.directories + [Layout.tag, Layout.format, Layout.format + ".new"])
+            guard !FormatFile.isNewer(text), try root.names().allSatisfy(known.contains),
+                try FileSystem.status(Layout.format, in: root) != nil,
+                try FileSystem.status(Layout.index + "/" + Layout.data, in: root) != nil,
+                try FileSystem.status(Layout.blobs, in: root)?.isDirectory == true
+            else {
+                if bytes.isEmpty {
+                    throw LarderError(
+                        .formatMismatch,
+                        "\(root.path) is not a Larder store: it has no FORMAT file; nothing was changed",
+                        path: root.path)
+                }
+                throw error
+            }
+            try FileSystem.unlink(Layout.format + ".new", in: root)
+            try Engine.replace(.fresh(), in: root)
+            return true
         }
     }
 
@@ -31,6 +70,17 @@ enum Rebuild {
                     path: files.root.path)
             }
         }
+    }
+
+    /// Puts the index that was salvaged in the place of the damaged one.
+    private static func replace(_ files: StoreFiles) throws {
+        let rebuilt = try files.index.directory(Layout.rebuilt)
+        // Of the lock file LMDB makes a new one; a ledger left by dead processes would be swept anyway.
+        try FileSystem.unlink(Layout.lock, in: files.index)
+        try FileSystem.unlink(Layout.ledger, in: files.index)
+        try FileSystem.rename(Layout.data, in: rebuilt, to: Layout.data, in: files.index)
+        try Sync.names(files.index)
+        try Salvage.discard(files)
     }
 
     private static func reset(_ files: StoreFiles) throws -> Int {

@@ -7,6 +7,9 @@ import LMDB
 struct Repair {
     let engine: Engine
 
+    /// Ids and stamps count from 1; no store gets here.
+    private static let numberLimit: UInt64 = 1 << 47
+
     func run() throws {
         let engine = engine
         try engine.mutate(.housekeeping) { mutation in
@@ -22,9 +25,9 @@ struct Repair {
         var keeper: [Digest: UInt64] = [:]
         var references: [UInt64: UInt64] = [:]
 
-        /// The id under which the body of `id` is kept; nil if it is lost.
-        func resolve(_ id: UInt64) -> UInt64? {
-            guard let head = heads[id], !head.isDamaged else { return nil }
+        /// The id under which the body of an entry is kept; nil if it is lost.
+        func resolve(_ record: EntryRecord) -> UInt64? {
+            guard let head = heads[record.blob], !head.isDamaged, record.fits(head.digest) else { return nil }
             return keeper[head.digest]
         }
     }
@@ -67,7 +70,7 @@ struct Repair {
             var pair = try cursor.first()
             while let (row, value) = pair {
                 let key = Array(row)
-                if var record = EntryRecord(value), let blob = blobs.resolve(record.blob),
+                if var record = EntryRecord(value), record.isIntact(under: key), let blob = blobs.resolve(record),
                     IndexKey.bytes(for: Key(bytes: record.longKey.isEmpty ? key : record.longKey)) == key
                 {
                     record.blob = blob
@@ -92,6 +95,13 @@ struct Repair {
     /// In the order of access, each entry with an id and a stamp of its own.
     private func renumber(_ mutation: Mutation, _ kept: inout [(key: [UInt8], record: EntryRecord)]) throws {
         kept.sort { $0.record.stamp < $1.record.stamp }
+        // A damaged number far beyond what a store can reach would bring the counters to their end.
+        if mutation.state.nextID > Self.numberLimit { mutation.state.nextID = 1 }
+        if mutation.state.nextStamp > Self.numberLimit { mutation.state.nextStamp = 1 }
+        for position in kept.indices {
+            if kept[position].record.id > Self.numberLimit { kept[position].record.id = 0 }
+            if kept[position].record.stamp > Self.numberLimit { kept[position].record.stamp = 0 }
+        }
         var highest = mutation.state.nextID
         for (_, record) in kept { highest = max(highest, record.id &+ 1, record.blob &+ 1) }
         var ids = Set<UInt64>()
@@ -99,7 +109,7 @@ struct Repair {
         for position in kept.indices {
             stamp = max(stamp &+ 1, kept[position].record.stamp)
             kept[position].record.stamp = stamp
-            if !ids.insert(kept[position].record.id).inserted {
+            if kept[position].record.id == 0 || !ids.insert(kept[position].record.id).inserted {
                 kept[position].record.id = highest
                 highest += 1
             }
@@ -113,7 +123,8 @@ struct Repair {
         for database in [index.recency, index.pinned, index.expiry, index.tags, index.sessions] {
             try mutation.transaction.removeAll(database)
         }
-        for (key, record) in kept {
+        for (key, var record) in kept {
+            record.reseal(for: key)
             try mutation.transaction.put(index.entries, key, record.bytes)
             try mutation.insertRows(of: record, key: key)
         }

@@ -13,6 +13,8 @@ extension Store {
         repair: Bool = false, readingBodies: Bool = true, progress: (CheckProgress) throws -> Void = { _ in }
     ) throws -> CheckReport {
         if repair { _ = try writing() } else { try requireOpen() }
+        // First of all: rows are read and written through LMDB, which trusts its pages.
+        try engine.checkPages(readingBodies ? .heads : .placed)
         engine.commitPending()
         var check = Check(engine: engine, isRepairing: repair, readsBodies: readingBodies)
         return try check.run(progress)
@@ -28,12 +30,30 @@ extension Store {
         }
     }
 
-    /// Gives a store whose index is damaged beyond opening (`corruption`) a new, empty one. The old index is kept in
-    /// `quarantine/`; bodies in files, which nothing names any more, are removed. No process may have the store open.
-    /// - Returns: the number of body files removed.
-    /// Errors: `locked` if the store is open somewhere; `formatMismatch` if `path` is no store; `io`.
+    /// Mends a store that cannot be opened, or whose index is damaged (`corruption`), and checks it with repair.
+    ///
+    /// A damaged index is replaced by a new one with every entry that can still be read and whose body is still right;
+    /// one of which nothing can be read is kept in `quarantine/`, and bodies in files, which nothing names any more, are
+    /// removed. A `FORMAT` file that lost its contents is written anew. No process may have the store open.
+    /// Needs room for a second index, which may exceed the byte budget meanwhile.
+    /// - Parameter configuration: with which the store is opened for the check.
+    /// Errors: `locked` if the store is open somewhere; `formatMismatch` if `path` is no store, or one of a newer format;
+    /// `noSpace`; `io`.
     @discardableResult
-    public static func rebuildIndex(at path: FilePath) throws -> Int {
-        try Rebuild.run(path)
+    public static func rebuildIndex(
+        at path: FilePath, _ configuration: Configuration = Configuration()
+    ) throws -> RebuildReport {
+        var report = try Rebuild.run(path, configuration)
+        let store = try Store(at: path, configuration)
+        do {
+            report.check = try store.check(repair: true)
+            report.keptEntries = Int(clamping: try store.statistics().entryCount)
+        } catch {
+            // The first failure is the one to report.
+            try? store.close()
+            throw error
+        }
+        try store.close()
+        return report
     }
 }

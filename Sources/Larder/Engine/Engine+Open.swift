@@ -11,9 +11,14 @@ extension Engine {
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
         if !configuration.isReadOnly { _ = try FileSystem.lock(guardFile, wait: true, path: path) }
         return try withExtendedLifetime(guardFile) {
+            let isNew = try FileSystem.status(Layout.format, in: root) == nil
             let format = try prepareLayout(root, configuration)
             let files = try StoreFiles(root: root)
-            return try open(files, format, configuration)
+            try requireNoLinks(files)
+            let hadIndex = try FileSystem.status(Layout.data, in: files.index) != nil
+            let engine = try open(files, format, configuration)
+            if !hadIndex, !isNew { try tellLostIndex(engine) }
+            return engine
         }
     }
 
@@ -30,7 +35,48 @@ extension Engine {
         } else {
             try makeDirectories(path)
         }
-        return try Directory(path: path)
+        let root = try Directory(path: path)
+        try requirePrivate(root, configuration)
+        return root
+    }
+
+    /// Refuses a directory that other users can change: one of theirs, or one that everybody may write to. A path below a
+    /// shared directory of temporary files can be taken by anybody who guesses it.
+    static func requirePrivate(_ root: Directory, _ configuration: Configuration) throws(LarderError) {
+        let status = try FileSystem.status(root.descriptor, path: root.path)
+        if status.mode & 0o002 != 0 {
+            throw LarderError(
+                .io,
+                "\(root.path) can be written by every user, who could replace what is in it: remove that permission "
+                    + "('chmod o-w'), or choose another directory",
+                path: root.path, cause: Errno.permissionDenied)
+        }
+        if configuration.allowsOtherOwner || [geteuid(), 0].contains(status.owner) { return }
+        throw LarderError(
+            .io,
+            "\(root.path) belongs to another user (uid \(status.owner)), who could replace what is in it: open it as that user, "
+                + "choose another directory, or allow it ('Configuration.allowsOtherOwner', 'cachectl --any-owner')",
+            path: root.path, cause: Errno.permissionDenied)
+    }
+
+    /// The index of a store that was there before is gone: it goes on empty, and says so if bodies are left.
+    private static func tellLostIndex(_ engine: Engine) throws(LarderError) {
+        var count = 0
+        for shard in try engine.files.shards() { count += try shard.names().count }
+        if count == 0 { return }
+        engine.logger.error(
+            "the index was gone: the store starts empty; 'cachectl gc' removes the body files that nothing names any more",
+            metadata: ["path": "\(engine.path)", "files": "\(count)"])
+    }
+
+    /// Refuses links where the store has directories: whoever put them there, the store would work elsewhere.
+    private static func requireNoLinks(_ files: StoreFiles) throws(LarderError) {
+        if let name = try files.blobs.links().first { throw .system("open", ELOOP, path: files.blobs.path(of: name)) }
+        // LMDB opens its files by path, and a store that reads may not look at the ledger.
+        for name in [Layout.data, Layout.lock, Layout.ledger]
+        where try FileSystem.status(name, in: files.index)?.isLink == true {
+            throw .system("open", ELOOP, path: files.index.path(of: name))
+        }
     }
 
     /// mkdir(2) for each component that is missing, mode 0700.
@@ -44,6 +90,8 @@ extension Engine {
         for path in missing.reversed() {
             let result = path.withPlatformString { mkdir($0, 0o700) }
             if result != 0, errno != EEXIST { throw .system("mkdir", errno, path: path) }
+            // Whatever the umask took.
+            if result == 0 { _ = path.withPlatformString { chmod($0, 0o700) } }
         }
     }
 
@@ -58,6 +106,11 @@ extension Engine {
             // What somebody removed under a store that was closed is made again, and found missing entry by entry.
             if !configuration.isReadOnly {
                 for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+                // Before anything of the newer format is in the index.
+                if format.version < FormatFile.currentVersion {
+                    try replace(format.upgraded, in: root)
+                    return format.upgraded
+                }
             }
             return format
         }
@@ -79,10 +132,15 @@ extension Engine {
         let blobs = try root.directory(Layout.blobs)
         for name in Layout.shards { try FileSystem.makeDirectory(name, in: blobs) }
         let format = FormatFile.fresh()
+        try replace(format, in: root)
+        return format
+    }
+
+    /// Writes `FORMAT`: whole or not at all, whatever happens.
+    static func replace(_ format: FormatFile, in root: Directory) throws {
         try write(format.contents, to: Layout.format + ".new", in: root)
         try FileSystem.rename(Layout.format + ".new", in: root, to: Layout.format, in: root)
         try Sync.names(root)
-        return format
     }
 
     private static func write(_ text: String, to name: String, in directory: Directory) throws {
@@ -108,6 +166,10 @@ extension Engine {
             throw openFailure(error, files)
         }
         do {
+            if !configuration.isReadOnly {
+                try FileSystem.makePrivate(raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
+            }
+            try IndexTrust(files: files, configuration: configuration).require(environment)
             return try open(files, format, configuration, environment)
         } catch let error as LMDBError {
             environment.close()
@@ -147,11 +209,14 @@ extension Engine {
                 path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
                 storeID: format.storeID, writing: nil, state: state)
         }
+        try Salvage.discard(files)
         try environment.clearDeadReaders()
         let state = try prepareState(index, configuration)
         clock.observe(Timestamp(microseconds: state.clock))
         let lock = try InstanceLock(staging: files.staging)
         let ledger = try Ledger(directory: files.index, instance: lock.instance)
+        // Until this store is closed, what it leaves is not to be trusted.
+        ledger.setClosedNote(0)
         ledger.setQuarantine(try files.allocated(in: files.quarantine))
         let room = try Room(files: files, index: index, ledger: ledger)
         let writing = Writing(
@@ -202,7 +267,8 @@ extension Engine {
         let data = files.index.path(of: Layout.data)
         if error.isDamage {
             return LarderError(
-                .corruption, "\(data) is not a readable index: run 'cachectl verify --repair' to rebuild it",
+                .corruption,
+                "\(data) is not a readable index: run 'cachectl verify --repair', which keeps what can be read",
                 path: data, cause: error)
         }
         if error.isNoSpace {

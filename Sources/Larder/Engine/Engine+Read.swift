@@ -48,7 +48,8 @@ extension Engine {
     private func find(_ key: Key, _ visibility: Visibility, use: UInt64) throws -> Found? {
         try read { transaction in
             guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
-            guard let head = BlobRecord(blobBytes), !head.isDamaged else { return .damaged }
+            guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
+            if configuration.verification == .always, !isIntact(view, key) { return .damaged }
             writing?.touches.note(stamp: view.stamp, uptime: use)
             let record = RecordCopy(view.raw)
             guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
@@ -59,6 +60,13 @@ extension Engine {
             }
             return .inline(Entry(key: key, body: Body(Array(bytes)), source: .index(record: record, head: head)))
         }
+    }
+
+    /// True if the record is whole and belongs to the key.
+    private func isIntact(_ view: EntryView, _ key: Key) -> Bool {
+        let isIntact = EntryRecord(view.raw)?.isIntact(under: IndexKey.bytes(for: key)) ?? false
+        if !isIntact { logger.error("damaged entry", metadata: ["key": "\(key)"]) }
+        return isIntact
     }
 
     /// The record under `key`, if it may be seen, and the value of its blob.
@@ -113,7 +121,7 @@ extension Engine {
             let isDone = try read { transaction in
                 guard let (view, blob) = try locate(key, visibility, transaction),
                     blob.count >= BlobRecord.inlineLength,
-                    blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0
+                    blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
                 else { return false }
                 writing?.touches.note(stamp: view.stamp, uptime: use)
                 try body(BlobRecord.inlineBytes(blob).bytes)
@@ -131,8 +139,8 @@ extension Engine {
             return isVisible(put, visibility)
         }
         return try read { transaction in
-            guard let (_, blob) = try locate(key, visibility, transaction) else { return false }
-            return blob.count > 3 && blob[3] == 0
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return false }
+            return blob.count > 3 && blob[3] == 0 && view.fits(blob)
         }
     }
 
@@ -149,7 +157,10 @@ extension Engine {
         _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
         _ transaction: ReadTransaction
     ) throws -> Attributes? {
-        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged else { return nil }
+        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.fits(head.digest)
+        else {
+            return nil
+        }
         let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
         let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
         return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1)

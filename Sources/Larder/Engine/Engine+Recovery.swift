@@ -79,7 +79,8 @@ extension Engine {
                     let record = try parts.digest.withBytes({ try mutation.reading.get(index.digests, $0) })
                         .flatMap(DigestRecord.init),
                     let head = try mutation.reading.get(index.blobs, record.blob).flatMap(BlobRecord.init),
-                    head.location == .file, !head.isDamaged, try files.blobStatus(head) == nil
+                    head.digest == parts.digest, head.location == .file, !head.isDamaged,
+                    try files.blobStatus(head) == nil
                 else { return false }
                 try files.restore(head, from: name)
                 return true

@@ -49,6 +49,8 @@ final class Engine: @unchecked Sendable {
     let displacedCount = Atomic<UInt64>(0)
     /// Set when body files were committed, cleared by a checkpoint.
     let hasUnsyncedFiles = Atomic<Bool>(false)
+    /// Set when LMDB, or a walk over its pages, met damage.
+    let hasSeenDamage = Atomic<Bool>(false)
     /// Epochs whose body files may have lost bytes to a power loss; see `Verification`.
     let suspects: Range<UInt64>
     let verified = Mutex<Set<UInt64>>([])
@@ -98,6 +100,11 @@ final class Engine: @unchecked Sendable {
             failure = failure ?? error
         }
         writing.reaper.close()
+        if failure == nil, !hasSeenDamage.load(ordering: .relaxed), writing.ledger.others.isEmpty {
+            // Without the note the next open looks at all pages, no more.
+            writing.ledger.setClosedNote(
+                (try? IndexTrust(files: files, configuration: configuration).mark(index.environment)) ?? 0)
+        }
         writing.ledger.release()
         try writing.lock.remove()
         if let failure { throw failure }
@@ -145,6 +152,15 @@ final class Engine: @unchecked Sendable {
         do {
             return try index.environment.readUnpooled(body)
         } catch let error as LMDBError {
+            throw translate(error)
+        }
+    }
+
+    /// Walks over the pages of the index. Throws `corruption` with the first damage.
+    func checkPages(_ bigValues: PageWalk<FilePages>.BigValues = .placed) throws {
+        do {
+            try index.environment.checkPages(bigValues)
+        } catch {
             throw translate(error)
         }
     }
@@ -210,8 +226,10 @@ final class Engine: @unchecked Sendable {
                 path: data, cause: error)
         }
         if error.isDamage {
+            hasSeenDamage.store(true, ordering: .relaxed)
             return LarderError(
-                .corruption, "the index \(data) is damaged: run 'cachectl verify --repair' to rebuild it",
+                .corruption,
+                "the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read",
                 path: data, cause: error)
         }
         return LarderError(.io, "cannot read or write the index \(data)", path: data, cause: error)
@@ -221,6 +239,10 @@ final class Engine: @unchecked Sendable {
     func translate(_ error: any Error) -> LarderError {
         if let error = error as? LarderError { return error }
         if let error = error as? LMDBError { return translate(error) }
+        if let damage = error as? PageDamage {
+            hasSeenDamage.store(true, ordering: .relaxed)
+            return IndexTrust.error(damage, files)
+        }
         return LarderError(.io, "the store at \(path) failed", path: path, cause: error)
     }
 }

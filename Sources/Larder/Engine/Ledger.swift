@@ -12,6 +12,9 @@ final class Ledger: @unchecked Sendable {
     private static let magic: UInt64 = 0x4C61_7264_6572_4C31
     private static let slotWords = 2
     private static let slotCount = 254
+    /// What `data.mdb` was like when the last store closed; see `IndexTrust`. The second word guards against chance.
+    private static let noteWord = 510
+    private static let noteMask: UInt64 = 0x4C61_7264_6572_4E31
     /// Owner of the first slot: bytes in `quarantine/`, which belong to nobody.
     private static let quarantineOwner: UInt64 = 1
 
@@ -67,6 +70,24 @@ final class Ledger: @unchecked Sendable {
         guard clarder_load(Self.owner(words, slot)) == instance else { return }
         clarder_store(Self.bytes(words, slot), 0)
         _ = clarder_claim(Self.owner(words, slot), instance, 0)
+    }
+
+    /// The note of the store that closed last; 0 if there is none, or one cannot tell.
+    static func closedNote(_ directory: Directory) throws(LarderError) -> UInt64 {
+        guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else { return 0 }
+        var words: (UInt64, UInt64) = (0, 0)
+        let result = withUnsafeMutableBytes(of: &words) { raw in
+            Result { () throws(LarderError) in
+                try FileSystem.read(file, into: raw, at: Int64(noteWord * 8), path: directory.path(of: Layout.ledger))
+            }
+        }
+        return try result.get() == 16 && words.0 ^ noteMask == words.1 ? words.0 : 0
+    }
+
+    /// Notes what `data.mdb` is like now that nobody uses it; 0: nothing is known.
+    func setClosedNote(_ note: UInt64) {
+        clarder_store(words + Self.noteWord, note)
+        clarder_store(words + Self.noteWord + 1, note == 0 ? 0 : note ^ Self.noteMask)
     }
 
     /// Adds to this store's word; `bytes` may be negative.

@@ -27,6 +27,15 @@ struct StoreFiles: Sendable {
         return sum
     }
 
+    /// Writes `CACHEDIR.TAG` anew if it does not say what it should.
+    func restoreTag() throws(LarderError) {
+        let expected = Array(Layout.tagContents.utf8)
+        if try FileSystem.contents(Layout.tag, in: root, limit: expected.count + 1) == expected { return }
+        try FileSystem.unlink(Layout.tag, in: root)
+        let file = try FileSystem.open(Layout.tag, in: root, flags: O_WRONLY | O_CREAT | O_EXCL)
+        try FileSystem.write(file, expected, at: 0, path: root.path(of: Layout.tag))
+    }
+
     /// Opens a body file: published, or still under the name it was staged with. Nil if it is neither.
     func openBlob(_ head: BlobRecord) throws(LarderError) -> OwnedDescriptor? {
         let name = Layout.blob(head.digest)

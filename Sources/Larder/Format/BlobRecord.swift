@@ -62,6 +62,8 @@ struct BlobRecord: Equatable {
         length = raw.field(8)
         storedLength = raw.field(16)
         digest = Digest(copying: UnsafeRawBufferPointer(rebasing: raw[24..<56]))
+        // A blob that was marked has nothing stored: anything else is a flipped mark.
+        if isDamaged, storedLength != 0 { return nil }
         switch location {
         case .inline:
             guard raw.count - Self.inlineLength == storedLength || isDamaged else { return nil }

@@ -21,8 +21,11 @@ struct EntryRecord: Equatable {
     var metadata: [UInt8] = []
     /// The whole key where it is too long for the index, else empty.
     var longKey: [UInt8] = []
+    /// What ties the entry to its key, its body and its own fields; nil in a record of format 1, which has none.
+    var seal: Seal?
 
-    static let format: UInt8 = 1
+    /// Formats of a record that are read: 1 without a seal, 2 with one.
+    static let formats: ClosedRange<UInt8> = 1...2
     static let fixedLength = 88
 
     private enum Flag {
@@ -69,12 +72,12 @@ struct EntryRecord: Equatable {
         var flags = policy.rawValue << Flag.policyShift
         if isPinned { flags |= Flag.pinned }
         if isPinnedByTag { flags |= Flag.pinnedByTag }
-        raw.setField(Offset.format, Self.format)
+        raw.setField(Offset.format, seal == nil ? 1 : 2 as UInt8)
         raw.setField(Offset.flags, flags)
         raw.setField(Offset.version, version)
         raw.setField(Offset.hits, hits)
-        raw.setField(Offset.id, id)
-        raw.setField(Offset.blob, blob)
+        raw.setField(Offset.id, id | UInt64(seal?.check ?? 0) << Seal.shift)
+        raw.setField(Offset.blob, blob | UInt64(seal?.digestTag ?? 0) << Seal.shift)
         raw.setField(Offset.length, length)
         raw.setField(Offset.stamp, stamp)
         raw.setField(Offset.stored, stored)
@@ -110,7 +113,7 @@ struct EntryRecord: Equatable {
 
     /// Decodes a record; nil if it is not one (damage: the caller treats the entry as absent and reports it).
     init?(_ raw: UnsafeRawBufferPointer) {
-        guard raw.count >= Self.fixedLength, raw.field(Offset.format, as: UInt8.self) == Self.format else { return nil }
+        guard raw.count >= Self.fixedLength, Self.formats.contains(raw[Offset.format]) else { return nil }
         let flags: UInt8 = raw.field(Offset.flags)
         guard let policy = StoragePolicy(rawValue: flags >> Flag.policyShift) else { return nil }
         self.policy = policy
@@ -120,6 +123,13 @@ struct EntryRecord: Equatable {
         hits = raw.field(Offset.hits)
         id = raw.field(Offset.id)
         blob = raw.field(Offset.blob)
+        if raw[Offset.format] == 2 {
+            seal = Seal(
+                digestTag: UInt16(truncatingIfNeeded: blob >> Seal.shift),
+                check: UInt16(truncatingIfNeeded: id >> Seal.shift))
+            id &= Seal.numberMask
+            blob &= Seal.numberMask
+        }
         length = raw.field(Offset.length)
         stamp = raw.field(Offset.stamp)
         stored = raw.field(Offset.stored)

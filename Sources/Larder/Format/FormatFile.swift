@@ -5,13 +5,16 @@ import SystemPackage
 /// Four lines of text: `larder`, `format <number>`, `store <32 hex>`, and an empty one at the end.
 struct FormatFile: Sendable, Equatable {
     /// The version this code writes. Versions 1 up to it are read.
-    static let currentVersion = 1
+    static let currentVersion = 2
     private static let magic = "larder"
 
     var version: Int
     var storeID: String
 
     var contents: String { "\(Self.magic)\nformat \(version)\nstore \(storeID)\n" }
+
+    /// The same store in the format that this code writes.
+    var upgraded: FormatFile { FormatFile(version: Self.currentVersion, storeID: storeID) }
 
     static func fresh() -> FormatFile {
         var generator = SystemRandomNumberGenerator()
@@ -23,7 +26,8 @@ struct FormatFile: Sendable, Equatable {
     init(contents: String, path: FilePath) throws(LarderError) {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0] == Self.magic, lines[1].hasPrefix("format "), lines[2].hasPrefix("store "),
-            let version = Int(lines[1].dropFirst(7)), version > 0
+            let version = Int(lines[1].dropFirst(7)), version > 0, lines[3].isEmpty,
+            version > Self.currentVersion || Self.isStoreID(lines[2].dropFirst(6))
         else {
             throw LarderError(
                 .formatMismatch,
@@ -39,6 +43,17 @@ struct FormatFile: Sendable, Equatable {
         }
         self.version = version
         storeID = String(lines[2].dropFirst(6))
+    }
+
+    private static func isStoreID(_ text: Substring) -> Bool {
+        text.utf8.count == 32 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    }
+
+    /// True if the text is that of a newer format: not damage.
+    static func isNewer(_ contents: String) -> Bool {
+        let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
+        guard lines.count > 1, lines[0] == magic, lines[1].hasPrefix("format ") else { return false }
+        return Int(lines[1].dropFirst(7)).map { $0 > currentVersion } ?? false
     }
 
     private init(version: Int, storeID: String) {

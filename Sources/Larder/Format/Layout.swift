@@ -8,6 +8,8 @@ enum Layout {
     static let data = "data.mdb"
     static let lock = "lock.mdb"
     static let ledger = "ledger"
+    /// Directory in `index/` while a damaged index is read out.
+    static let rebuilt = "rebuilt"
     static let blobs = "blobs"
     static let staging = "staging"
     static let trash = "trash"

@@ -59,6 +59,8 @@ struct StoreState: Equatable, Sendable {
         fileCount = field(6)
         nextID = field(7)
         nextStamp = field(8)
+        // Numbers that no store reaches: ids would run into the seals of entries.
+        guard nextID < 1 << 47, nextStamp < 1 << 62 else { return nil }
         epoch = field(9)
         syncedEpoch = field(10)
         suspectFrom = field(11)

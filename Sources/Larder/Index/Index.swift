@@ -29,7 +29,7 @@ struct Index: Sendable {
     /// Kind, digest of key or tag, lease id -> expiry, instance.
     let leases: Database
 
-    private static let names: [(String, KeyOrder)] = [
+    static let names: [(String, KeyOrder)] = [
         ("meta", .bytes), ("entries", .bytes), ("recency", .integer), ("pinned", .integer), ("expiry", .bytes),
         ("tags", .bytes), ("sessions", .bytes), ("digests", .bytes), ("blobs", .integer), ("unpublished", .bytes),
         ("pinnedTags", .bytes), ("leases", .bytes),
@@ -65,6 +65,11 @@ struct Index: Sendable {
     /// All of them, for page counts.
     var databases: [Database] {
         [meta, entries, recency, pinned, expiry, tags, sessions, digests, blobs, unpublished, pinnedTags, leases]
+    }
+
+    /// The database of that name.
+    func database(_ name: String) -> Database? {
+        Self.names.firstIndex { $0.0 == name }.map { databases[$0] }
     }
 
     static let stateKey = Array("state".utf8)

@@ -69,7 +69,9 @@ final class Mutation {
 
     /// The record under `key`; nil if there is none or it is damaged.
     func record(_ key: [UInt8]) throws -> EntryRecord? {
-        try reading.get(index.entries, key).flatMap(EntryRecord.init)
+        guard let raw = try reading.get(index.entries, key) else { return nil }
+        try reading.checkHead(of: raw, keyCount: key.count)
+        return EntryRecord(raw)
     }
 
     /// Stores an entry, replacing the one under the same key.
@@ -95,6 +97,7 @@ final class Mutation {
         new.tags = put.options.tags
         new.metadata = put.options.metadata
         if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
+        new.seal(for: key, put.digest)
         state.logicalBytes &+= new.length
         let count = new.byteCount
         let present = try key.withUnsafeBytes {
@@ -102,10 +105,12 @@ final class Mutation {
         }
         if let present {
             // A record that cannot be read is replaced all the same; the rows it leaves are for `Check` to find.
+            try reading.checkHead(of: present, keyCount: key.count)
             let old = EntryRecord(present)
             new.id = old?.id ?? takeID()
             new.created = old?.created ?? new.created
             new.isPinned = new.isPinned || (old?.isPinned ?? false)
+            new.reseal(for: key)
             if let old {
                 try deleteRows(of: old)
                 try release(old.blob)
@@ -125,6 +130,7 @@ final class Mutation {
     @discardableResult
     func remove(_ key: [UInt8]) throws -> EntryRecord? {
         guard let raw = try reading.get(index.entries, key) else { return nil }
+        try reading.checkHead(of: raw, keyCount: key.count)
         guard let old = EntryRecord(raw) else {
             // A damaged record cannot say which rows are its own; `Check` finds and removes those.
             try transaction.delete(index.entries, key)
@@ -148,6 +154,7 @@ final class Mutation {
         var new = old
         try change(&new)
         guard new != old else { return true }
+        new.reseal(for: key)
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
@@ -243,10 +250,12 @@ final class Mutation {
         let present = try digest.withBytes {
             try transaction.insert(index.digests, $0, count: DigestRecord.length) { fresh.write(to: $0) }
         }
-        if let present, var shared = DigestRecord(present) {
+        // A row that leads to a body of another digest is damaged: that one is left alone, and `Check` counts anew.
+        if let present, var shared = DigestRecord(present), case let head = try blob(shared.blob),
+            head.map({ $0.digest == digest }) ?? true
+        {
             shared.references &+= 1
             try writeDigest(digest, shared)
-            let head = try reading.get(index.blobs, shared.blob).flatMap(BlobRecord.init)
             if let head, try isSound(head) {
                 if case .staged(let file) = put.body { surplusFiles.append(file) }
                 if put.isDurable, head.location == .file { sharedDurably.append(head) }
@@ -267,6 +276,13 @@ final class Mutation {
         let id = takeID()
         try storeBlob(id, put, replacing: false)
         return id
+    }
+
+    /// The record of a blob that may be replaced or deleted next; nil if there is none, or it cannot be read.
+    private func blob(_ id: UInt64) throws -> BlobRecord? {
+        guard let raw = try reading.get(index.blobs, id) else { return nil }
+        try reading.checkHead(of: raw, keyCount: 8)
+        return BlobRecord(raw)
     }
 
     /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a power
@@ -323,7 +339,7 @@ final class Mutation {
 
     /// Drops one reference; the blob goes with its last.
     private func release(_ id: UInt64) throws {
-        guard let head = try reading.get(index.blobs, id).flatMap(BlobRecord.init) else { return }
+        guard let head = try blob(id) else { return }
         guard var shared = try head.digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init),
             shared.blob == id
         else { return }
@@ -352,7 +368,7 @@ final class Mutation {
     /// Marks a blob whose bytes are lost: entries that use it become misses, and the next put of these bytes heals it.
     /// The caller has moved the file away.
     func markDamaged(_ id: UInt64) throws {
-        guard var head = try reading.get(index.blobs, id).flatMap(BlobRecord.init), !head.isDamaged else { return }
+        guard var head = try blob(id), !head.isDamaged else { return }
         forget(head)
         head.isDamaged = true
         head.allocated = 0

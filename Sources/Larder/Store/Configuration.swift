@@ -17,6 +17,12 @@ public struct Configuration: Sendable {
     public var version: String?
     /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
     public var verification = Verification.afterUncleanShutdown
+    /// When an open looks at every page of the index before it uses them. Default: unless the store was closed properly and
+    /// not changed since.
+    public var indexCheck = IndexCheck.whenInDoubt
+    /// Opens a store whose directory belongs to another user, neither root nor the one who runs the process. That user can
+    /// replace what is in it at any time. Default: refused.
+    public var allowsOtherOwner = false
     /// Opens an existing store without changing it: no put, no removal, no note of accesses, nothing swept.
     public var isReadOnly = false
     /// Told of displacement, recovery and failed commits, on the thread that did it; must return soon and must not call
@@ -42,6 +48,15 @@ public struct Configuration: Sendable {
     /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may fill.
     /// Defaults: 0.95 and 0.90.
     public var watermarks = Watermarks(high: 0.95, low: 0.90)
+
+    /// When an open looks at every page of the index.
+    public enum IndexCheck: Sendable, Hashable {
+        /// When the store was not closed since it was last used, when its file was changed since, after a new start of the
+        /// machine, and when the index is small (1,024 pages): about a second for a million entries.
+        case whenInDoubt
+        /// At every open, for a check of the disk.
+        case always
+    }
 
     /// Fill levels between which background displacement works.
     public struct Watermarks: Sendable, Hashable {

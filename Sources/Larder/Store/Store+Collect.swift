@@ -57,6 +57,8 @@ extension Store {
     ) throws -> CollectionReport {
         let writing = dryRun ? engine.writing : try writing()
         try requireOpen()
+        // What is not found in a damaged index would be taken for garbage.
+        try engine.checkPages()
         engine.commitPending()
         var report = CollectionReport()
         report.allocatedBefore = try engine.statistics().allocatedBytes

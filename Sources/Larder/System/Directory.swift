@@ -26,7 +26,20 @@ struct Directory: Sendable {
     func path(of name: String) -> FilePath { path.appending(name) }
 
     /// The names in this directory, `.` and `..` left out, in no order. readdir(3).
-    func names() throws(LarderError) -> [String] {
+    func names() throws(LarderError) -> [String] { try list { _ in true } }
+
+    /// The names of symbolic links in this directory.
+    func links() throws(LarderError) -> [String] {
+        var found: [String] = []
+        // Where the file system does not say what a name is, lstat(2) does.
+        for name in try list({ $0 == DT_LNK || $0 == DT_UNKNOWN })
+        where try FileSystem.status(name, in: self)?.isLink == true {
+            found.append(name)
+        }
+        return found
+    }
+
+    private func list(_ isIncluded: (Int32) -> Bool) throws(LarderError) -> [String] {
         let copy = openat(descriptor.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard copy >= 0, let stream = fdopendir(copy) else {
             let number = errno
@@ -44,7 +57,7 @@ struct Directory: Sendable {
             let name = withUnsafePointer(to: &item.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            if name != ".", name != ".." { result.append(name) }
+            if name != ".", name != "..", isIncluded(Int32(item.pointee.d_type)) { result.append(name) }
         }
     }
 }

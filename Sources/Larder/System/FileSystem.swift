@@ -15,8 +15,14 @@ enum FileSystem {
         let inode: UInt64
         let isRegular: Bool
         let isDirectory: Bool
+        let isLink: Bool
         let owner: UInt32
         let modified: Timestamp
+        /// Last change of bytes and of anything else, to the nanosecond.
+        let modifiedNanoseconds: Int64
+        let changedNanoseconds: Int64
+        /// Permission bits.
+        let mode: UInt32
 
         init(_ status: stat) {
             size = Int64(status.st_size)
@@ -25,12 +31,18 @@ enum FileSystem {
             inode = UInt64(status.st_ino)
             isRegular = status.st_mode & S_IFMT == S_IFREG
             isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            isLink = status.st_mode & S_IFMT == S_IFLNK
             owner = status.st_uid
             #if canImport(Darwin)
                 let time = status.st_mtimespec
+                let change = status.st_ctimespec
             #else
                 let time = status.st_mtim
+                let change = status.st_ctim
             #endif
+            modifiedNanoseconds = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+            changedNanoseconds = Int64(change.tv_sec) &* 1_000_000_000 &+ Int64(change.tv_nsec)
+            mode = UInt32(status.st_mode) & 0o7777
             modified = Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
         }
     }
@@ -52,10 +64,21 @@ enum FileSystem {
         _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
     ) throws(LarderError) -> OwnedDescriptor? {
         let raw = retrying { openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW, mode) }
-        if raw >= 0 { return OwnedDescriptor(raw) }
-        let number = errno
+        if raw >= 0 {
+            let descriptor = OwnedDescriptor(raw)
+            // The umask may have taken bits of the owner's: a file that its maker cannot open again.
+            if flags & O_CREAT != 0 { _ = fchmod(raw, mode) }
+            return descriptor
+        }
+        let number = try linked(name, in: directory, errno)
         if number == ENOENT, flags & O_CREAT == 0 { return nil }
         throw .system("open", number, path: directory.path(of: name))
+    }
+
+    /// ELOOP for a symbolic link, for which O_DIRECTORY with O_NOFOLLOW gives ENOTDIR (open(2)).
+    private static func linked(_ name: String, in directory: Directory, _ number: Int32) throws(LarderError) -> Int32 {
+        guard number == ENOTDIR, try status(name, in: directory)?.isLink == true else { return number }
+        return ELOOP
     }
 
     /// open(2) of a path of the caller's; symbolic links are followed.
@@ -81,6 +104,16 @@ enum FileSystem {
             done += count
         }
         return done
+    }
+
+    /// The first `limit` bytes of a file; nil if there is none.
+    static func contents(_ name: String, in directory: Directory, limit: Int) throws(LarderError) -> [UInt8]? {
+        guard let file = try openIfPresent(name, in: directory, flags: O_RDONLY) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let result = bytes.withUnsafeMutableBytes { raw in
+            Result { () throws(LarderError) in try read(file, into: raw, at: 0, path: directory.path(of: name)) }
+        }
+        return Array(bytes[..<(try result.get())])
     }
 
     /// pwrite(2) until everything is written.
@@ -139,9 +172,20 @@ enum FileSystem {
 
     /// mkdirat(2) with mode 0700; an existing directory is fine.
     static func makeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
-        guard mkdirat(directory.descriptor.raw, name, 0o700) != 0 else { return }
+        if mkdirat(directory.descriptor.raw, name, 0o700) == 0 {
+            // Whatever the umask took.
+            _ = fchmodat(directory.descriptor.raw, name, 0o700, 0)
+            return
+        }
         let number = errno
         if number != EEXIST { throw .system("mkdir", number, path: directory.path(of: name)) }
+    }
+
+    /// unlinkat(2) of an empty directory; one that is not there is fine.
+    static func removeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
+        guard unlinkat(directory.descriptor.raw, name, AT_REMOVEDIR) != 0 else { return }
+        let number = errno
+        if number != ENOENT { throw .system("rmdir", number, path: directory.path(of: name)) }
     }
 
     // MARK: Facts
@@ -185,6 +229,14 @@ enum FileSystem {
         return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
     }
 
+    /// futimens(2): sets the time of the last change of bytes, of a descriptor that someone else owns.
+    static func setModified(raw descriptor: Int32, nanoseconds: Int64, path: FilePath?) throws(LarderError) {
+        let time = timespec(
+            tv_sec: time_t(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+        let times = [time, time]
+        if futimens(descriptor, times) != 0 { throw .system("futimens", errno, path: path) }
+    }
+
     // MARK: Space
 
     /// Allocates blocks ahead of writing; false where the file system cannot.
@@ -205,6 +257,14 @@ enum FileSystem {
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
         throw .system("fallocate", number, path: path)
+    }
+
+    // MARK: Permissions
+
+    /// fchmod(2) to 0600 where a file of ours has another mode; of a descriptor that someone else owns.
+    static func makePrivate(raw descriptor: Int32, path: FilePath?) throws(LarderError) {
+        let status = try status(raw: descriptor, path: path)
+        if status.mode != 0o600, status.owner == geteuid() { _ = fchmod(descriptor, 0o600) }
     }
 
     // MARK: Locks

@@ -8,8 +8,9 @@ struct VerifyCommand: ParsableCommand {
         abstract: "Check every invariant of the store and every body against its digest.",
         discussion: """
             Exits 0 if all is well and 1 if something was found, mended or not; 65 if something is left after --repair, \
-            or if the index cannot be opened at all. --repair moves damaged bodies to quarantine/ and removes their \
-            entries; an index that cannot be opened is replaced by an empty one. Without it nothing changes.
+            or if the index is too damaged to be opened. --repair moves damaged bodies to quarantine/ and removes their \
+            entries; a damaged index is replaced by a new one with every entry that can still be read, for which no other \
+            process may have the store open. Without --repair nothing changes.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -24,26 +25,30 @@ struct VerifyCommand: ParsableCommand {
         Interruption.listen()
         let bar = ProgressBar("verify", isQuiet: options.json)
         defer { bar.finish() }
-        var lostFiles: Int?
+        var rebuild: RebuildReport?
         let report: CheckReport
         do {
             report = try check(bar)
-        } catch let error as LarderError where error.code == .corruption && repair {
-            // Nothing in the index can be trusted, so nothing names the bodies.
-            lostFiles = try Store.rebuildIndex(at: options.path)
-            report = try check(bar)
+        } catch let error as LarderError where [.corruption, .formatMismatch].contains(error.code) && repair {
+            var configuration = Configuration()
+            configuration.logger.logLevel = .critical
+            configuration.allowsOtherOwner = options.anyOwner
+            let rebuilt = try Store.rebuildIndex(at: options.path, configuration)
+            rebuild = rebuilt
+            report = rebuilt.check
         }
         bar.finish()
-        let outcome = VerifyJSON(report, repair: repair, lostFiles: lostFiles)
-        try options.print(outcome, orText: Self.text(report, outcome))
+        let outcome = VerifyJSON(report, repair: repair, rebuild: rebuild)
+        try options.print(outcome, orText: Self.text(report, outcome, rebuild))
         if !report.isClean, repair, !report.isRepaired { throw CommandError(.data, nil) }
-        if !report.isClean || lostFiles != nil { throw CommandError.found }
+        if !report.isClean || rebuild != nil { throw CommandError.found }
     }
 
     private func check(_ bar: ProgressBar) throws -> CheckReport {
         // What the store would log is in the report.
         try options.withStore(repair ? .changing : .reading) {
             $0.logger.logLevel = .critical
+            $0.indexCheck = .always
         } _: { store in
             try store.check(repair: repair, readingBodies: !quick) { progress in
                 try Interruption.check()
@@ -54,13 +59,25 @@ struct VerifyCommand: ParsableCommand {
         }
     }
 
-    private static func text(_ report: CheckReport, _ outcome: VerifyJSON) -> String {
-        var text = ""
-        if let lost = outcome.lostFiles {
-            text += "The index could not be read and was replaced by an empty one; the old one is in quarantine/.\n"
+    private static func text(_ rebuild: RebuildReport) -> String {
+        var text = rebuild.hasRestoredFormat ? "The file FORMAT could not be read and was written anew.\n" : ""
+        if rebuild.damages.isEmpty { return text }
+        text += "The index was damaged and was replaced by a new one. Damaged:\n"
+        for damage in rebuild.damages.prefix(20) { text += "  \(damage)\n" }
+        if rebuild.damages.count > 20 { text += "  ... and \(Render.count(rebuild.damages.count - 20)) more places\n" }
+        text += "\(Render.count(rebuild.keptEntries, "entry", "entries")) kept, "
+        text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "the others lost.\n"
+        if rebuild.hasLostBudget { text += "The budget was lost with the counters: set it anew ('cachectl budget').\n" }
+        if rebuild.keptEntries == 0 {
             text +=
-                "Every entry is lost, and \(Render.count(lost)) body files that nothing names any more were removed.\n"
+                "\(Render.count(rebuild.removedFiles)) body files that nothing names any more were removed; the old index is in "
+                + "quarantine/.\n"
         }
+        return text
+    }
+
+    private static func text(_ report: CheckReport, _ outcome: VerifyJSON, _ rebuild: RebuildReport?) -> String {
+        var text = rebuild.map(Self.text) ?? ""
         for violation in report.violations { text += "\(violation)\n" }
         if report.violationCount > report.violations.count {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
@@ -84,8 +101,12 @@ struct VerifyJSON: Encodable {
     let entryCount: Int
     let blobCount: Int
     let hashedBytes: Int64
-    /// Body files lost with an index that could not be opened; null if it could.
+    /// Body files lost with an index of which nothing could be read; null if the index was not replaced.
     @Nullable var lostFiles: Int?
+    /// Entries lost with a damaged index; null if it was not replaced, or nobody can tell.
+    @Nullable var lostEntries: Int?
+    /// Where the index was damaged; null if it was not replaced.
+    @Nullable var damages: [String]?
 
     /// One place where an invariant does not hold.
     struct ViolationJSON: Encodable {
@@ -94,7 +115,7 @@ struct VerifyJSON: Encodable {
         let isRepaired: Bool
     }
 
-    init(_ report: CheckReport, repair: Bool, lostFiles: Int?) {
+    init(_ report: CheckReport, repair: Bool, rebuild: RebuildReport?) {
         isClean = report.isClean
         self.repair = repair
         isRepaired = repair && report.isRepaired
@@ -105,6 +126,8 @@ struct VerifyJSON: Encodable {
         entryCount = report.entryCount
         blobCount = report.blobCount
         hashedBytes = report.hashedBytes.bytes
-        self.lostFiles = lostFiles
+        lostFiles = rebuild?.removedFiles
+        lostEntries = rebuild?.lostEntries
+        damages = rebuild?.damages
     }
 }

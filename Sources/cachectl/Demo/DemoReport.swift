@@ -103,6 +103,6 @@ struct DemoJSON: Encodable {
         highestBytes = report.highest
         samples = report.samples
         budgetBytes = BudgetJSON(report.statistics.budget).bytes
-        verify = VerifyJSON(report.check, repair: false, lostFiles: nil)
+        verify = VerifyJSON(report.check, repair: false, rebuild: nil)
     }
 }

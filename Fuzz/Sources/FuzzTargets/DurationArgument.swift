@@ -1,0 +1,1 @@
+../../../Sources/cachectl/Arguments/DurationArgument.swift

@@ -1,0 +1,33 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Which decoder a run fuzzes: `LARDER_FUZZ_TARGET`.
+let target: @Sendable ([UInt8]) -> Void = {
+    let name = getenv("LARDER_FUZZ_TARGET").map { String(cString: $0) } ?? ""
+    guard let target = targets[name] else {
+        fputs("LARDER_FUZZ_TARGET is '\(name)': one of \(targets.keys.sorted().joined(separator: ", "))\n", stderr)
+        exit(64)
+    }
+    return target
+}()
+
+let targets: [String: @Sendable ([UInt8]) -> Void] = [
+    "records": fuzzRecords, "names": fuzzNames, "keys": fuzzKeys, "pages": fuzzPages, "arguments": fuzzArguments,
+]
+
+/// What libFuzzer calls.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    target(Array(UnsafeBufferPointer(start: start, count: start == nil ? 0 : count)))
+    return 0
+}
+
+/// Ends the process, which is how libFuzzer hears of it.
+func require(_ condition: Bool, _ what: @autoclosure () -> String) {
+    if !condition { fatalError(what()) }
+}

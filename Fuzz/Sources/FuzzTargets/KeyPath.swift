@@ -1,0 +1,1 @@
+../../../Sources/cachectl/Transfer/KeyPath.swift

@@ -1,0 +1,1 @@
+../../../Sources/cachectl/Arguments/SizeArgument.swift

@@ -1,0 +1,12 @@
+/// A place of a data file where LMDB's structures are not what LMDB relies on.
+public struct PageDamage: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Number of the page; 0 and 1 are the meta pages.
+    public let page: UInt64
+    /// The tree the page belongs to, or was reached from.
+    public let tree: String
+    /// What is wrong with it.
+    public let what: String
+
+    /// `page 17 (entries): ...`.
+    public var description: String { "page \(page) (\(tree)): \(what)" }
+}

@@ -1,0 +1,160 @@
+import LMDB
+import SystemPackage
+
+/// Takes out of a damaged index what can be read, without LMDB: rows of entries and blobs, and what does not follow from
+/// them. A repair of the new index makes the rest.
+struct Salvage {
+    let files: StoreFiles
+    private(set) var damages: [String] = []
+    /// True if there is nothing to mend: every page, and the row of counters, can be read.
+    private(set) var isSound = false
+    /// The counters, if they can be read.
+    private(set) var state: StoreState?
+    private var found = 0
+    private var chosen: MetaPage?
+    private var file: OwnedDescriptor?
+
+    /// Trees whose rows do not follow from those of others.
+    private static let kept = ["meta", "entries", "blobs", "unpublished", "pinnedTags", "leases"]
+
+    init(files: StoreFiles) { self.files = files }
+
+    var hasEntries: Bool { found > 0 }
+
+    // MARK: Looking
+
+    /// Walks over the state of each meta page, and keeps the one of which more can be read. The older state is whole until the
+    /// next commit but one: LMDB does not reuse its pages before.
+    mutating func examine() throws {
+        let path = files.index.path(of: Layout.data)
+        guard let file = try FileSystem.openIfPresent(Layout.data, in: files.index, flags: O_RDONLY) else {
+            // The next open makes an index; the check removes body files that it does not name.
+            isSound = true
+            return
+        }
+        self.file = file
+        let pages = try FilePages(descriptor: file.raw)
+        if pages.length == 0 {
+            isSound = true
+            return
+        }
+        let metas = try MetaPage.all(pages)
+        if metas.count < 2 { damages.append("\(path): \(2 - metas.count) of its 2 head pages cannot be read") }
+        for meta in metas {
+            let (damages, state, rows) = try look(pages, meta)
+            // What is newer wins unless more of the older can be read.
+            if chosen == nil || rows > found {
+                (chosen, found) = (meta, rows)
+                self.state = state ?? self.state
+            }
+            if meta == metas.first {
+                self.damages += damages
+                if state == nil, damages.isEmpty { self.damages.append("the row of counters cannot be read") }
+                isSound = self.damages.isEmpty
+                if isSound { return }
+            }
+        }
+    }
+
+    private func look(_ pages: FilePages, _ meta: MetaPage) throws -> ([String], StoreState?, Int) {
+        var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
+        var state: StoreState?
+        var rows = 0
+        try walk.run { tree, key, value in
+            if tree == "entries" { rows += 1 }
+            if tree == "meta", key.elementsEqual(Index.stateKey) { state = StoreState(value) }
+        }
+        var damages = walk.damages.map(\.description)
+        for (name, order) in Index.names {
+            if let found = walk.trees[name], found != order {
+                damages.append("the tree \(name) has keys of another kind")
+            }
+        }
+        return (damages, state, rows)
+    }
+
+    // MARK: Writing
+
+    /// Writes what can be read to a new index beside the old one.
+    func write() throws {
+        guard let chosen, let file else { return }
+        try Salvage.discard(files)
+        try FileSystem.makeDirectory(Layout.rebuilt, in: files.index)
+        let path = files.index.path(of: Layout.rebuilt)
+        do {
+            let environment = try Environment(path: path.string)
+            defer { environment.close() }
+            guard let index = try Index(environment: environment, create: true) else { return }
+            try copy(FilePages(descriptor: file.raw), chosen, to: index)
+            try environment.sync()
+        } catch let error as LMDBError {
+            let data = path.appending(Layout.data)
+            if error.isNoSpace || error.code == EIO {
+                throw LarderError(
+                    .noSpace,
+                    "no space left to write \(data), a new index with what can be read of the old one: free some disk "
+                        + "space, or remove the whole store",
+                    path: data, cause: error)
+            }
+            throw LarderError(.io, "cannot write the new index \(data)", path: data, cause: error)
+        }
+    }
+
+    private func copy(_ pages: FilePages, _ meta: MetaPage, to index: Index) throws {
+        let databases = Dictionary(
+            uniqueKeysWithValues: Self.kept.compactMap { name in index.database(name).map { (name, $0) } })
+        var batch: [(Database, [UInt8], [UInt8])] = []
+        var bytes = 0
+        var fallback = StoreState()
+        fallback.boot = 0
+        func commit() throws {
+            let rows = batch
+            (batch, bytes) = ([], 0)
+            try index.environment.write { transaction in
+                for (database, key, value) in rows { try transaction.put(database, key, value) }
+            }
+        }
+        var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
+        try walk.run { tree, key, value in
+            guard let database = databases[tree], Self.isSound(tree, key, value, &fallback) else { return }
+            batch.append((database, Array(key), Array(value)))
+            bytes += value.count
+            if bytes > 8 << 20 || batch.count >= 10_000 { try commit() }
+        }
+        try commit()
+        // Without counters nothing is known of syncs: every body file is suspect until the check has read it.
+        fallback.epoch &+= 1
+        (fallback.suspectFrom, fallback.suspectTo) = (1, fallback.epoch)
+        let state = state ?? fallback
+        try index.environment.write { try $0.put(index.meta, Index.stateKey, state.bytes) }
+    }
+
+    /// True if a row can be a row of that tree; learns from it what the counters have to be ahead of.
+    private static func isSound(
+        _ tree: String, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ fallback: inout StoreState
+    ) -> Bool {
+        switch tree {
+        case "entries":
+            guard let record = EntryRecord(value), record.isIntact(under: Array(key)) else { return false }
+            if record.stored < 1 << 53 { fallback.clock = max(fallback.clock, record.stored) }
+            return true
+        case "blobs":
+            guard key.count == 8, let head = BlobRecord(value), !head.isDamaged else { return false }
+            if head.location == .inline { return Digest.of(BlobRecord.inlineBytes(value)) == head.digest }
+            if head.epoch < 1 << 53 { fallback.epoch = max(fallback.epoch, head.epoch) }
+            return true
+        case "meta": return !key.elementsEqual(Index.stateKey) && value.count == 2
+        case "unpublished": return key.count == 16 && value.count == 8
+        case "pinnedTags": return value.isEmpty
+        default: return value.count == 16
+        }
+    }
+
+    /// Removes a new index that was not finished, or is in its place.
+    static func discard(_ files: StoreFiles) throws {
+        guard try FileSystem.status(Layout.rebuilt, in: files.index) != nil else { return }
+        let directory = try files.index.directory(Layout.rebuilt)
+        for name in try directory.names() { try FileSystem.unlink(name, in: directory) }
+        try FileSystem.removeDirectory(Layout.rebuilt, in: files.index)
+    }
+}

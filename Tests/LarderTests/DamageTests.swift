@@ -1,0 +1,279 @@
+import Foundation
+import LMDB
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// Bytes of any file of a store changed behind its back, as by a failing disk or another program.
+@Suite struct DamageTests {
+    /// Lookups, puts, gc and repairs on a store with one damaged place, a hundred times; `tools/damage` does it at length.
+    /// In a process of its own: a trap is a failure there, and the end of the test run here.
+    @Test func damageAnywhereIsHarmlessOrFound() throws {
+        let environment = ProcessInfo.processInfo.environment
+        let seed = environment["LARDER_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000)
+        let count = environment["LARDER_FLIPS"].flatMap(Int.init) ?? 60
+        print("damageAnywhereIsHarmlessOrFound: LARDER_SEED=\(seed) LARDER_FLIPS=\(count)")
+        try withDirectory { path in
+            let worker = try Worker(store: path.string, mode: "damage", seed: seed, count: count)
+            let lines = worker.finish()
+            let round = String(decoding: (try? TestFiles.read(path.appending("round"))) ?? [], as: UTF8.self)
+            try #require(lines.last == "OK", "\(lines) in \(round)")
+        }
+    }
+
+    private func fill(_ path: FilePath, count: Int = 400) throws {
+        let store = try Store(at: path, .testing())
+        for number in 0..<count {
+            try store.put(body(number % 10 == 0 ? 9000 : 50 + number, number), for: Key("http://damage.test/\(number)"))
+        }
+        try store.setBudget(Budget(bytes: .mebibytes(64)))
+        try store.close()
+    }
+
+    private func data(_ path: FilePath) -> FilePath { path.appending("index/data.mdb") }
+
+    /// Overwrites a page with zeros.
+    private func wipe(_ page: UInt64, _ path: FilePath) throws {
+        let file = try FileDescriptor.open(data(path), .readWrite)
+        _ = try file.closeAfter {
+            try file.writeAll(toAbsoluteOffset: Int64(page) * 4096, [UInt8](repeating: 0, count: 4096))
+        }
+    }
+
+    /// The pages of trees, by the damage that a walk reports when each is wiped.
+    private func leaf(of tree: String, _ path: FilePath) throws -> UInt64 {
+        let good = try TestFiles.read(data(path))
+        for page in 2..<UInt64(good.count / 4096) {
+            guard good[Int(page) * 4096 + 10] == 2 else { continue }
+            var bytes = good
+            for offset in 0..<4096 { bytes[Int(page) * 4096 + offset] = 0 }
+            let pages = MemoryPages(bytes)
+            guard let meta = try MetaPage.all(pages).first else { continue }
+            var walk = PageWalk(pages, meta, isTolerant: true)
+            try walk.run()
+            if walk.damages.first?.tree == tree, walk.damages.first?.page == page { return page }
+        }
+        throw LarderError(.invalidArgument, "no leaf of \(tree)")
+    }
+
+    @Test func whatCanBeReadOfADamagedIndexIsKept() throws {
+        try withDirectory { path in
+            try fill(path)
+            let page = try leaf(of: "entries", path)
+            try wipe(page, path)
+            let error = try #require(throws: LarderError.self) { try Store(at: path, .testing()) }
+            #expect(error.code == .corruption && error.message.contains("page \(page) (entries)"))
+            let report = try Store.rebuildIndex(at: path, .testing())
+            #expect(report.damages.contains { $0.contains("page \(page) (entries)") })
+            #expect(report.countedEntries == 400 && report.keptEntries > 300 && report.keptEntries < 400)
+            #expect(report.lostEntries == 400 - report.keptEntries && !report.hasLostBudget && report.removedFiles == 0)
+            #expect(report.check.isRepaired)
+            let store = try Store(at: path, .testing())
+            try #expect(store.budget().bytes == .mebibytes(64))
+            for key in try store.keys() {
+                let number = try #require(Int(key.text.split(separator: "/").last ?? ""))
+                try #expect(store.bytes(key) == body(number % 10 == 0 ? 9000 : 50 + number, number))
+            }
+            try finish(store)
+        }
+    }
+
+    @Test func rowsThatFollowFromEntriesAreMadeAnew() throws {
+        try withDirectory { path in
+            try fill(path)
+            for tree in ["recency", "digests"] { try wipe(try leaf(of: tree, path), path) }
+            let report = try Store.rebuildIndex(at: path, .testing())
+            #expect(report.keptEntries == 400 && report.lostEntries == 0)
+            try finish(try Store(at: path, .testing()))
+        }
+    }
+
+    @Test func theIndexOfTheCommitBeforeIsTakenWhereTheLastIsLost() throws {
+        try withDirectory { path in
+            try fill(path)
+            let metas = try MetaPage.all(MemoryPages(try TestFiles.read(data(path))))
+            // The head of the last commit: its parity says where it lies.
+            try wipe(metas[0].transaction & 1, path)
+            try #expect(code { try Store(at: path, .testing()) } == .corruption)
+            let report = try Store.rebuildIndex(at: path, .testing())
+            #expect(report.keptEntries >= 399)
+            try finish(try Store(at: path, .testing()))
+        }
+    }
+
+    @Test func aDestroyedIndexIsReplacedByAnEmptyOne() throws {
+        try withDirectory { path in
+            try fill(path)
+            try TestFiles.write(body(300_000), to: data(path))
+            let error = try #require(throws: LarderError.self) { try Store(at: path, .testing()) }
+            #expect(error.code == .corruption && error.message.contains("is not an LMDB file"))
+            let report = try Store.rebuildIndex(at: path, .testing())
+            #expect(
+                report.keptEntries == 0 && report.removedFiles == 40 && report.lostEntries == nil
+                    && report.hasLostBudget)
+            #expect(TestFiles.tree(path.appending("blobs")) == [])
+            let store = try Store(at: path, .testing())
+            try store.put(body(9000), for: "k")
+            try finish(store)
+        }
+    }
+
+    @Test func bodiesOfAnIndexThatIsGoneAreReclaimed() throws {
+        try withDirectory { path in
+            try fill(path)
+            TestFiles.remove(data(path))
+            let store = try Store(at: path, .testing())
+            try #expect(store.keys() == [])
+            #expect(try store.collect().orphanBlobs == 40)
+            #expect(TestFiles.tree(path.appending("blobs")) == [])
+            try store.put(body(9000), for: "k")
+            try finish(store)
+        }
+    }
+
+    @Test func aDamagedFormatFileIsWrittenAnewANewerOneIsNot() throws {
+        try withDirectory { path in
+            try fill(path, count: 20)
+            let format = path.appending("FORMAT")
+            try TestFiles.flipByte(of: format, at: 3)
+            try #expect(code { try Store(at: path, .testing()) } == .formatMismatch)
+            let report = try Store.rebuildIndex(at: path, .testing())
+            #expect(report.hasRestoredFormat && report.damages == [] && report.keptEntries == 20)
+            try TestFiles.write(Array("larder\nformat 3\nstore x\n".utf8), to: format)
+            try #expect(code { try Store.rebuildIndex(at: path, .testing()) } == .formatMismatch)
+            try TestFiles.write([], to: path.appending("holiday.jpg"))
+            try TestFiles.write([1], to: format)
+            try #expect(code { try Store.rebuildIndex(at: path, .testing()) } == .formatMismatch)
+        }
+    }
+
+    /// LMDB frees as many pages as the head of a big value says; a wrong number would free pages of others.
+    @Test func aDamagedHeadOfABigValueIsNotFreedBy() throws {
+        try withDirectory { path in
+            let bytes = body(3000)
+            let store = try Store(at: path, .testing())
+            try store.put(bytes, for: "k")
+            try store.put(body(3000, 2), for: "other")
+            try store.flush()
+            let index = try TestFiles.read(data(path))
+            let start = try #require(index.indices.first { index[$0] == bytes[0] && index[$0...].starts(with: bytes) })
+            let head = Int64(start - BlobRecord.inlineLength - 16)
+            #expect(head % 4096 == 0)
+            try TestFiles.flipByte(of: data(path), at: head + 13)
+            try #expect(
+                code {
+                    try store.remove("k"); try store.flush()
+                } == .corruption)
+            try #expect(store.bytes("other") == body(3000, 2))
+            try #expect(code { try store.check() } == .corruption)
+            try? store.close()
+            _ = try Store.rebuildIndex(at: path, .testing())
+            let again = try Store(at: path, .testing())
+            try #expect(again.bytes("other") == body(3000, 2))
+            try finish(again)
+        }
+    }
+
+    // MARK: Seals
+
+    /// Writes the record of an entry anew, without the rows that follow from it.
+    private func rewrite(_ store: Store, _ key: String, _ change: (inout EntryRecord) -> Void) throws {
+        try store.engine.mutate(.housekeeping) { mutation in
+            var record = try #require(try mutation.record(Array(key.utf8)))
+            change(&record)
+            try mutation.transaction.put(store.engine.index.entries, Array(key.utf8), record.bytes)
+            mutation.noteChange(trees: 1)
+        }
+    }
+
+    @Test func anEntryThatLeadsToTheBodyOfAnotherIsAMiss() throws {
+        try withStore { store in
+            try store.put(body(100, 1), for: "a")
+            try store.put(body(100, 2), for: "b")
+            try store.flush()
+            let other = try store.engine.read {
+                try $0.get(store.engine.index.entries, Array("b".utf8)).flatMap(EntryRecord.init)
+            }
+            try rewrite(store, "a") { $0.blob = other?.blob ?? 0 }
+            try #expect(store.get("a") == nil)
+            try #expect(store.contains("a") == false)
+            try #expect(store.withBody(of: "a") { _ in 1 } == nil)
+            let report = try store.check(repair: true)
+            #expect(report.violations.contains { $0.description.contains("a is damaged") } && report.isRepaired)
+            try #expect(store.bytes("b") == body(100, 2))
+        }
+    }
+
+    @Test func aChangedRecordIsFoundWhereAllIsVerified() throws {
+        try withStore(configuration: .testing { $0.verification = .always }) { store in
+            try store.put(body(100), for: "k", PutOptions(metadata: [1, 2, 3]))
+            try store.flush()
+            try rewrite(store, "k") { $0.metadata = [1, 2, 4] }
+            try #expect(store.get("k") == nil)
+            try #expect(store.check(repair: true).isRepaired)
+            try store.put(body(100), for: "k")
+            try #expect(store.bytes("k") == body(100))
+        }
+    }
+
+    // MARK: When the pages are walked
+
+    private func isWalkDue(_ path: FilePath, boot: UInt64 = 1) throws -> Bool {
+        let environment = try Environment(path: path.appending("index").string)
+        defer { environment.close() }
+        let files = try StoreFiles(root: Directory(path: path))
+        return try IndexTrust(files: files, configuration: .testing { $0.bootIdentity = boot }).isWalkDue(environment)
+    }
+
+    @Test func pagesAreWalkedUnlessTheStoreWasClosedAndNotChangedSince() throws {
+        try withDirectory { path in
+            let configuration = Configuration.testing {
+                $0.bootIdentity = 1; $0.inlineThreshold = .kibibytes(64)
+            }
+            let store = try Store(at: path, configuration)
+            for number in 0..<200 { try store.put(body(30_000, number), for: Key("\(number)")) }
+            try store.flush()
+            try store.close()
+            try #expect(!isWalkDue(path))
+            try #expect(isWalkDue(path, boot: 2))
+            // A store that only reads leaves it so, as does one that changes nothing and closes.
+            try Store(
+                at: path,
+                .testing {
+                    $0.bootIdentity = 1; $0.isReadOnly = true
+                }
+            ).close()
+            try #expect(!isWalkDue(path))
+            try Store(at: path, configuration).close()
+            try #expect(!isWalkDue(path))
+            let note = try TestFiles.read(path.appending("index/ledger"))
+            try TestFiles.flipByte(of: data(path), at: 700_000)
+            try #expect(isWalkDue(path))
+            try TestFiles.flipByte(of: data(path), at: 700_000)
+            try #expect(isWalkDue(path))
+            try Store(at: path, configuration).close()
+            try #expect(!isWalkDue(path))
+            try TestFiles.write(note, to: path.appending("index/ledger"))
+            try #expect(isWalkDue(path))
+        }
+    }
+
+    @Test func aStoreInUseIsNotWalkedAgainUntilAProcessDied() throws {
+        try withDirectory { path in
+            let configuration = Configuration.testing {
+                $0.bootIdentity = 1; $0.inlineThreshold = .kibibytes(64)
+            }
+            let store = try Store(at: path, configuration)
+            for number in 0..<200 { try store.put(body(30_000, number), for: Key("\(number)")) }
+            try store.flush()
+            let trust = IndexTrust(files: store.engine.files, configuration: configuration)
+            try #expect(!trust.isWalkDue(store.engine.index.environment))
+            try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
+            try #expect(trust.isWalkDue(store.engine.index.environment))
+            TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
+            try finish(store)
+        }
+    }
+}
