@@ -52,6 +52,8 @@ let package = Package(
             dependencies: ["Larder"],
             path: "Tests/LarderTestWorker"
         ),
+        .target(name: "CEffort", path: "Tests/CEffort"),
+        .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
         .target(
             name: "TestSupport",
             dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
@@ -60,7 +62,7 @@ let package = Package(
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Larder", "TestSupport", "LarderTestWorker"],
+            dependencies: ["Larder", "TestSupport", "LarderTestWorker", "LarderEffort"],
             exclude: ["Golden"]
         ),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),

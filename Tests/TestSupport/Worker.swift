@@ -6,19 +6,19 @@ public final class Worker {
     private let output = Pipe()
 
     /// Where the build put the executable: beside the test bundle.
-    private static var executable: URL {
+    public static func executable(_ name: String = "LarderTestWorker") -> URL {
         #if os(macOS)
             let products = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL
                 .deletingLastPathComponent()
-            return (products ?? Bundle.main.bundleURL).appendingPathComponent("LarderTestWorker")
+            return (products ?? Bundle.main.bundleURL).appendingPathComponent(name)
         #else
-            return Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent("LarderTestWorker")
+            return Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent(name)
         #endif
     }
 
     /// Starts a worker; see `LarderTestWorker/main.swift` for the modes.
     public init(store: String, mode: String, seed: UInt64, count: Int) throws {
-        process.executableURL = Self.executable
+        process.executableURL = Self.executable()
         process.arguments = [store, mode, "\(seed)", "\(count)"]
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice

@@ -23,36 +23,39 @@ extension Mutation {
     /// one. Pinned entries are in neither order; leased ones are passed by. Nil if nothing may go. O(log n).
     func displaceNext() throws -> Victim? {
         if let victim = try firstExpired() { return victim }
-        return try firstUnleased(in: index.recency, until: nil).map { key, record in
-            try remove(key)
-            return Victim(key: key, record: record, reason: .leastRecentlyUsed)
-        }
+        return try removeFirst(in: index.recency, until: nil, .leastRecentlyUsed)
     }
 
     /// Removes the entry that expired first; nil if none has.
     func firstExpired() throws -> Victim? {
+        if try reading.statistics(index.expiry).entries == 0 { return nil }
         let limit = bigEndian(UInt64(max(0, now.microseconds)) + 1)
-        return try firstUnleased(in: index.expiry, until: limit).map { key, record in
-            try remove(key)
-            return Victim(key: key, record: record, reason: .expired)
-        }
+        return try removeFirst(in: index.expiry, until: limit, .expired)
+    }
+
+    private func removeFirst(in order: Database, until limit: [UInt8]?, _ reason: DisplacementReason) throws -> Victim? {
+        guard let key = try firstUnleased(in: order, until: limit) else { return nil }
+        guard let record = try remove(key) else { throw Self.danglingRow(key) }
+        return Victim(key: key, record: record, reason: reason)
+    }
+
+    private static func danglingRow(_ key: [UInt8]) -> LarderError {
+        LarderError(
+            .corruption, "a row of the displacement order points to no entry: run 'cachectl verify --repair'",
+            key: Key(bytes: key))
     }
 
     /// The first entry of an order that no lease protects, before the row key `limit`.
-    private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> (key: [UInt8], EntryRecord)? {
+    private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> [UInt8]? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         return try reading.withCursor(order) { cursor in
             var pair = try cursor.seek(passed[order] ?? [])
             while let (row, value) = pair {
                 if let limit, !row.precedes(limit) { return nil }
                 let key = Array(value)
-                guard let record = try record(key) else {
-                    throw LarderError(
-                        .corruption,
-                        "a row of the displacement order points to no entry: run 'cachectl verify --repair'",
-                        key: Key(bytes: key))
-                }
-                if try !hasLeases || !isLeased(key: key, record) { return (key, record) }
+                if !hasLeases { return key }
+                guard let record = try record(key) else { throw Self.danglingRow(key) }
+                if try !isLeased(key: key, record) { return key }
                 passed[order] = Array(row)
                 pair = try cursor.next()
             }

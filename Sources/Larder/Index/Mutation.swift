@@ -129,21 +129,22 @@ final class Mutation {
     /// Removes the entry under an index key; nil if there is none.
     @discardableResult
     func remove(_ key: [UInt8]) throws -> EntryRecord? {
-        guard let raw = try reading.get(index.entries, key) else { return nil }
-        try reading.checkHead(of: raw, keyCount: key.count)
-        guard let old = EntryRecord(raw) else {
-            // A damaged record cannot say which rows are its own; `Check` finds and removes those.
-            try transaction.delete(index.entries, key)
-            state.entryCount &-= 1
-            return nil
+        guard let row = try key.withUnsafeBytes({ try transaction.position(index.entries, $0) }) else { return nil }
+        let record: EntryRecord?
+        do {
+            defer { row.close() }
+            try reading.checkHead(of: row.value, keyCount: key.count)
+            record = EntryRecord(row.value)
+            try row.delete()
         }
-        try deleteRows(of: old)
-        try transaction.delete(index.entries, key)
-        try release(old.blob)
         state.entryCount &-= 1
-        state.logicalBytes &-= old.length
         noteChange(trees: 5)
-        return old
+        // A damaged record cannot say which rows are its own; `Check` finds and removes those.
+        guard let record else { return nil }
+        try deleteRows(of: record)
+        try release(record.blob)
+        state.logicalBytes &-= record.length
+        return record
     }
 
     /// Changes fields of an entry that its rows do not depend on, or whose rows `change` may move.
@@ -339,22 +340,31 @@ final class Mutation {
 
     /// Drops one reference; the blob goes with its last.
     private func release(_ id: UInt64) throws {
-        guard let head = try blob(id) else { return }
-        guard var shared = try head.digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init),
-            shared.blob == id
-        else { return }
+        guard let blob = try withUnsafeBytes(of: id, { try transaction.position(index.blobs, $0) }) else { return }
+        defer { blob.close() }
+        try reading.checkHead(of: blob.value, keyCount: 8)
+        guard let head = BlobRecord(blob.value) else { return }
+        guard let row = try head.digest.withBytes({ try transaction.position(index.digests, $0) }) else { return }
+        defer { row.close() }
+        guard var shared = DigestRecord(row.value), shared.blob == id else { return }
         if shared.references > 1 {
             shared.references -= 1
-            try writeDigest(head.digest, shared)
+            try shared.withBytes { try row.replace($0) }
             return
         }
-        try head.digest.withBytes { _ = try transaction.delete(index.digests, $0) }
-        try deleteBlob(id, head)
+        try row.delete()
+        try blob.delete()
+        try noteDeletion(of: head)
     }
 
     /// Removes a blob's record and, just before the commit, its file.
     func deleteBlob(_ id: UInt64, _ head: BlobRecord) throws {
         try transaction.delete(index.blobs, id)
+        try noteDeletion(of: head)
+    }
+
+    /// What follows from the removal of a blob's record.
+    private func noteDeletion(of head: BlobRecord) throws {
         forget(head)
         switch head.location {
         case .inline:

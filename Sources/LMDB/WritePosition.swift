@@ -1,0 +1,44 @@
+import CLMDB
+
+/// A pair found in a write transaction, to be changed or removed in place without another descent of the tree.
+///
+/// `close()` it before the transaction ends, and before the next change of the same database by other means.
+public struct WritePosition {
+    let cursor: OpaquePointer
+    let key: MDB_val
+    /// The value; valid until the next change in the transaction.
+    public let value: UnsafeRawBufferPointer
+
+    /// Removes the pair. `mdb_cursor_del`.
+    public func delete() throws(LMDBError) {
+        try check(mdb_cursor_del(cursor, 0), "mdb_cursor_del")
+    }
+
+    /// Replaces the value by one of the same length. `mdb_cursor_put`, `MDB_CURRENT`.
+    public func replace(_ bytes: UnsafeRawBufferPointer) throws(LMDBError) {
+        var key = key
+        var value = MDB_val(bytes)
+        try check(mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT)), "mdb_cursor_put")
+    }
+
+    /// Gives the cursor back. `mdb_cursor_close`.
+    public func close() { mdb_cursor_close(cursor) }
+}
+
+extension WriteTransaction {
+    /// The pair under `key`; nil if there is none. `mdb_cursor_get`, `MDB_SET`.
+    public func position(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> WritePosition? {
+        var cursor: OpaquePointer?
+        try check(mdb_cursor_open(reading.pointer, database.handle, &cursor), "mdb_cursor_open")
+        guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
+        var found = MDB_val(key)
+        var value = MDB_val()
+        let code = mdb_cursor_get(cursor, &found, &value, MDB_SET_KEY)
+        if code == MDB_SUCCESS {
+            return WritePosition(cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
+        }
+        mdb_cursor_close(cursor)
+        if code == MDB_NOTFOUND { return nil }
+        throw LMDBError(code: code, function: "mdb_cursor_get")
+    }
+}

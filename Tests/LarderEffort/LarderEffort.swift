@@ -1,0 +1,153 @@
+// What operations cost, in counts that do not depend on the machine: for the tests' upper bounds.
+//
+//     LarderEffort STORE
+//
+// Prints one `<name> <value>` a line:
+//
+// allocations.<operation>     of the calling thread, an operation, over 10,000 warm ones; left out where they cannot be counted
+// silent.<operation>          1: 10,000 warm hits made no system call at all. Anything else, and the process is killed first.
+//                             Left out where that cannot be had
+// written.<size>              bytes given to write calls for a byte of body put, 8 MiB of bodies of that size
+//
+// Ends with `done`.
+
+import CEffort
+import Foundation
+import Larder
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+func say(_ line: String) {
+    let bytes = Array((line + "\n").utf8)
+    _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+}
+
+func body(_ length: Int, _ number: Int) -> [UInt8] {
+    var state = UInt64(number) &* 0x9E37_79B9_7F4A_7C15 | 1
+    return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+        for index in 0..<length {
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            buffer[index] = UInt8(truncatingIfNeeded: state)
+        }
+        count = length
+    }
+}
+
+private let keys = (0..<256).map { Key("https://example.org/\($0)") }
+private let missing = (0..<256).map { Key("https://example.org/missing/\($0)") }
+private let rounds = 10_000
+
+/// The operations that are measured, on a store with a body of 1 KiB under each key.
+func operations(_ store: Store) -> [(name: String, run: (Int) throws -> Void)] {
+    [
+        (
+            "get",
+            { index in
+                guard try store.get(keys[index & 255])?.body.length == ByteCount(1024) else { exit(2) }
+            }
+        ),
+        (
+            "withBody",
+            { index in
+                guard try store.withBody(of: keys[index & 255], { $0.byteCount }) == 1024 else { exit(2) }
+            }
+        ),
+        (
+            "contains",
+            { index in
+                guard try store.contains(keys[index & 255]) else { exit(2) }
+            }
+        ),
+        (
+            "miss",
+            { index in
+                guard try store.get(missing[index & 255]) == nil else { exit(2) }
+            }
+        ),
+    ]
+}
+
+/// Bytes that this process gave to write calls. proc_pid_io(5), `wchar`.
+func writtenBytes() -> Int? {
+    guard let text = try? String(contentsOfFile: "/proc/self/io", encoding: .utf8) else { return nil }
+    let line = text.split(separator: "\n").first { $0.hasPrefix("wchar: ") }
+    return line.flatMap { Int($0.dropFirst(7)) }
+}
+
+@main
+enum LarderEffort {
+    static func main() throws {
+        let path = FilePath(CommandLine.arguments[1])
+        let store = try Store(at: path)
+        for (index, key) in keys.enumerated() { try store.put(body(1024, index), for: key) }
+        try store.flush()
+        try countAllocations(store)
+        try countWrites(store)
+        try forbidSystemCalls(store)
+        say("done")
+        exit(0)
+    }
+
+    private static func countAllocations(_ store: Store) throws {
+        for (name, run) in operations(store) {
+            // Twice: the first round fills what is kept.
+            for index in 0..<rounds { try run(index) }
+            let before = effort_allocations()
+            for index in 0..<rounds { try run(index) }
+            let count = effort_allocations() - before
+            if effort_counts_allocations() { say("allocations.\(name) \(Double(count) / Double(rounds))") }
+        }
+    }
+
+    private static func countWrites(_ store: Store) throws {
+        for size in [1 << 10, 16 << 10, 1 << 20] {
+            let count = (8 << 20) / size
+            let bodies = (0..<count).map { body(size, $0 &* 31 &+ size) }
+            guard let before = writtenBytes() else { break }
+            for (index, body) in bodies.enumerated() {
+                try store.put(body, for: Key("https://example.org/\(size)/\(index)"))
+            }
+            try store.flush()
+            if let after = writtenBytes() { say("written.\(size) \(Double(after - before) / Double(count * size))") }
+        }
+    }
+
+    private static func forbidSystemCalls(_ store: Store) throws {
+        // On a thread of its own, which may do nothing but read and write from then on. The rest of the process goes on.
+        var pair: [Int32] = [0, 0]
+        guard pipe(&pair) == 0 else { exit(2) }
+        let (input, output) = (pair[0], pair[1])
+        let thread = Thread {
+            let work = operations(store).map { (name: Array("silent.\($0.name) 1\n".utf8), run: $0.run) }
+            var isDone: UInt8 = 1
+            do {
+                for (_, run) in work { for index in 0..<rounds { try run(index) } }
+                if effort_forbid_system_calls() {
+                    for (name, run) in work {
+                        for index in 0..<rounds { try run(index) }
+                        _ = name.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+                    }
+                }
+            } catch {
+                isDone = 0
+            }
+            _ = write(output, &isDone, 1)
+            // Ending the thread would be a system call.
+            while true { _ = read(input, &isDone, 0) }
+        }
+        thread.stackSize = 8 << 20
+        thread.start()
+
+        var isDone: UInt8 = 0
+        guard read(input, &isDone, 1) == 1, isDone == 1 else { exit(3) }
+    }
+}
