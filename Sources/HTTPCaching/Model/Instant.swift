@@ -32,8 +32,10 @@ public struct Instant: Sendable, Hashable, Comparable, CustomStringConvertible {
         Instant(milliseconds: milliseconds.addingSaturating(delta))
     }
 
+    /// Earlier before later.
     public static func < (left: Instant, right: Instant) -> Bool { left.milliseconds < right.milliseconds }
 
+    /// The number with its unit.
     public var description: String { "\(milliseconds) ms" }
 }
 

@@ -5,7 +5,9 @@
 public struct StoredPolicy: Sendable, Hashable {
     /// Properties that are there or not.
     public struct Flags: OptionSet, Sendable, Hashable {
+        /// The bits.
         public let rawValue: UInt16
+        /// Makes flags from bits.
         public init(rawValue: UInt16) { self.rawValue = rawValue }
         /// `no-cache` without field names: to be validated before every use (RFC 9111 section 5.2.2.4).
         public static let noCache = Flags(rawValue: 1 << 0)
