@@ -152,16 +152,20 @@ extension CacheRules {
         Exchange(request: exchange.request, reason: exchange.reason, hasContent: exchange.hasContent)
     }
 
-    /// Takes over updates. What its new fields forbid to keep is removed; what only the credentials of this request
-    /// forbid to update (section 3.5) stays as it was.
+    /// Takes over updates. What its new fields forbid to keep is removed; where only this request forbids to keep
+    /// what belongs to it (its credentials, section 3.5, or its `no-store`, section 5.2.1.5), the stored response
+    /// stays as it was.
     private func keep(_ updates: [ReceivedDecision.Update], for exchange: Exchange, in decision: inout ReceivedDecision)
     {
+        let forbidsStoring = RequestFacts(exchange.request, options: options).directives.noStore
         for update in updates {
             let directives = directives(of: update.response.head)
             let conditions = storingConditions(update.response.head, request: exchange.request, directives: directives)
             if !conditions.noStoreIsAbsent || !conditions.privateAllowsStoring {
                 decision.removals.append(update.index)
                 decision.obstacle = conditions.noStoreIsAbsent ? .privateResponse : .noStore
+            } else if forbidsStoring {
+                decision.obstacle = .requestNoStore
             } else if conditions.authorizationAllowsStoring {
                 decision.updates.append(update)
             } else {

@@ -71,11 +71,12 @@ extension CacheRules {
     ///   - now: the current time.
     /// - Returns: the age in whole seconds for the `Age` field; nil when the request has a precondition, a range or
     ///   directives, or the response is not fresh: then ask ``reuse(_:hasContent:stored:now:isDisconnected:)``.
-    ///   Allocates nothing unless `selecting` names fields. Only for the sole response stored under its key.
+    ///   Allocates nothing unless `selecting` names fields. Only for the sole response stored under its key, complete
+    ///   and not invalidated, and for a request without content.
     public func plainHitAge(
         _ request: HTTPRequest, policy: StoredPolicy, selecting: SelectingFields, now: Instant
     ) -> Int64? {
-        guard policy.flags.isDisjoint(with: .noCache), policy.fingerprint == fingerprint,
+        guard request.method == .get, policy.flags.isDisjoint(with: .noCache), policy.fingerprint == fingerprint,
             policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)
         else { return nil }
         for field in request.headerFields {

@@ -23,7 +23,8 @@ func fields(_ lines: [String], now: Instant = Instant(seconds: 1_700_000_000)) -
 /// A request for `https://example.org/resource`, or another path.
 func request(_ method: String = "GET", _ path: String = "/resource", _ lines: [String] = []) -> HTTPRequest {
     HTTPRequest(
-        method: HTTPRequest.Method(method)!, scheme: "https", authority: "example.org", path: path, headerFields: fields(lines))
+        method: HTTPRequest.Method(method)!, scheme: "https", authority: "example.org", path: path,
+        headerFields: fields(lines))
 }
 
 /// A response.

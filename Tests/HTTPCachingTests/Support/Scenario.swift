@@ -107,7 +107,9 @@ struct Scenario: Sendable, CustomTestStringConvertible {
             #expect(!outcome.fields.contains(HTTPField.Name(name)!), "\(place): no \(name) in \(outcome.fields)")
         }
         for field in fields(step.expectSent, now: now) {
-            #expect(sent?[values: field.name].contains(field.value) == true, "\(place): sent \(field), not \(String(describing: sent))")
+            #expect(
+                sent?[values: field.name].contains(field.value) == true,
+                "\(place): sent \(field), not \(String(describing: sent))")
         }
     }
 }
@@ -119,7 +121,8 @@ extension Scenario.Step {
         let tags = request.headerFields[values: .ifNoneMatch].joined(separator: ",")
         let isSameTag = head.headerFields[.eTag].map { tags.contains($0) } ?? false
         let isSameDate =
-            head.headerFields[.lastModified] != nil && head.headerFields[.lastModified] == request.headerFields[.ifModifiedSince]
+            head.headerFields[.lastModified] != nil
+            && head.headerFields[.lastModified] == request.headerFields[.ifModifiedSince]
         if status == 200, isSameTag || (tags.isEmpty && isSameDate) {
             head.status = .notModified
             return ModelCache.OriginAnswer(head: head, body: [])
