@@ -23,6 +23,8 @@ public struct MultipartRanges: Sendable, Hashable {
 
     /// The length of the whole body in bytes.
     public var contentLength: Int64 {
-        ranges.indices.reduce(Int64(trailer.count)) { $0 + Int64(header(of: $1).count) + Int64(ranges[$1].count) }
+        ranges.indices.reduce(Int64(trailer.count)) {
+            $0.addingSaturating(Int64(header(of: $1).count)).addingSaturating(Int64(ranges[$1].count))
+        }
     }
 }

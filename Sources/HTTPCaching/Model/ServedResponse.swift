@@ -33,7 +33,7 @@ public struct ServedResponse: Sendable, Hashable {
     /// Seconds of freshness left, negative when stale (RFC 9211 section 2.6).
     public var ttlSeconds: Int64 {
         let left = lifetimeMilliseconds.subtractingSaturating(ageMilliseconds)
-        return left >= 0 ? left / 1_000 : -((-max(left, -.max) + 999) / 1_000)
+        return left >= 0 ? left / 1_000 : (left + 1) / 1_000 - 1
     }
 
     /// The member for `Cache-Status` when it is served without asking the origin.

@@ -36,28 +36,33 @@ extension StoredPolicy {
         return bytes
     }
 
-    /// Reads an encoding; nil when the length, the version or the lifetime source is unknown. Reads in place, without
-    /// allocating.
-    public init?(encoded bytes: some RandomAccessCollection<UInt8>) {
-        guard bytes.count == Self.encodedByteCount else { return nil }
-        let start = bytes.startIndex
-        func read<T: FixedWidthInteger>(_ offset: Int, _: T.Type) -> T {
-            var value: T = 0
-            for index in 0..<(T.bitWidth / 8) {
-                value |= T(truncatingIfNeeded: bytes[bytes.index(start, offsetBy: offset + index)]) << T(index * 8)
-            }
-            return value
+    /// Reads an encoding; nil when the length, the version or the lifetime source is unknown.
+    public init?(encoded bytes: [UInt8]) {
+        // SAFETY: the buffer is read inside the closure only.
+        guard let policy = bytes.withUnsafeBytes({ StoredPolicy(encoded: $0) }) else { return nil }
+        self = policy
+    }
+
+    /// Reads an encoding in place, for instance from a mapping; nil when the length, the version or the lifetime source
+    /// is unknown. Nothing of the buffer is kept.
+    public init?(encoded bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == Self.encodedByteCount, bytes[0] == 1, let source = LifetimeSource(rawValue: bytes[1])
+        else {
+            return nil
         }
-        guard read(0, UInt8.self) == 1, let source = LifetimeSource(rawValue: read(1, UInt8.self)) else { return nil }
+        // SAFETY: every offset lies within the 64 bytes checked above; loads need no alignment.
+        func number(_ offset: Int) -> Int64 {
+            Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Int64.self))
+        }
         lifetimeSource = source
-        flags = Flags(rawValue: read(2, UInt16.self))
-        fingerprint = read(4, UInt32.self)
-        lifetimeMilliseconds = max(0, read(8, Int64.self))
-        initialAgeMilliseconds = max(0, read(16, Int64.self))
-        responseTime = Instant(milliseconds: read(24, Int64.self))
-        date = Instant(milliseconds: read(32, Int64.self))
-        lastModified = Instant(milliseconds: read(40, Int64.self))
-        staleWhileRevalidateSeconds = max(-1, read(48, Int64.self))
-        staleIfErrorSeconds = max(-1, read(56, Int64.self))
+        flags = Flags(rawValue: UInt16(littleEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self)))
+        fingerprint = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
+        lifetimeMilliseconds = max(0, number(8))
+        initialAgeMilliseconds = max(0, number(16))
+        responseTime = Instant(milliseconds: number(24))
+        date = Instant(milliseconds: number(32))
+        lastModified = Instant(milliseconds: number(40))
+        staleWhileRevalidateSeconds = max(-1, number(48))
+        staleIfErrorSeconds = max(-1, number(56))
     }
 }

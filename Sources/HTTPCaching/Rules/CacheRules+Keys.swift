@@ -49,22 +49,37 @@ extension CacheRules {
 
     /// Scheme, host and port in their normal form (RFC 9110 section 4.2.3): lower case, default port left out.
     static func origin(scheme: String, authority: String) -> String? {
-        let scheme = String(decoding: FieldBytes.lowercased(scheme.utf8), as: UTF8.self)
-        guard scheme == "http" || scheme == "https" else { return nil }
-        var host = FieldBytes.lowercased(authority.utf8)
-        guard !host.isEmpty, host.allSatisfy({ $0 > 0x20 && $0 < 0x7F && !"/?#@\\\"<>,".utf8.contains($0) }) else {
-            return nil
+        var prefix = scheme
+        if scheme != "http" && scheme != "https" {
+            prefix = String(decoding: FieldBytes.lowercased(scheme.utf8), as: UTF8.self)
+            guard prefix == "http" || prefix == "https" else { return nil }
         }
+        guard !authority.isEmpty else { return nil }
+        var isNormal = true
+        for byte in authority.utf8 {
+            switch byte {
+            case 0x61...0x7A, 0x30...0x39, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): continue
+            case 0x00...0x20, 0x7F..., UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"),
+                UInt8(ascii: "\\"), UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: ","):
+                return nil
+            default: isNormal = false
+            }
+        }
+        if isNormal { return prefix + "://" + authority }
+        var host = FieldBytes.lowercased(authority.utf8)
+        var port: [UInt8] = []
         // The colon of a port is the last one, and behind the bracket of an IPv6 address.
         if let colon = host.lastIndex(of: UInt8(ascii: ":")), !host[colon...].contains(UInt8(ascii: "]")) {
             let digits = host[(colon + 1)...]
-            guard let port = digits.isEmpty ? 0 : FieldBytes.number(digits, ceiling: 1_000_000), port <= 65_535 else {
+            guard let number = digits.isEmpty ? 0 : FieldBytes.number(digits, ceiling: 1_000_000), number <= 65_535
+            else {
                 return nil
             }
-            let isDefault = digits.isEmpty || port == (scheme == "http" ? 80 : 443)
-            host = Array(host[..<colon]) + (isDefault ? [] : Array(":\(port)".utf8))
+            if !digits.isEmpty && number != (prefix == "http" ? 80 : 443) { port = Array(":\(number)".utf8) }
+            host = Array(host[..<colon])
         }
-        guard !host.isEmpty, host.first != UInt8(ascii: ":") else { return nil }
-        return "\(scheme)://" + String(decoding: host, as: UTF8.self)
+        let isBracketed = host.first == UInt8(ascii: "[") && host.last == UInt8(ascii: "]")
+        guard !host.isEmpty, isBracketed || !host.contains(where: { ":[]".utf8.contains($0) }) else { return nil }
+        return prefix + "://" + String(decoding: host + port, as: UTF8.self)
     }
 }

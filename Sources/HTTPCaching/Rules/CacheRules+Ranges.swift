@@ -58,9 +58,11 @@ extension CacheRules {
                 if overlaps > 2 { return nil }
             }
             let gap: Int64 = 80
-            if let index = result.firstIndex(where: {
-                $0.lowerBound - gap <= range.upperBound && range.lowerBound <= $0.upperBound + gap
-            }) {
+            let near = result.firstIndex {
+                $0.lowerBound.subtractingSaturating(gap) <= range.upperBound
+                    && range.lowerBound <= $0.upperBound.addingSaturating(gap)
+            }
+            if let index = near {
                 result[index] =
                     min(result[index].lowerBound, range.lowerBound)..<max(result[index].upperBound, range.upperBound)
             } else {

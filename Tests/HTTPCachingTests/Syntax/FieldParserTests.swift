@@ -140,6 +140,7 @@ struct FieldParserTests {
             ("http", "", "/", nil), ("http", "a b", "/", nil), ("http", "a@b", "/", nil), ("http", "a/b", "/", nil),
             ("ftp", "e.org", "/", nil),
             ("http", "e.org:080", "/", "http://e.org/"), ("http", "e.org:-1", "/", nil), ("http", ":80", "/", nil),
+            ("http", "a:b:80", "/", nil), ("http", "[::1", "/", nil), ("http", "a]:80", "/", nil),
         ] as [(String, String, String, String?)])
     func cacheKeys(scheme: String, authority: String, path: String, expected: String?) {
         let request = HTTPRequest(method: .get, scheme: scheme, authority: authority, path: path)

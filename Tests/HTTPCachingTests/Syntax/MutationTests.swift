@@ -191,4 +191,53 @@ struct MutationTests {
         print("decisionsAreTotalAndNeverLeak: seeds \(first)..<\(first + 4_000), \(hits) hits, \(stored) entries seen")
         #expect(hits > 100 && stored > 1_000)
     }
+
+    @Test func extremeTimesAndLengthsDoNotTrap() {
+        let rules = CacheRules(.gateway)
+        let times = [Int64.min, -1, 0, 1_700_000_000_000, Int64.max].map { Instant(milliseconds: $0) }
+        let heads = [
+            response(
+                200,
+                [
+                    "Cache-Control: max-age=99999999999999, stale-while-revalidate=99999999999999",
+                    "Age: 99999999999999", "ETag: \"a\"",
+                ]),
+            response(200, ["@Expires: 9", "Cache-Control: stale-if-error=99999999999999"]),
+            response(206, ["Cache-Control: max-age=9", "Content-Range: bytes 72057594037927935-72057594037927935/*"]),
+        ]
+        let ranges = [
+            "", "Range: bytes=0-,-1,5-9", "Range: bytes=-99999999999999999999, 0-0", "Range: bytes=0-1,-2",
+            "Cache-Control: max-stale, min-fresh=99999999999999999",
+        ]
+        var served = 0
+        for requested in times {
+            for received in times {
+                for head in heads {
+                    let policy = rules.policy(for: head, requestTime: requested, responseTime: received)
+                    for length in [0, 1, Int64.max] {
+                        let stored = StoredResponse(
+                            head: HTTPResponse(status: .ok, headerFields: head.headerFields), requestTime: requested,
+                            responseTime: received,
+                            body: .complete(length: length), policy: policy)
+                        for now in times {
+                            for line in ranges {
+                                let decision = rules.reuse(
+                                    request("GET", "/resource", line.isEmpty ? [] : [line]), stored: [stored], now: now)
+                                if case .serve(let response) = decision {
+                                    served += response.ttlSeconds <= .max ? 1 : 0
+                                }
+                                if case .forward(let exchange) = decision {
+                                    _ = rules.received(
+                                        head, for: exchange, stored: [stored], requestTime: requested, responseTime: now
+                                    )
+                                    _ = rules.failed(exchange, stored: [stored], now: now)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        #expect(served > 100)
+    }
 }
