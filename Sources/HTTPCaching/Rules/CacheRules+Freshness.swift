@@ -4,30 +4,31 @@ import HTTPTypes
 extension CacheRules {
     /// The directives that apply to a response: those of the first valid targeted field on the target list (RFC 9213
     /// section 2.2), otherwise those of `Cache-Control`.
-    public func directives(of response: HTTPResponse) -> ResponseDirectives {
+    public func directives(of response: HTTPResponse) -> ResponseDirectives { control(of: response).directives }
+
+    /// The directives that apply, and whether they come from a targeted field, which replaces `Cache-Control` and
+    /// `Expires`.
+    func control(of response: HTTPResponse) -> (directives: ResponseDirectives, isTargeted: Bool) {
         if !options.targetedFields.isEmpty,
             let targeted = TargetedField.directives(in: response.headerFields, targets: options.targetedFields)
         {
-            return targeted
+            return (targeted, true)
         }
-        return response.headerFields.combined(.cacheControl).map { ResponseDirectives($0) } ?? ResponseDirectives()
-    }
-
-    /// Whether a targeted field replaces `Cache-Control` and `Expires`.
-    func usesTargetedField(_ response: HTTPResponse) -> Bool {
-        !options.targetedFields.isEmpty
-            && TargetedField.directives(in: response.headerFields, targets: options.targetedFields) != nil
+        return (
+            response.headerFields.combined(.cacheControl).map { ResponseDirectives($0) } ?? ResponseDirectives(), false
+        )
     }
 
     /// Parses what a stored response's fields say about its use.
     public func policy(for response: HTTPResponse, requestTime: Instant, responseTime: Instant) -> StoredPolicy {
         let fields = response.headerFields
-        let directives = directives(of: response)
+        let (directives, isTargeted) = control(of: response)
         let date = fields.single(.date).flatMap { HTTPDate.parse($0, now: responseTime) }
         let lastModified = fields.single(.lastModified).flatMap { HTTPDate.parse($0, now: responseTime) }
         let entityTag = fields.single(.eTag).flatMap { EntityTag($0) }
         let lifetime = lifetime(
-            of: response, directives: directives, date: date, lastModified: lastModified, responseTime: responseTime)
+            of: response, directives: directives, isTargeted: isTargeted, date: date, lastModified: lastModified,
+            responseTime: responseTime)
 
         var flags: StoredPolicy.Flags = []
         if directives.noCache == .unqualified { flags.insert(.noCache) }
@@ -63,7 +64,8 @@ extension CacheRules {
     /// `Expires` minus `Date`, heuristics. Of repeated information the first counts; invalid information gives a
     /// lifetime of 0.
     func lifetime(
-        of response: HTTPResponse, directives: ResponseDirectives, date: Instant?, lastModified: Instant?,
+        of response: HTTPResponse, directives: ResponseDirectives, isTargeted: Bool, date: Instant?,
+        lastModified: Instant?,
         responseTime: Instant
     ) -> (source: StoredPolicy.LifetimeSource, milliseconds: Int64) {
         if isShared && directives.sMaxage.isPresent {
@@ -72,7 +74,7 @@ extension CacheRules {
         if directives.maxAge.isPresent {
             return directives.maxAge.seconds.map { (.maxAge, $0.secondsAsMilliseconds) } ?? (.invalid, 0)
         }
-        if !usesTargetedField(response), let expires = response.headerFields.lines(.expires).first {
+        if !isTargeted, let expires = response.headerFields.lines(.expires).first {
             // A cache must take an invalid date, especially "0", as a time in the past (section 5.3). Without a valid
             // Date the time of the response stands in for it (RFC 9110 section 6.6.1).
             guard let expires = HTTPDate.parse(expires, now: responseTime) else { return (.invalid, 0) }

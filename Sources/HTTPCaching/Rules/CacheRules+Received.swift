@@ -66,7 +66,9 @@ extension CacheRules {
         }
         if exchange.purpose == .complete, let selected {
             complete(&decision, response, exchange: exchange, stored: stored, selected: selected)
-        } else if exchange.purpose == .validate, let selected, Self.supersedes(status: status), decision.store == nil {
+        } else if exchange.purpose == .validate, let selected, Self.supersedes(status: status),
+            decision.store?.replaces.contains(selected) != true
+        {
             // Section 4.3.3: a full response says that what was validated is not current any more.
             decision.removals.append(selected)
         }
@@ -159,8 +161,10 @@ extension CacheRules {
     {
         let forbidsStoring = RequestFacts(exchange.request, options: options).directives.noStore
         for update in updates {
-            let directives = directives(of: update.response.head)
-            let conditions = storingConditions(update.response.head, request: exchange.request, directives: directives)
+            let (directives, isTargeted) = control(of: update.response.head)
+            let conditions = storingConditions(
+                update.response.head, request: exchange.request, directives: directives,
+                isTargeted: isTargeted)
             if !conditions.noStoreIsAbsent || !conditions.privateAllowsStoring {
                 decision.removals.append(update.index)
                 decision.obstacle = conditions.noStoreIsAbsent ? .privateResponse : .noStore

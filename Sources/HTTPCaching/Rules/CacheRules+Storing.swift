@@ -26,12 +26,12 @@ extension CacheRules {
     }
 
     /// Section 3: evaluates every condition.
-    func storingConditions(_ response: HTTPResponse, request: HTTPRequest, directives: ResponseDirectives)
-        -> StoringConditions
-    {
+    func storingConditions(
+        _ response: HTTPResponse, request: HTTPRequest, directives: ResponseDirectives, isTargeted: Bool
+    ) -> StoringConditions {
         let status = response.status.code
         let method = request.method.rawValue
-        let hasExpires = !usesTargetedField(response) && response.headerFields.contains(.expires)
+        let hasExpires = !isTargeted && response.headerFields.contains(.expires)
         // Section 5.2.2.3: with must-understand, no-store is for caches that do not understand the status code.
         let ignoresNoStore = directives.mustUnderstand && understands(status: status)
         let hasExplicitFreshness =
@@ -59,8 +59,10 @@ extension CacheRules {
     public func storingObstacle(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy
     ) -> StoringObstacle? {
-        let directives = directives(of: response)
-        if let obstacle = storingConditions(response, request: request, directives: directives).obstacle {
+        let (directives, isTargeted) = control(of: response)
+        let conditions = storingConditions(
+            response, request: request, directives: directives, isTargeted: isTargeted)
+        if let obstacle = conditions.obstacle {
             return obstacle
         }
         guard let key = cacheKey(for: request) else { return .noKey }
