@@ -34,6 +34,8 @@ public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     case setsCookie
     /// It is stale from the start and cannot be validated.
     case neverReusable
+    /// More than ``CacheRules/maximumFields`` header fields.
+    case tooManyFields
     /// The request has no cache key.
     case noKey
     /// A response to HEAD has no body to store; it only updates what is stored (RFC 9111 section 4.3.5).

@@ -41,6 +41,7 @@ extension CacheRules {
         var fields = HTTPFields()
         fields.reserveCapacity(stored.head.headerFields.count + incoming.count + 1)
         for field in stored.head.headerFields where !names.contains(field.name.canonicalName) { fields.append(field) }
+        guard fields.count + incoming.count <= 2 * Self.maximumFields else { return stored.head.headerFields }
         for field in incoming { fields.append(field) }
         if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
         return fields

@@ -29,7 +29,9 @@ extension CacheRules {
         }
         guard allowsReuse(request.method) else { return forward(.method) }
         // Preconditions that only an origin server can evaluate (section 4.3.2).
-        guard !hasContent, !facts.hasPreconditionForOrigin else { return forward(.bypass) }
+        guard !hasContent, !facts.hasPreconditionForOrigin, request.headerFields.count <= Self.maximumFields else {
+            return forward(.bypass)
+        }
         guard !stored.isEmpty else { return forward(.uriMiss) }
         let candidates = candidates(for: request, stored: stored)
         guard let selected = select(candidates, stored: stored) else { return forward(.varyMiss) }

@@ -65,6 +65,7 @@ extension CacheRules {
         if let obstacle = conditions.obstacle {
             return obstacle
         }
+        if response.headerFields.count > Self.maximumFields { return .tooManyFields }
         guard let key = cacheKey(for: request) else { return .noKey }
         if request.method == .head { return .headResponse }
         if options.honorsRequestDirectives, let value = request.headerFields.combined(.cacheControl),

@@ -25,6 +25,11 @@ public struct CacheRules: Sendable {
         fingerprint = options.fingerprint
     }
 
+    /// The most header fields of a message that the rules work on, 10,000. A request with more is passed on, a
+    /// response with more is not stored: `HTTPFields` ends the process at 65,535, and adding fields of the cache's
+    /// own must not get there.
+    public static let maximumFields = 10_000
+
     var isShared: Bool { options.mode == .shared }
 
     /// Whether a method is safe (RFC 9110 section 9.2.1). Unknown methods are not.

@@ -240,4 +240,21 @@ struct MutationTests {
         }
         #expect(served > 100)
     }
+
+    @Test func floodsOfFieldsAreNeitherStoredNorTrap() {
+        let flood = (0..<65_533).map { "X-\($0 % 97): \($0)" }
+        var cache = ModelCache()
+        let big = ModelCache.OriginAnswer(head: response(200, ["Cache-Control: max-age=9"] + flood), body: [1])
+        #expect(cache.handle(request()) { _ in big }.obstacle == .tooManyFields)
+        let small = ModelCache.OriginAnswer(
+            head: response(200, ["Cache-Control: max-age=1", "ETag: \"a\""]), body: [1])
+        _ = cache.handle(request()) { _ in small }
+        cache.advance(3)
+        // A request as large as it can be is passed on as it is.
+        let outcome = cache.handle(request("GET", "/resource", flood)) { _ in small }
+        #expect(outcome.sent.first?.headerFields.count == 65_533)
+        cache.advance(3)
+        let update = cache.handle(request()) { _ in .init(head: response(304, ["ETag: \"a\""] + flood), body: []) }
+        #expect(update.status == 200 && update.fields.count < 10)
+    }
 }
