@@ -168,6 +168,30 @@ extension CacheRules {
         return .success(new)
     }
 
+    /// Makes the value to be stored from a response that the rules would not store, for a caller whose user wants that.
+    ///
+    /// The conditions of section 3 are left out; a final response to GET with all its bytes is all it takes. Set a
+    /// lifetime with ``StoredPolicy/override(lifetimeSeconds:)``. A `Vary` that matches nothing counts as none. Nil
+    /// for other methods, for 1xx, 206 and 304.
+    public func storingRegardless(
+        _ response: HTTPResponse, to request: HTTPRequest, stored: [StoredResponse], requestTime: Instant,
+        responseTime: Instant
+    ) -> NewResponse? {
+        guard request.method == .get, response.status.code >= 200, ![206, 304].contains(response.status.code),
+            response.headerFields.count <= Self.maximumFields
+        else { return nil }
+        let selecting =
+            SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields) ?? .none
+        var head = response
+        head.headerFields = storedFields(of: response, responseTime: responseTime)
+        return NewResponse(
+            head: head, method: .get, selecting: selecting, requestTime: requestTime, responseTime: responseTime,
+            policy: policy(for: response, requestTime: requestTime, responseTime: responseTime),
+            replaces: stored.indices.filter { stored[$0].method == .get && stored[$0].selecting == selecting },
+            combines: nil, groups: response.headerFields.combined(.cacheGroups).flatMap { StringList.parse($0) } ?? [],
+            expected: .whole(length: nil), keepsIncomplete: false)
+    }
+
     /// Section 3.4 and RFC 9110 section 15.3.7.3: both have the same strong validator, and the lengths do not
     /// contradict each other.
     func canCombine(_ stored: StoredResponse, with response: HTTPResponse, content: ContentRange, responseTime: Instant)

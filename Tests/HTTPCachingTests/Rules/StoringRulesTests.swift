@@ -148,4 +148,28 @@ struct StoringRulesTests {
             }
         }
     }
+
+    @Test func aCallerMayStoreRegardlessAndSetTheLifetime() throws {
+        let rules = CacheRules(.privateCache)
+        let answer = response(200, ["Cache-Control: no-store, no-cache, max-age=0", "Connection: x", "Vary: *"])
+        var new = try #require(
+            rules.storingRegardless(answer, to: request(), stored: [], requestTime: start, responseTime: start))
+        new.policy.override(lifetimeSeconds: 60)
+        let stored = try #require(new.finished(receivedBytes: 4, isComplete: true))
+        #expect(new.finished(receivedBytes: 4, isComplete: false) == nil)
+        guard case .serve(let served) = rules.reuse(request(), stored: [stored], now: start.after(59)) else {
+            Issue.record("the caller's lifetime should have counted")
+            return
+        }
+        #expect(served.content == .whole && !served.head.headerFields.contains(.connection))
+        guard case .forward = rules.reuse(request(), stored: [stored], now: start.after(61)) else {
+            Issue.record("the caller's lifetime is over")
+            return
+        }
+        for (method, status) in [("POST", 200), ("GET", 206), ("GET", 304), ("GET", 103)] {
+            let other = rules.storingRegardless(
+                response(status), to: request(method), stored: [], requestTime: start, responseTime: start)
+            #expect(other == nil)
+        }
+    }
 }
