@@ -5,12 +5,15 @@ let package = Package(
     name: "larder",
     platforms: [.macOS(.v15)],
     products: [
+        .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
         .library(name: "Larder", targets: ["Larder"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
@@ -38,6 +41,13 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),
+        .target(
+            name: "HTTPCaching",
+            dependencies: [
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+            ]
+        ),
         .executableTarget(
             name: "cachectl",
             dependencies: [
@@ -58,6 +68,10 @@ let package = Package(
             name: "TestSupport",
             dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestSupport"
+        ),
+        .testTarget(
+            name: "HTTPCachingTests",
+            dependencies: ["HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")]
         ),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(

@@ -1,0 +1,124 @@
+import HTTPTypes
+
+/// How a cache uses the freedom that the specifications leave it.
+///
+/// Every default is conforming. Options that change what is stored (`mode`, `targetedFields`, the heuristic ones,
+/// `trustsAge`) are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options
+/// has to be made anew from the stored fields.
+public struct CachingOptions: Sendable, Hashable {
+    /// What to do with a response that sets a cookie (RFC 9111 section 7.3).
+    public enum SetCookiePolicy: UInt8, Sendable, Hashable {
+        /// `Set-Cookie` does not change what is stored: what RFC 9111 says.
+        case ignore = 0
+        /// A shared cache needs explicit freshness, `public` or `s-maxage` to store such a response; it is never
+        /// heuristically fresh. The default.
+        case requireExplicitFreshness = 1
+        /// A shared cache never stores such a response.
+        case neverStore = 2
+    }
+
+    /// Private or shared. Default: shared.
+    public var mode: CacheMode
+    /// The name of this cache in `Cache-Status` (RFC 9211 section 2). Default: `larder`.
+    public var cacheName: String = "larder"
+    /// The target list of RFC 9213 section 2.2: names of targeted fields, most applicable first. Default: none; a
+    /// content delivery cache lists `CDN-Cache-Control`.
+    public var targetedFields: [HTTPField.Name] = []
+
+    /// The part of the time since `Last-Modified` that counts as heuristic freshness (RFC 9111 section 4.2.2), in
+    /// percent, 0...100. Default: 10; 0 turns it off.
+    public var heuristicPercent: Int64 = 10
+    /// The longest heuristic freshness lifetime, in seconds. Default: one day.
+    public var heuristicCeilingSeconds: Int64 = 86_400
+    /// Take `Age` plus the response delay as the initial age, and leave the apparent age out (RFC 9111 section 4.2.3
+    /// allows both). Default: false, the more cautious one; true helps when the origin's clock is wrong.
+    public var trustsAge = false
+    /// How far `now` may lie before the time a response was received without the stored response counting as stale,
+    /// in milliseconds. Default: 60,000.
+    public var clockSkewToleranceMilliseconds: Int64 = 60_000
+
+    /// Honour the request's cache directives (RFC 9111 section 5.2.1: advisory). Default: true.
+    public var honorsRequestDirectives = true
+    /// Treat a request's `Pragma: no-cache` without `Cache-Control` as `no-cache`. RFC 9111 section 5.4 deprecates
+    /// it. Default: false.
+    public var honorsPragma = false
+    /// Serve stale responses while the origin cannot be reached (RFC 9111 section 4.2.4), unless a directive
+    /// prohibits it. Default: true.
+    public var servesStaleWhenDisconnected = true
+    /// Take a 500, 502, 503 or 504 answer as if the server had failed to respond (RFC 9111 section 4.3.3). Default:
+    /// true.
+    public var takesServerErrorAsDisconnection = true
+    /// The longest staleness that may be served for being disconnected alone, in seconds. `stale-if-error` and
+    /// `max-stale` have their own limits. Default: one day.
+    public var disconnectedStaleLimitSeconds: Int64 = 86_400
+
+    /// What to do with `Set-Cookie` in a shared cache.
+    public var setCookie: SetCookiePolicy = .requireExplicitFreshness
+    /// Whether this cache can keep and combine parts of a representation (RFC 9111 section 3.3). Default: true; false
+    /// stores no 206 and no cut-off response.
+    public var storesPartialResponses = true
+    /// Ask for the rest of a stored part that is fresh but has no strong validator. The answer cannot be combined
+    /// (RFC 9110 section 15.3.7.3), so that a 206 costs a second request. Default: true.
+    public var completesWithoutValidator = true
+    /// The most parts of one `Range` field that are answered; more are answered with the whole representation.
+    /// Default: 32.
+    public var maximumRanges = 32
+    /// Choose a stored response by its `Content-Language` when it is what the request likes best (RFC 9111 section
+    /// 4.1). Default: true.
+    public var selectsByContentLanguage = true
+
+    /// Safe, cacheable methods understood beside GET, HEAD and POST; they have keys of their own. The joining layer
+    /// has to add to the key what else selects the answer.
+    public var extraMethods: Set<String> = []
+    /// Methods known to be safe beside GET, HEAD, OPTIONS, TRACE, PROPFIND, REPORT and SEARCH (RFC 9110 section
+    /// 9.2.1). All others invalidate.
+    public var extraSafeMethods: Set<String> = []
+    /// Status codes whose caching requirements the caller implements beside those listed in
+    /// ``CacheRules/understands(status:)``.
+    public var extraStatusCodes: Set<Int> = []
+
+    /// Makes options with the defaults for a mode.
+    public init(mode: CacheMode = .shared) { self.mode = mode }
+
+    /// The defaults for a private cache, such as an app's.
+    public static var privateCache: CachingOptions { CachingOptions(mode: .private) }
+
+    /// The defaults for a shared cache in front of an origin: `CDN-Cache-Control` is on the target list.
+    public static var gateway: CachingOptions {
+        var options = CachingOptions(mode: .shared)
+        options.targetedFields = [.cdnCacheControl]
+        return options
+    }
+
+    /// A checksum over the options that a ``StoredPolicy`` depends on.
+    public var fingerprint: UInt32 {
+        var hash: UInt32 = 2_166_136_261
+        func mix(_ byte: UInt8) { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
+        func mixWide(_ value: Int64) {
+            for shift in 0..<8 { mix(UInt8(truncatingIfNeeded: value >> (shift * 8))) }
+        }
+        mix(mode.rawValue)
+        mix(setCookie.rawValue)
+        mix(trustsAge ? 1 : 0)
+        mixWide(heuristicPercent)
+        mixWide(heuristicCeilingSeconds)
+        for name in targetedFields {
+            for byte in name.canonicalName.utf8 { mix(byte) }
+            mix(0)
+        }
+        return hash
+    }
+}
+
+extension HTTPField.Name {
+    /// `CDN-Cache-Control` (RFC 9213 section 3.1).
+    public static let cdnCacheControl = HTTPField.Name("CDN-Cache-Control")!
+    /// `Cache-Status` (RFC 9211).
+    public static let cacheStatus = HTTPField.Name("Cache-Status")!
+    /// `Cache-Groups` (RFC 9875 section 2).
+    public static let cacheGroups = HTTPField.Name("Cache-Groups")!
+    /// `Cache-Group-Invalidation` (RFC 9875 section 3).
+    public static let cacheGroupInvalidation = HTTPField.Name("Cache-Group-Invalidation")!
+    static let hostField = HTTPField.Name("Host")!
+    static let pragma = HTTPField.Name("Pragma")!
+}

@@ -1,0 +1,54 @@
+import HTTPTypes
+
+/// What a response from the next hop changes, and what the client gets.
+public struct ReceivedDecision: Sendable, Hashable {
+    /// A stored response with new fields.
+    public struct Update: Sendable, Hashable {
+        /// Its position.
+        public var index: Int
+        /// What to store in its place; the body stays.
+        public var response: StoredResponse
+    }
+
+    /// A whole representation put together from a stored part and the part that is arriving (RFC 9111 section 3.4).
+    public struct Combination: Sendable, Hashable {
+        /// The position of the stored part.
+        public var index: Int
+        /// The head to send; its status is 200.
+        public var head: HTTPResponse
+        /// The positions that the stored part has.
+        public var stored: Range<Int64>
+        /// The positions that are arriving.
+        public var received: Range<Int64>
+    }
+
+    /// What the client gets.
+    public enum Answer: Sendable, Hashable {
+        /// The response as it was received.
+        case asReceived
+        /// A stored response; ``ServedResponse/index`` is its position, and where ``updates`` names it, that version
+        /// is meant.
+        case serve(ServedResponse)
+        /// Both parts in the order of their positions.
+        case combined(Combination)
+        /// Nothing yet: the answer is of no use, ask again with this exchange. At most once per request: it has
+        /// neither preconditions nor a range of the cache's own.
+        case fetch(Exchange)
+    }
+
+    /// Stored responses to update.
+    public var updates: [Update] = []
+    /// The positions of stored responses to remove.
+    public var removals: [Int] = []
+    /// What to invalidate.
+    public var invalidation: Invalidation?
+    /// The response to store when its body has arrived.
+    public var store: NewResponse?
+    /// Why nothing is stored; nil when something is stored or there was nothing to store.
+    public var obstacle: StoringObstacle?
+    /// What the client gets.
+    public var answer = Answer.asReceived
+
+    /// A decision that changes nothing and passes the response on.
+    public init() {}
+}

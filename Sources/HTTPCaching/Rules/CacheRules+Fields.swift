@@ -1,0 +1,75 @@
+import HTTPTypes
+
+/// Header fields that are stored and updated: RFC 9111 sections 3.1 and 3.2, RFC 9110 sections 6.6.1 and 7.6.1.
+extension CacheRules {
+    /// The fields of a response that are stored, in their order.
+    ///
+    /// Left out: `Connection` and the fields it names, the other fields that belong to one connection, those of the
+    /// proxy that was used (`Proxy-Authenticate`, `Proxy-Authentication-Info`, `Proxy-Authorization`), and those
+    /// named by `no-cache="…"`, in a shared cache also by `private="…"`. A missing `Date` is added, as RFC 9110
+    /// section 6.6.1 demands.
+    public func storedFields(of response: HTTPResponse, responseTime: Instant) -> HTTPFields {
+        let excluded = excludedNames(of: response)
+        var fields = HTTPFields()
+        fields.reserveCapacity(response.headerFields.count + 1)
+        for field in response.headerFields
+        where !Self.isExcluded(field.name.canonicalName) && !excluded.contains(field.name.canonicalName) {
+            fields.append(field)
+        }
+        if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
+        return fields
+    }
+
+    /// Section 3.2: the fields of a stored response after an update from another response: each field of the new one
+    /// replaces all values of the old one, except those that are not stored and `Content-Length`. `Content-Range` of
+    /// a part has done its work already. `Age` and `Date` always belong to the newer response.
+    func updatedFields(of stored: StoredResponse, from response: HTTPResponse, responseTime: Instant) -> HTTPFields {
+        let excluded = excludedNames(of: response)
+        let isPart = response.status.code == 206 || !stored.body.isComplete
+        var incoming: [HTTPField] = []
+        var names: Set<String> = ["age", "date"]
+        for field in response.headerFields {
+            let name = field.name.canonicalName
+            if Self.isExcluded(name) || excluded.contains(name) || name == "content-length"
+                || (isPart && name == "content-range")
+            {
+                continue
+            }
+            incoming.append(field)
+            names.insert(name)
+        }
+        var fields = HTTPFields()
+        fields.reserveCapacity(stored.head.headerFields.count + incoming.count + 1)
+        for field in stored.head.headerFields where !names.contains(field.name.canonicalName) { fields.append(field) }
+        guard fields.count + incoming.count <= 2 * Self.maximumFields else { return stored.head.headerFields }
+        for field in incoming { fields.append(field) }
+        if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
+        return fields
+    }
+
+    /// RFC 9110 section 7.6.1 and RFC 9111 section 3.1: fields for one connection or one proxy.
+    static func isExcluded(_ canonicalName: String) -> Bool {
+        switch canonicalName {
+        case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+            "proxy-authenticate", "proxy-authentication-info", "proxy-authorization":
+            true
+        default: false
+        }
+    }
+
+    /// The names that the response itself excludes. What controls caching cannot be excluded: the stored response
+    /// would lose its restrictions.
+    private func excludedNames(of response: HTTPResponse) -> Set<String> {
+        var names: Set<String> = []
+        for member in response.headerFields.combined(.connection).map({ FieldBytes.members($0) }) ?? [] {
+            names.insert(String(decoding: FieldBytes.lowercased(member), as: UTF8.self))
+        }
+        let directives = directives(of: response)
+        if case .fields(let listed) = directives.noCache { names.formUnion(listed) }
+        if isShared, case .fields(let listed) = directives.isPrivate { names.formUnion(listed) }
+        guard !names.isEmpty else { return names }
+        names.subtract(["cache-control", "vary", "date"])
+        names.subtract(options.targetedFields.map { $0.canonicalName })
+        return names
+    }
+}

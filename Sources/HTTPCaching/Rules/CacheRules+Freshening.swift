@@ -1,0 +1,86 @@
+import HTTPTypes
+
+/// Freshening stored responses: RFC 9111 sections 3.2, 4.3.4 and 4.3.5.
+extension CacheRules {
+    /// A stored response with the fields of a newer one.
+    func freshened(_ stored: StoredResponse, by response: HTTPResponse, requestTime: Instant, responseTime: Instant)
+        -> StoredResponse
+    {
+        var result = stored
+        result.head.headerFields = updatedFields(of: stored, from: response, responseTime: responseTime)
+        result.requestTime = requestTime
+        result.responseTime = responseTime
+        result.policy = policy(for: result.head, requestTime: requestTime, responseTime: responseTime)
+        if stored.policy.flags.contains(.neverCombined) { result.policy.flags.insert(.neverCombined) }
+        result.isInvalidated = false
+        return result
+    }
+
+    /// Which stored responses a 304 identifies for an update.
+    enum Identified: Equatable {
+        case these([Int])
+        /// One of the client's own; nothing stored here is current.
+        case clients
+        case nothing
+    }
+
+    /// Section 4.3.4: the candidates with the same strong validator, otherwise the most recent one with the same weak
+    /// validators, otherwise without any validator the one that was asked about.
+    func identify(_ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], responseTime: Instant)
+        -> Identified
+    {
+        let candidates = exchange.candidates.filter { stored.indices.contains($0) }
+        let clientTags = exchange.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
+        let tag = response.headerFields.single(.eTag).flatMap { EntityTag($0) }
+        if let tag, !tag.isWeak {
+            let matching = candidates.filter { stored[$0].entityTag.map { $0.matchesStrongly(tag) } ?? false }
+            if !matching.isEmpty { return .these(matching) }
+            // A weak tag here and a strong one there say the same of equivalent content, but only a client's list may
+            // be compared that way.
+            return clientTags.contains { $0.matchesWeakly(tag) } ? .clients : .nothing
+        }
+        let modified = response.headerFields.single(.lastModified).flatMap { HTTPDate.parse($0, now: responseTime) }
+        if tag != nil || modified != nil {
+            let matching = candidates.filter { index in
+                let sameTag = tag.map { tag in stored[index].entityTag.map { $0.matchesWeakly(tag) } ?? false } ?? true
+                let sameDate = modified.map {
+                    stored[index].policy.flags.contains(.hasLastModified) && stored[index].policy.lastModified == $0
+                }
+                return sameTag && (sameDate ?? true || tag != nil)
+            }
+            if let index = select(matching, stored: stored) { return .these([index]) }
+            if let tag, clientTags.contains(where: { $0.matchesWeakly(tag) }) { return .clients }
+            return exchange.purpose == .validate ? .nothing : .clients
+        }
+        if exchange.purpose == .validate, let selected = exchange.selected {
+            // The question was about the selected response and, where the client has tags of its own, about those:
+            // only equal ones leave no doubt.
+            let known = candidates.compactMap { stored[$0].entityTag }
+            let isUnambiguous =
+                clientTags.allSatisfy { tag in known.contains { $0.matchesWeakly(tag) } }
+                && Set(known.map(\.opaque)).count <= 1
+            return isUnambiguous ? .these([selected]) : .nothing
+        }
+        if candidates.count == 1, !stored[candidates[0]].policy.hasValidator { return .these(candidates) }
+        return .clients
+    }
+
+    /// Section 4.3.5: whether a 200 response to HEAD describes a stored response: the validators it has agree, and so
+    /// does the length.
+    func describes(_ response: HTTPResponse, _ stored: StoredResponse, responseTime: Instant) -> Bool {
+        if let value = response.headerFields.combined(.eTag), stored.head.headerFields.combined(.eTag) != value {
+            return false
+        }
+        if let value = response.headerFields.single(.lastModified),
+            stored.policy.flags.contains(.hasLastModified)
+                ? HTTPDate.parse(value, now: responseTime) != stored.policy.lastModified : true
+        {
+            return false
+        }
+        if let value = response.headerFields.single(.contentLength) {
+            guard let length = FieldBytes.number(value, ceiling: .max / 16) else { return false }
+            return stored.body.total == nil || stored.body.total == length
+        }
+        return true
+    }
+}

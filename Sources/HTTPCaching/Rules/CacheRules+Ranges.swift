@@ -1,0 +1,75 @@
+import HTTPTypes
+
+/// Range requests: RFC 9110 section 14, RFC 9111 section 3.3.
+extension CacheRules {
+    /// How a `Range` field is answered from a stored response.
+    enum RangeAnswer: Hashable {
+        /// The field does not apply: send the whole representation.
+        case whole
+        /// 206 with these ranges of a representation of `total` bytes; nil total when it is unknown.
+        case ranges([Range<Int64>], total: Int64?)
+        /// 416 for a representation of `total` bytes.
+        case unsatisfiable(total: Int64)
+        /// Bytes are missing here.
+        case missing
+        /// A unit that this cache does not understand.
+        case otherUnit
+    }
+
+    /// Answers a `Range` field (section 14.2). It applies to GET and to stored responses with the status 200 only,
+    /// after the other preconditions, and is ignored when it is not valid, repeated, or asks for more ranges than
+    /// ``CachingOptions/maximumRanges`` or for more than two that overlap.
+    func rangeAnswer(_ request: HTTPRequest, facts: RequestFacts, stored: StoredResponse, now: Instant) -> RangeAnswer {
+        let whole: RangeAnswer = stored.body.isComplete ? .whole : .missing
+        guard facts.hasRange, request.method == .get, stored.head.status.code == 200 else { return whole }
+        guard let value = request.headerFields.single(.range) else { return whole }
+        let field: RangeField
+        switch RangeField.parse(value) {
+        case .otherUnit: return .otherUnit
+        case .invalid: return whole
+        case .bytes(let parsed): field = parsed
+        }
+        guard allowsRange(request, facts: facts, stored: stored, now: now),
+            field.specifications.count <= max(1, options.maximumRanges)
+        else {
+            return whole
+        }
+        guard let total = stored.body.total else {
+            // Only positions that the request itself states can be found in a part of unknown total length.
+            guard let range = field.explicitRange, stored.body.available.contains(range) else { return .missing }
+            return .ranges([range], total: nil)
+        }
+        let ranges = field.resolved(length: total)
+        guard !ranges.isEmpty else { return .unsatisfiable(total: total) }
+        guard ranges.allSatisfy({ stored.body.available.contains($0) }) else { return .missing }
+        guard let merged = Self.merged(ranges) else { return whole }
+        return .ranges(merged, total: total)
+    }
+
+    /// Section 15.3.7.2: ranges that overlap or lie closer together than the overhead of a part are sent as one; the
+    /// order stays. Nil when more than two overlap.
+    static func merged(_ ranges: [Range<Int64>]) -> [Range<Int64>]? {
+        guard ranges.count > 1 else { return ranges }
+        var overlaps = 0
+        var result: [Range<Int64>] = []
+        for range in ranges {
+            if ranges.count > 2, result.contains(where: { $0.overlaps(range) }) {
+                overlaps += 1
+                if overlaps > 2 { return nil }
+            }
+            let gap: Int64 = 80
+            let near = result.firstIndex {
+                $0.lowerBound.subtractingSaturating(gap) <= range.upperBound
+                    && range.lowerBound <= $0.upperBound.addingSaturating(gap)
+            }
+            if let index = near {
+                result[index] =
+                    min(result[index].lowerBound, range.lowerBound)..<max(result[index].upperBound, range.upperBound)
+            } else {
+                result.append(range)
+            }
+        }
+        // A range that grew may have reached others.
+        return result.count < ranges.count ? merged(result) : result
+    }
+}

@@ -1,0 +1,240 @@
+import HTTPTypes
+
+/// Handling what comes back: RFC 9111 sections 3, 3.4, 4.3.3, 4.3.4, 4.3.5 and 4.4.
+extension CacheRules {
+    /// Decides what a response from the next hop means.
+    ///
+    /// - Parameters:
+    ///   - response: the head as received.
+    ///   - exchange: what was sent.
+    ///   - stored: the responses stored under the primary key, in the order they had when the exchange was made.
+    ///     Positions that are gone meanwhile must not be dropped from the array; apply updates only to what is still
+    ///     there.
+    ///   - requestTime: when the request was sent.
+    ///   - responseTime: when the head was received; also the current time.
+    /// - Returns: what to change and what to answer. Interim responses (1xx) change nothing and are passed on.
+    public func received(
+        _ response: HTTPResponse, for exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
+        responseTime: Instant
+    ) -> ReceivedDecision {
+        var decision = ReceivedDecision()
+        let status = response.status.code
+        guard status >= 200 else {
+            decision.obstacle = .statusNotFinal
+            return decision
+        }
+        decision.invalidation = invalidation(by: response, to: exchange.request)
+        let selected = exchange.selected.flatMap { stored.indices.contains($0) ? $0 : nil }
+
+        if status == 304, exchange.purpose == .complete {
+            // Nothing was asked that this could answer.
+            decision.obstacle = .statusNotUnderstood
+            decision.answer = .fetch(unconditional(exchange))
+            return decision
+        }
+        if status == 304, !exchange.candidates.isEmpty {
+            return notModified(
+                response, exchange: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+        }
+        if let selected, Self.isServerError(status),
+            let served = serveOnError(
+                exchange, stored: stored[selected], index: selected, now: responseTime,
+                isDisconnected: options.takesServerErrorAsDisconnection)
+        {
+            decision.answer = .serve(served)
+            return decision
+        }
+        if exchange.request.method == .head {
+            return headReceived(
+                response, exchange: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+        }
+        if let selected, status == 206, stored[selected].body.isComplete,
+            hasSameStrongValidator(stored[selected], response, responseTime: responseTime)
+        {
+            // Section 3.4: a part of what is stored already brings new fields only.
+            let update = freshened(stored[selected], by: response, requestTime: requestTime, responseTime: responseTime)
+            keep([ReceivedDecision.Update(index: selected, response: update)], for: exchange, in: &decision)
+            return decision
+        }
+        switch newResponse(
+            response, to: exchange.request, hasContent: exchange.hasContent, stored: stored, selected: selected,
+            requestTime: requestTime,
+            responseTime: responseTime)
+        {
+        case .success(let new): decision.store = new
+        case .failure(let refusal): decision.obstacle = refusal.obstacle
+        }
+        if exchange.purpose == .complete, let selected {
+            complete(&decision, response, exchange: exchange, stored: stored, selected: selected)
+        } else if exchange.purpose == .validate, let selected, Self.supersedes(status: status),
+            decision.store?.replaces.contains(selected) != true
+        {
+            // Section 4.3.3: a full response says that what was validated is not current any more.
+            decision.removals.append(selected)
+        }
+        return decision
+    }
+
+    /// Decides what to do when no response came: a stored response that may be served (RFC 9111 section 4.2.4, RFC
+    /// 5861 section 4), or nil: answer 502 or 504.
+    public func failed(_ exchange: Exchange, stored: [StoredResponse], now: Instant) -> ServedResponse? {
+        guard let selected = exchange.selected, stored.indices.contains(selected) else { return nil }
+        return serveOnError(exchange, stored: stored[selected], index: selected, now: now, isDisconnected: true)
+    }
+
+    /// The member for `Cache-Status` of a request that went forward (RFC 9211).
+    ///
+    /// - Parameters:
+    ///   - exchange: what was sent.
+    ///   - receivedStatus: the status code of the next hop, nil when there was no answer.
+    ///   - sentStatus: the status code that the client gets.
+    ///   - stored: what was or will be stored of it, nil when nothing.
+    ///   - isCollapsed: whether other requests share the exchange.
+    ///   - now: the current time.
+    public func cacheStatus(
+        forwarded exchange: Exchange, receivedStatus: Int?, sentStatus: Int, stored: StoredPolicy?,
+        isCollapsed: Bool = false, now: Instant
+    ) -> CacheStatus {
+        let ttl = stored.map { ($0.lifetimeMilliseconds.subtractingSaturating($0.ageMilliseconds(at: now))) / 1_000 }
+        return CacheStatus(
+            cacheName: options.cacheName, outcome: .forwarded(exchange.reason),
+            forwardStatus: receivedStatus == sentStatus ? nil : receivedStatus, ttlSeconds: ttl,
+            isStored: stored != nil,
+            isCollapsed: isCollapsed)
+    }
+
+    private func serveOnError(
+        _ exchange: Exchange, stored: StoredResponse, index: Int, now: Instant, isDisconnected: Bool
+    ) -> ServedResponse? {
+        let facts = RequestFacts(exchange.request, options: options)
+        let stored = current(stored)
+        guard
+            let permission = permissionOnError(
+                stored, request: facts.directives, now: now, isDisconnected: isDisconnected)
+        else { return nil }
+        return serve(exchange.request, facts: facts, stored: stored, index: index, now: now, stale: permission)
+    }
+
+    /// Section 4.3.3: statuses that replace a stored response rather than report a passing trouble.
+    private static func supersedes(status: Int) -> Bool {
+        (200...399).contains(status) || status == 404 || status == 410
+    }
+
+    private func notModified(
+        _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
+        responseTime: Instant
+    ) -> ReceivedDecision {
+        var decision = ReceivedDecision()
+        switch identify(response, exchange: exchange, stored: stored, responseTime: responseTime) {
+        case .these(let indices):
+            let updates = indices.map {
+                ReceivedDecision.Update(
+                    index: $0,
+                    response: freshened(stored[$0], by: response, requestTime: requestTime, responseTime: responseTime))
+            }
+            keep(updates, for: exchange, in: &decision)
+            guard exchange.purpose == .validate else { return decision }
+            let newest = updates.first { $0.index == exchange.selected } ?? updates[0]
+            let facts = RequestFacts(exchange.request, options: options)
+            if let served = serve(
+                exchange.request, facts: facts, stored: newest.response, index: newest.index, now: responseTime)
+            {
+                decision.answer = .serve(served)
+            } else {
+                decision.answer = .fetch(unconditional(exchange))
+            }
+        case .clients: break
+        case .nothing: decision.answer = .fetch(unconditional(exchange))
+        }
+        return decision
+    }
+
+    /// The client's request once more, without what the cache added.
+    private func unconditional(_ exchange: Exchange) -> Exchange {
+        Exchange(request: exchange.request, reason: exchange.reason, hasContent: exchange.hasContent)
+    }
+
+    /// Takes over updates. What its new fields forbid to keep is removed; where only this request forbids to keep
+    /// what belongs to it (its credentials, section 3.5, or its `no-store`, section 5.2.1.5), the stored response
+    /// stays as it was.
+    private func keep(_ updates: [ReceivedDecision.Update], for exchange: Exchange, in decision: inout ReceivedDecision)
+    {
+        let forbidsStoring = RequestFacts(exchange.request, options: options).directives.noStore
+        for update in updates {
+            let (directives, isTargeted) = control(of: update.response.head)
+            let conditions = storingConditions(
+                update.response.head, request: exchange.request, directives: directives,
+                isTargeted: isTargeted)
+            if !conditions.noStoreIsAbsent || !conditions.privateAllowsStoring {
+                decision.removals.append(update.index)
+                decision.obstacle = conditions.noStoreIsAbsent ? .privateResponse : .noStore
+            } else if forbidsStoring {
+                decision.obstacle = .requestNoStore
+            } else if conditions.authorizationAllowsStoring {
+                decision.updates.append(update)
+            } else {
+                decision.obstacle = .authorization
+            }
+        }
+    }
+
+    /// Section 4.3.5: a 200 to HEAD freshens the stored responses that it describes and makes the others stale.
+    /// Nothing new is stored.
+    private func headReceived(
+        _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
+        responseTime: Instant
+    ) -> ReceivedDecision {
+        var decision = ReceivedDecision()
+        decision.obstacle = .headResponse
+        guard response.status.code == 200 else { return decision }
+        for index in exchange.candidates where stored.indices.contains(index) && stored[index].head.status.code == 200 {
+            if describes(response, stored[index], responseTime: responseTime) {
+                let update = freshened(
+                    stored[index], by: response, requestTime: requestTime, responseTime: responseTime)
+                keep([ReceivedDecision.Update(index: index, response: update)], for: exchange, in: &decision)
+                let facts = RequestFacts(exchange.request, options: options)
+                if index == exchange.selected,
+                    let served = serve(exchange.request, facts: facts, stored: update, index: index, now: responseTime)
+                {
+                    decision.answer = .serve(served)
+                }
+            } else {
+                var stale = stored[index]
+                stale.isInvalidated = true
+                decision.updates.append(ReceivedDecision.Update(index: index, response: stale))
+            }
+        }
+        return decision
+    }
+
+    /// Sections 3.3 and 3.4: the answer to a request for missing bytes.
+    private func complete(
+        _ decision: inout ReceivedDecision, _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse],
+        selected: Int
+    ) {
+        switch response.status.code {
+        case 206:
+            guard let new = decision.store, new.combines == selected,
+                case .part(let content, let existing) = new.expected,
+                let received = content.range, let total = content.completeLength, let have = existing.ranges.first,
+                (have.lowerBound == 0 && received == have.upperBound..<total)
+                    || (have.upperBound == total && received == 0..<have.lowerBound)
+            else {
+                // Not combinable: another representation, no strong validator, or other bytes than asked for.
+                if stored[selected].policy.hasStrongValidator { decision.removals.append(selected) }
+                decision.store = nil
+                decision.answer = .fetch(unconditional(exchange))
+                return
+            }
+            var head = new.head
+            head.headerFields.set(.contentLength, String(total))
+            decision.answer = .combined(
+                ReceivedDecision.Combination(index: selected, head: head, stored: have, received: received))
+        case 416:
+            decision.removals.append(selected)
+            decision.store = nil
+            decision.answer = .fetch(unconditional(exchange))
+        default: break
+        }
+    }
+}

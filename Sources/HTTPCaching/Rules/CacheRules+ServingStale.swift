@@ -1,0 +1,59 @@
+import HTTPTypes
+
+/// Serving stale responses: RFC 9111 section 4.2.4, RFC 5861.
+extension CacheRules {
+    /// Section 4.2.4: the directives that prohibit a stale response.
+    func prohibitsStale(_ directives: ResponseDirectives) -> Bool {
+        let mustRevalidate = directives.mustRevalidate
+        let proxyRevalidate = isShared && directives.proxyRevalidate
+        let sMaxage = isShared && directives.sMaxage.isPresent
+        let noCache = directives.noCache == .unqualified
+        return mustRevalidate || proxyRevalidate || sMaxage || noCache
+    }
+
+    /// Why a stale response may be served.
+    public enum StalePermission: UInt8, Sendable, Hashable {
+        /// The request's `max-stale` (RFC 9111 section 5.2.1.2).
+        case maxStale
+        /// The response's `stale-while-revalidate` (RFC 5861 section 3): validate in the background.
+        case whileRevalidate
+        /// `stale-if-error` of the response or the request (RFC 5861 section 4).
+        case ifError
+        /// The origin cannot be reached (RFC 9111 section 4.2.4).
+        case disconnected
+    }
+
+    /// Whether a stale response may be served at once, without asking the origin.
+    func permissionWhileConnected(_ stored: StoredResponse, request: RequestDirectives, now: Instant)
+        -> StalePermission?
+    {
+        guard !stored.isInvalidated, !stored.policy.flags.contains(.staleProhibited), !request.noCache else {
+            return nil
+        }
+        let staleness = stored.policy.stalenessMilliseconds(at: now)
+        if let maxStale = request.maxStale, staleness <= maxStale.secondsAsMilliseconds { return .maxStale }
+        // A client that sets limits of its own does not want a response that is staler still.
+        guard request.maxAge == nil, request.minFresh == nil else { return nil }
+        let window = stored.policy.staleWhileRevalidateSeconds
+        return window >= 0 && staleness <= window.secondsAsMilliseconds ? .whileRevalidate : nil
+    }
+
+    /// Whether a stored response, stale or not, may be served because the origin failed to answer properly.
+    func permissionOnError(
+        _ stored: StoredResponse, request: RequestDirectives, now: Instant, isDisconnected: Bool
+    ) -> StalePermission? {
+        guard !stored.isInvalidated, !stored.policy.flags.contains(.staleProhibited), !request.noCache else {
+            return nil
+        }
+        let staleness = stored.policy.stalenessMilliseconds(at: now)
+        let window = max(stored.policy.staleIfErrorSeconds, request.staleIfError ?? -1)
+        if window >= 0 && staleness <= window.secondsAsMilliseconds { return .ifError }
+        let limit = max(0, options.disconnectedStaleLimitSeconds).secondsAsMilliseconds
+        return isDisconnected && options.servesStaleWhenDisconnected && staleness <= limit ? .disconnected : nil
+    }
+
+    /// RFC 5861 section 4: the status codes that count as an error.
+    static func isServerError(_ status: Int) -> Bool {
+        status == 500 || status == 502 || status == 503 || status == 504
+    }
+}

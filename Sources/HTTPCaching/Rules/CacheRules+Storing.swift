@@ -1,0 +1,218 @@
+import HTTPTypes
+
+/// Storing responses in caches: RFC 9111 sections 3, 3.3 and 3.5, RFC 9110 section 9.3.3.
+extension CacheRules {
+    /// The conditions of RFC 9111 section 3, one by one. A response may be stored when all of them hold.
+    struct StoringConditions {
+        var methodIsUnderstood: Bool
+        var statusIsFinal: Bool
+        var statusIsUnderstoodWhereNeeded: Bool
+        var noStoreIsAbsent: Bool
+        var privateAllowsStoring: Bool
+        var authorizationAllowsStoring: Bool
+        var somethingAllowsStoring: Bool
+
+        /// The first condition that does not hold.
+        var obstacle: StoringObstacle? {
+            if !methodIsUnderstood { return .methodNotUnderstood }
+            if !statusIsFinal { return .statusNotFinal }
+            if !statusIsUnderstoodWhereNeeded { return .statusNotUnderstood }
+            if !noStoreIsAbsent { return .noStore }
+            if !privateAllowsStoring { return .privateResponse }
+            if !authorizationAllowsStoring { return .authorization }
+            if !somethingAllowsStoring { return .notCacheable }
+            return nil
+        }
+    }
+
+    /// Section 3: evaluates every condition.
+    func storingConditions(
+        _ response: HTTPResponse, request: HTTPRequest, directives: ResponseDirectives, isTargeted: Bool
+    ) -> StoringConditions {
+        let status = response.status.code
+        let method = request.method.rawValue
+        let hasExpires = !isTargeted && response.headerFields.contains(.expires)
+        // Section 5.2.2.3: with must-understand, no-store is for caches that do not understand the status code.
+        let ignoresNoStore = directives.mustUnderstand && understands(status: status)
+        let hasExplicitFreshness =
+            directives.maxAge.isPresent || hasExpires || (isShared && directives.sMaxage.isPresent)
+        return StoringConditions(
+            methodIsUnderstood: method == "GET" || method == "HEAD" || method == "POST"
+                || options.extraMethods.contains(method),
+            statusIsFinal: status >= 200,
+            statusIsUnderstoodWhereNeeded: status != 304 && (!directives.mustUnderstand || understands(status: status)),
+            noStoreIsAbsent: !directives.noStore || ignoresNoStore,
+            privateAllowsStoring: !isShared || directives.isPrivate != .unqualified,
+            authorizationAllowsStoring: !isShared || !request.headerFields.contains(.authorization)
+                || allowsAuthenticatedStoring(directives),
+            somethingAllowsStoring: directives.isPublic || (!isShared && directives.isPrivate != .absent)
+                || hasExplicitFreshness
+                || Self.isHeuristicallyCacheable(status: status))
+    }
+
+    /// Section 3.5: the directives that let a shared cache reuse a response to a request with `Authorization`.
+    func allowsAuthenticatedStoring(_ directives: ResponseDirectives) -> Bool {
+        directives.mustRevalidate || directives.isPublic || directives.sMaxage.isPresent
+    }
+
+    /// Why a response may not or should not be stored; nil when it may.
+    public func storingObstacle(
+        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy
+    ) -> StoringObstacle? {
+        let (directives, isTargeted) = control(of: response)
+        let conditions = storingConditions(
+            response, request: request, directives: directives, isTargeted: isTargeted)
+        if let obstacle = conditions.obstacle {
+            return obstacle
+        }
+        if response.headerFields.count > Self.maximumFields { return .tooManyFields }
+        guard let key = cacheKey(for: request) else { return .noKey }
+        if request.method == .head { return .headResponse }
+        if options.honorsRequestDirectives, let value = request.headerFields.combined(.cacheControl),
+            RequestDirectives(value).noStore
+        {
+            return .requestNoStore
+        }
+        if request.method == .post {
+            guard isReusablePost(response, key: key, policy: policy) else { return .postNotReusable }
+        } else if hasContent && !options.extraMethods.contains(request.method.rawValue) {
+            return .requestHasContent
+        }
+        if Self.dependsOnRequest(status: response.status.code) { return .dependsOnRequest }
+        if SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields) == nil {
+            return .varyMatchesNothing
+        }
+        if isShared && response.headerFields.contains(.setCookie) {
+            let isExplicit =
+                directives.isPublic || (policy.lifetimeSource != .none && policy.lifetimeSource != .heuristic)
+            if options.setCookie == .neverStore || (options.setCookie == .requireExplicitFreshness && !isExplicit) {
+                return .setsCookie
+            }
+        }
+        let isEverFresh =
+            policy.lifetimeMilliseconds > policy.initialAgeMilliseconds && !policy.flags.contains(.noCache)
+        let mayBeStale = policy.staleWhileRevalidateSeconds > 0 || policy.staleIfErrorSeconds > 0
+        if !isEverFresh && !policy.hasValidator && (!mayBeStale || policy.flags.contains(.staleProhibited)) {
+            return .neverReusable
+        }
+        return nil
+    }
+
+    /// RFC 9110 section 9.3.3: explicit freshness, and `Content-Location` equal to the target URI.
+    private func isReusablePost(_ response: HTTPResponse, key: CacheKey, policy: StoredPolicy) -> Bool {
+        let isExplicit = [.sMaxage, .maxAge, .expires].contains(policy.lifetimeSource)
+        guard isExplicit, (200...299).contains(response.status.code), response.status.code != 206,
+            let location = response.headerFields.single(.contentLocation)
+        else { return false }
+        return cacheKey(of: location, relativeTo: key).map { $0.uri == key.uri } ?? false
+    }
+
+    /// Status codes that say something about this request's preconditions, range, content, credentials or connection.
+    /// Stored without `Vary`, they would answer others.
+    static func dependsOnRequest(status: Int) -> Bool {
+        switch status {
+        case 407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 431: true
+        default: false
+        }
+    }
+
+    /// Makes the value to be stored from a response, nil with the reason when it is not stored.
+    func newResponse(
+        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool, stored: [StoredResponse], selected: Int?,
+        requestTime: Instant, responseTime: Instant
+    ) -> Result<NewResponse, StoringRefusal> {
+        let policy = policy(for: response, requestTime: requestTime, responseTime: responseTime)
+        if let obstacle = storingObstacle(response, to: request, hasContent: hasContent, policy: policy) {
+            return .failure(StoringRefusal(obstacle: obstacle))
+        }
+        guard
+            let selecting = SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields)
+        else {
+            return .failure(StoringRefusal(obstacle: .varyMatchesNothing))
+        }
+        let method: HTTPRequest.Method = request.method == .post ? .get : request.method
+        var head = response
+        head.headerFields = storedFields(of: response, responseTime: responseTime)
+        var new = NewResponse(
+            head: head, method: method, selecting: selecting, requestTime: requestTime, responseTime: responseTime,
+            policy: policy,
+            replaces: stored.indices.filter { stored[$0].method == method && stored[$0].selecting == selecting },
+            combines: nil,
+            groups: response.headerFields.combined(.cacheGroups).flatMap { StringList.parse($0) } ?? [],
+            expected: .whole(
+                length: response.headerFields.single(.contentLength).flatMap {
+                    FieldBytes.number($0, ceiling: .max / 16)
+                }),
+            keepsIncomplete: options.storesPartialResponses && response.status.code == 200 && method == .get
+                && policy.hasStrongValidator)
+        guard response.status.code == 206 else { return .success(new) }
+        // Section 3.3: a part is stored as an incomplete 200.
+        guard options.storesPartialResponses, method == .get, let value = response.headerFields.single(.contentRange),
+            let content = ContentRange(value), content.range != nil
+        else { return .failure(StoringRefusal(obstacle: .partNotUnderstood)) }
+        new.head.status = .ok
+        new.head.headerFields.remove(.contentRange)
+        new.head.headerFields.remove(.contentLength)
+        new.expected = .part(content, existing: ByteRanges())
+        if let selected, canCombine(stored[selected], with: response, content: content, responseTime: responseTime) {
+            new.head.headerFields = updatedFields(of: stored[selected], from: response, responseTime: responseTime)
+            new.policy = self.policy(for: new.head, requestTime: requestTime, responseTime: responseTime)
+            new.selecting = stored[selected].selecting
+            new.expected = .part(
+                ContentRange(
+                    range: content.range, completeLength: content.completeLength ?? stored[selected].body.total),
+                existing: stored[selected].body.available)
+            new.combines = selected
+            if !new.replaces.contains(selected) { new.replaces.append(selected) }
+        }
+        return .success(new)
+    }
+
+    /// Makes the value to be stored from a response that the rules would not store, for a caller whose user wants that.
+    ///
+    /// The conditions of section 3 are left out; a final response to GET with all its bytes is all it takes. Set a
+    /// lifetime with ``StoredPolicy/override(lifetimeSeconds:)``. A `Vary` that matches nothing counts as none. Nil
+    /// for other methods, for 1xx, 206 and 304.
+    public func storingRegardless(
+        _ response: HTTPResponse, to request: HTTPRequest, stored: [StoredResponse], requestTime: Instant,
+        responseTime: Instant
+    ) -> NewResponse? {
+        guard request.method == .get, response.status.code >= 200, ![206, 304].contains(response.status.code),
+            response.headerFields.count <= Self.maximumFields
+        else { return nil }
+        let selecting =
+            SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields) ?? .none
+        var head = response
+        head.headerFields = storedFields(of: response, responseTime: responseTime)
+        return NewResponse(
+            head: head, method: .get, selecting: selecting, requestTime: requestTime, responseTime: responseTime,
+            policy: policy(for: response, requestTime: requestTime, responseTime: responseTime),
+            replaces: stored.indices.filter { stored[$0].method == .get && stored[$0].selecting == selecting },
+            combines: nil, groups: response.headerFields.combined(.cacheGroups).flatMap { StringList.parse($0) } ?? [],
+            expected: .whole(length: nil), keepsIncomplete: false)
+    }
+
+    /// Section 3.4 and RFC 9110 section 15.3.7.3: both have the same strong validator, and the lengths do not
+    /// contradict each other.
+    func canCombine(_ stored: StoredResponse, with response: HTTPResponse, content: ContentRange, responseTime: Instant)
+        -> Bool
+    {
+        guard case .partial(_, let total) = stored.body, stored.policy.hasStrongValidator,
+            !stored.policy.flags.contains(.neverCombined),
+            total == nil || content.completeLength == nil || total == content.completeLength
+        else { return false }
+        return hasSameStrongValidator(stored, response, responseTime: responseTime)
+    }
+
+    func hasSameStrongValidator(_ stored: StoredResponse, _ response: HTTPResponse, responseTime: Instant) -> Bool {
+        let tag = response.headerFields.single(.eTag).flatMap { EntityTag($0) }
+        if let known = stored.entityTag { return tag.map { $0.matchesStrongly(known) } ?? false }
+        guard tag == nil, stored.policy.flags.contains(.strongLastModified),
+            let modified = response.headerFields.single(.lastModified).flatMap({ HTTPDate.parse($0, now: responseTime) }
+            )
+        else { return false }
+        return modified == stored.policy.lastModified
+    }
+}
+
+struct StoringRefusal: Error { var obstacle: StoringObstacle }

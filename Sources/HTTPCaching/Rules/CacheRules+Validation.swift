@@ -1,0 +1,64 @@
+import HTTPTypes
+
+/// Validation requests: RFC 9111 sections 4.3.1 and 4.3.2; requests for missing bytes: section 3.3.
+extension CacheRules {
+    /// Adds the preconditions that validate a stored response, nil when it has no validator.
+    ///
+    /// The entity tags of all candidates are sent, and the client's own beside them (section 4.3.2), so that a 304
+    /// tells which response is current; `Last-Modified` of the selected one goes along (RFC 9110 section 8.8.4).
+    /// Other preconditions of the client that these replace are evaluated again when the answer is there.
+    func validationRequest(_ request: HTTPRequest, stored: [StoredResponse], candidates: [Int], selected: Int)
+        -> HTTPRequest?
+    {
+        let chosen = stored[selected]
+        guard chosen.policy.hasValidator else { return nil }
+        var sent = request
+        var tags: [EntityTag] = []
+        for index in [selected] + candidates where stored[index].body.isComplete || index == selected {
+            if let tag = stored[index].entityTag, !tags.contains(tag) { tags.append(tag) }
+        }
+        let clientTags = request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
+        for tag in clientTags where !tags.contains(tag) { tags.append(tag) }
+        if tags.isEmpty || chosen.entityTag == nil && clientTags.isEmpty {
+            sent.headerFields.remove(.ifNoneMatch)
+        } else {
+            let value = Array(tags.map { $0.bytes }.joined(separator: [FieldBytes.comma, 0x20]))
+            sent.headerFields[fields: .ifNoneMatch] = [HTTPField(name: .ifNoneMatch, value: value)]
+        }
+        if let lastModified = chosen.head.headerFields.single(.lastModified),
+            chosen.policy.flags.contains(.hasLastModified)
+        {
+            sent.headerFields[fields: .ifModifiedSince] = [HTTPField(name: .ifModifiedSince, value: lastModified)]
+        } else {
+            sent.headerFields.remove(.ifModifiedSince)
+        }
+        return sent
+    }
+
+    /// A request for the bytes that a stored part lacks; nil when there is more than one gap, or the answer could not
+    /// be used.
+    func completionRequest(_ request: HTTPRequest, stored: StoredResponse, isFresh: Bool) -> HTTPRequest? {
+        guard request.method == .get, case .partial(let available, let total) = stored.body,
+            available.ranges.count == 1,
+            !stored.policy.flags.contains(.neverCombined),
+            stored.policy.hasStrongValidator || (isFresh && options.completesWithoutValidator)
+        else { return nil }
+        let range = available.ranges[0]
+        let wanted: String
+        if range.lowerBound == 0 {
+            wanted = "bytes=\(range.upperBound)-"
+        } else if range.upperBound == total {
+            wanted = "bytes=0-\(range.lowerBound - 1)"
+        } else {
+            return nil
+        }
+        var sent = request
+        for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .ifRange] { sent.headerFields.remove(name) }
+        sent.headerFields.set(.range, wanted)
+        if stored.policy.hasStrongValidator {
+            let validator = stored.entityTag.map { $0.bytes } ?? stored.head.headerFields.single(.lastModified) ?? []
+            sent.headerFields[fields: .ifRange] = [HTTPField(name: .ifRange, value: validator)]
+        }
+        return sent
+    }
+}

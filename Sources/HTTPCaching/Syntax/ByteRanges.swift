@@ -1,0 +1,48 @@
+/// A set of byte positions, kept as ascending ranges that neither overlap nor touch.
+public struct ByteRanges: Sendable, Hashable {
+    /// The ranges, ascending.
+    public private(set) var ranges: [Range<Int64>] = []
+
+    /// Makes a set from ranges in any order. Empty and negative parts are left out.
+    public init(_ ranges: some Sequence<Range<Int64>> = EmptyCollection()) {
+        for range in ranges { insert(range) }
+    }
+
+    /// Adds positions.
+    public mutating func insert(_ range: Range<Int64>) {
+        var lower = max(0, range.lowerBound)
+        var upper = range.upperBound
+        guard lower < upper else { return }
+        var result: [Range<Int64>] = []
+        for known in ranges {
+            if known.upperBound < lower || known.lowerBound > upper {
+                result.append(known)
+            } else {
+                lower = min(lower, known.lowerBound)
+                upper = max(upper, known.upperBound)
+            }
+        }
+        let index = result.firstIndex { $0.lowerBound > lower } ?? result.count
+        result.insert(lower..<upper, at: index)
+        ranges = result
+    }
+
+    /// Whether all positions of a range are in the set.
+    public func contains(_ range: Range<Int64>) -> Bool {
+        range.isEmpty || ranges.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
+    }
+
+    /// The number of positions.
+    public var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
+
+    /// Where a position lies when the ranges are kept one after the other in ascending order; nil when it is not in
+    /// the set.
+    public func storageOffset(of position: Int64) -> Int64? {
+        var offset: Int64 = 0
+        for range in ranges {
+            if range.contains(position) { return offset + position - range.lowerBound }
+            offset += range.upperBound - range.lowerBound
+        }
+        return nil
+    }
+}

@@ -1,0 +1,49 @@
+/// An entity tag (RFC 9110 section 8.8.3).
+public struct EntityTag: Sendable, Hashable {
+    /// Whether the tag has the prefix `W/`.
+    public var isWeak: Bool
+    /// The opaque tag with its quotes, as received.
+    public var opaque: [UInt8]
+
+    /// Parses exactly one entity tag. An unquoted value, a lower-case `w/` and anything behind the tag give nil.
+    public init?(_ bytes: some Collection<UInt8>) {
+        var rest = Array(bytes)[...]
+        isWeak = rest.starts(with: [0x57, 0x2F])
+        if isWeak { rest = rest.dropFirst(2) }
+        guard rest.count >= 2, rest.first == FieldBytes.quote, rest.last == FieldBytes.quote,
+            rest.dropFirst().dropLast().allSatisfy({ $0 == 0x21 || ($0 >= 0x23 && $0 != 0x7F) })
+        else { return nil }
+        opaque = Array(rest)
+    }
+
+    /// The tag as it stands in a field.
+    public var bytes: [UInt8] { isWeak ? [0x57, 0x2F] + opaque : opaque }
+
+    /// Weak comparison (section 8.8.3.2): the opaque parts agree. For `If-None-Match`.
+    public func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+
+    /// Strong comparison (section 8.8.3.2): neither is weak and they agree. For `If-Range` and for combining.
+    public func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
+
+    /// The tags of an `If-None-Match` value (section 13.1.2): members that are not entity tags are left out.
+    ///
+    /// Backslashes and commas are ordinary bytes inside a tag, so that the list grammar for quoted strings does not
+    /// fit here.
+    static func list(_ bytes: [UInt8]) -> [EntityTag] {
+        var tags: [EntityTag] = []
+        var index = 0
+        while index < bytes.count {
+            while index < bytes.count, bytes[index] == FieldBytes.comma || FieldBytes.isSpace(bytes[index]) {
+                index += 1
+            }
+            let start = index
+            var quotes = 0
+            while index < bytes.count, quotes == 1 || bytes[index] != FieldBytes.comma {
+                if bytes[index] == FieldBytes.quote { quotes += 1 }
+                index += 1
+            }
+            if let tag = EntityTag(FieldBytes.trimmed(bytes[start..<index])) { tags.append(tag) }
+        }
+        return tags
+    }
+}

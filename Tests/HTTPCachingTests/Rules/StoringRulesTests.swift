@@ -1,0 +1,175 @@
+import HTTPTypes
+import Testing
+
+@testable import HTTPCaching
+
+/// RFC 9111 section 3, condition by condition.
+struct StoringRulesTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var name: String
+        var mode = CacheMode.shared
+        var method = "GET"
+        var requestLines: [String] = []
+        var status = 200
+        var lines: [String]
+        var hasContent = false
+        var obstacle: StoringObstacle?
+        var testDescription: String { name }
+    }
+
+    static let cases: [Case] = [
+        Case(name: "explicit freshness", lines: ["Cache-Control: max-age=1"]),
+        Case(name: "validator only", lines: ["ETag: \"a\""]),
+        Case(name: "nothing", lines: [], obstacle: .neverReusable),
+        Case(name: "stale without validator", lines: ["Cache-Control: max-age=0"], obstacle: .neverReusable),
+        Case(name: "stale without validator, stale-if-error", lines: ["Cache-Control: max-age=0, stale-if-error=9"]),
+        Case(
+            name: "unknown method", method: "FOO", lines: ["Cache-Control: max-age=1"], obstacle: .methodNotUnderstood),
+        Case(name: "OPTIONS", method: "OPTIONS", lines: ["Cache-Control: max-age=1"], obstacle: .methodNotUnderstood),
+        Case(name: "HEAD", method: "HEAD", lines: ["Cache-Control: max-age=1"], obstacle: .headResponse),
+        Case(name: "interim", status: 103, lines: ["Cache-Control: max-age=1"], obstacle: .statusNotFinal),
+        Case(name: "304", status: 304, lines: ["Cache-Control: max-age=1"], obstacle: .statusNotUnderstood),
+        Case(name: "unknown status", status: 599, lines: ["Cache-Control: max-age=1"]),
+        Case(name: "unknown status, nothing", status: 599, lines: ["ETag: \"a\""], obstacle: .notCacheable),
+        Case(
+            name: "unknown status, must-understand", status: 599, lines: ["Cache-Control: max-age=1, must-understand"],
+            obstacle: .statusNotUnderstood),
+        Case(name: "no-store", lines: ["Cache-Control: max-age=1, no-store"], obstacle: .noStore),
+        Case(name: "no-store, must-understand", lines: ["Cache-Control: max-age=1, no-store, must-understand"]),
+        Case(name: "private, shared", lines: ["Cache-Control: max-age=1, private"], obstacle: .privateResponse),
+        Case(name: "private, private", mode: .private, status: 201, lines: ["Cache-Control: private", "ETag: \"a\""]),
+        Case(name: "qualified private, shared", lines: ["Cache-Control: max-age=1, private=\"x\""]),
+        Case(
+            name: "qualified private makes nothing cacheable", status: 201,
+            lines: ["Cache-Control: private=\"x\"", "ETag: \"a\""], obstacle: .notCacheable),
+        Case(
+            name: "Authorization", requestLines: ["Authorization: x"], lines: ["Cache-Control: max-age=1"],
+            obstacle: .authorization),
+        Case(
+            name: "Authorization, private cache", mode: .private, requestLines: ["Authorization: x"],
+            lines: ["Cache-Control: max-age=1"]),
+        Case(
+            name: "Authorization, public", requestLines: ["Authorization: x"],
+            lines: ["Cache-Control: max-age=1, public"]),
+        Case(name: "201 s-maxage, shared", status: 201, lines: ["Cache-Control: s-maxage=1"]),
+        Case(
+            name: "201 s-maxage, private", mode: .private, status: 201,
+            lines: ["Cache-Control: s-maxage=1", "ETag: \"a\""], obstacle: .notCacheable),
+        Case(name: "201 public", status: 201, lines: ["Cache-Control: public", "ETag: \"a\""]),
+        Case(name: "201 Expires", status: 201, lines: ["@Expires: 9"]),
+        Case(
+            name: "request no-store", requestLines: ["Cache-Control: no-store"], lines: ["Cache-Control: max-age=1"],
+            obstacle: .requestNoStore),
+        Case(name: "Vary star", lines: ["Cache-Control: max-age=1", "Vary: a, *"], obstacle: .varyMatchesNothing),
+        Case(
+            name: "GET with content", lines: ["Cache-Control: max-age=1"], hasContent: true,
+            obstacle: .requestHasContent),
+        Case(
+            name: "POST", method: "POST", lines: ["Cache-Control: max-age=1"], hasContent: true,
+            obstacle: .postNotReusable),
+        Case(
+            name: "POST, two locations", method: "POST",
+            lines: ["Cache-Control: max-age=1", "Content-Location: /resource", "Content-Location: /resource"],
+            obstacle: .postNotReusable),
+        Case(name: "421", status: 421, lines: ["Cache-Control: max-age=1"], obstacle: .dependsOnRequest),
+        Case(name: "401 with explicit freshness", status: 401, lines: ["Cache-Control: max-age=1"]),
+        Case(
+            name: "cookie without freshness", lines: ["@Last-Modified: -9999", "Set-Cookie: a=b"], obstacle: .setsCookie
+        ),
+        Case(name: "cookie, public", lines: ["@Last-Modified: -9999", "Set-Cookie: a=b", "Cache-Control: public"]),
+    ]
+
+    @Test(arguments: cases) func conditions(_ test: Case) {
+        let rules = CacheRules(CachingOptions(mode: test.mode))
+        let answer = response(test.status, test.lines)
+        let policy = rules.policy(for: answer, requestTime: start, responseTime: start)
+        let request = request(test.method, "/resource", test.requestLines)
+        #expect(
+            rules.storingObstacle(answer, to: request, hasContent: test.hasContent, policy: policy) == test.obstacle)
+    }
+
+    @Test func lifetimesComeFromTheFirstSourceThatApplies() {
+        let table: [(CacheMode, [String], StoredPolicy.LifetimeSource, Int64)] = [
+            (.shared, ["Cache-Control: max-age=2, s-maxage=3", "@Expires: 9"], .sMaxage, 3_000),
+            (.private, ["Cache-Control: max-age=2, s-maxage=3", "@Expires: 9"], .maxAge, 2_000),
+            (.shared, ["@Date: 0", "@Expires: 9", "@Last-Modified: -999"], .expires, 9_000),
+            (.shared, ["@Date: 0", "@Last-Modified: -1000"], .heuristic, 100_000),
+            (.shared, ["Cache-Control: s-maxage=x, max-age=9"], .invalid, 0),
+            (.shared, ["Expires: 0", "@Last-Modified: -1000"], .invalid, 0),
+            (.shared, [], .none, 0),
+        ]
+        for (mode, lines, source, milliseconds) in table {
+            let policy = CacheRules(CachingOptions(mode: mode)).policy(
+                for: response(200, lines), requestTime: start, responseTime: start)
+            #expect(policy.lifetimeSource == source && policy.lifetimeMilliseconds == milliseconds, "\(lines)")
+        }
+    }
+
+    @Test func ageIsCalculatedAsSection423Says() {
+        var options = CachingOptions.gateway
+        func age(_ lines: [String], delay: Double = 0, residence: Double = 0) -> Int64 {
+            let received = start.after(delay)
+            let policy = CacheRules(options).policy(
+                for: response(200, lines), requestTime: start, responseTime: received)
+            return policy.ageMilliseconds(at: received.after(residence))
+        }
+        #expect(age([]) == 0)
+        #expect(age(["@Date: 0"]) == 0)
+        #expect(age(["@Date: -10"]) == 10_000)
+        #expect(age(["@Date: 10"]) == 0)
+        #expect(age(["Age: 5"], delay: 2, residence: 3) == 10_000)
+        #expect(age(["@Date: -60", "Age: 5"], delay: 2, residence: 3) == 65_000)
+        #expect(age(["Age: 5"], residence: -9) == 5_000)
+        options.trustsAge = true
+        #expect(age(["@Date: -60", "Age: 5"], delay: 2, residence: 3) == 10_000)
+    }
+
+    @Test func plainHitsAgreeWithTheWholeDecision() {
+        let rules = CacheRules(.gateway)
+        let head = response(200, ["Cache-Control: max-age=60", "ETag: \"a\"", "@Date: 0"])
+        let policy = rules.policy(for: head, requestTime: start, responseTime: start)
+        let stored = StoredResponse(
+            head: head, requestTime: start, responseTime: start, body: .complete(length: 4), policy: policy)
+        for lines in [
+            [], ["User-Agent: x", "Accept: */*"], ["Range: bytes=0-1"], ["If-None-Match: \"a\""],
+            ["Cache-Control: no-cache"], ["If-Match: *"],
+        ] {
+            for seconds in [0.0, 30, 59, 60, 61, 10_000] {
+                let request = request("GET", "/resource", lines)
+                let fast = rules.plainHitAge(request, policy: policy, selecting: .none, now: start.after(seconds))
+                var whole: Int64?
+                if case .serve(let served) = rules.reuse(request, stored: [stored], now: start.after(seconds)),
+                    served.stale == nil,
+                    served.content == .whole
+                {
+                    whole = served.ageMilliseconds / 1_000
+                }
+                #expect(fast == whole, "\(lines) after \(seconds) s")
+            }
+        }
+    }
+
+    @Test func aCallerMayStoreRegardlessAndSetTheLifetime() throws {
+        let rules = CacheRules(.privateCache)
+        let answer = response(200, ["Cache-Control: no-store, no-cache, max-age=0", "Connection: x", "Vary: *"])
+        var new = try #require(
+            rules.storingRegardless(answer, to: request(), stored: [], requestTime: start, responseTime: start))
+        new.policy.override(lifetimeSeconds: 60)
+        let stored = try #require(new.finished(receivedBytes: 4, isComplete: true))
+        #expect(new.finished(receivedBytes: 4, isComplete: false) == nil)
+        guard case .serve(let served) = rules.reuse(request(), stored: [stored], now: start.after(59)) else {
+            Issue.record("the caller's lifetime should have counted")
+            return
+        }
+        #expect(served.content == .whole && !served.head.headerFields.contains(.connection))
+        guard case .forward = rules.reuse(request(), stored: [stored], now: start.after(61)) else {
+            Issue.record("the caller's lifetime is over")
+            return
+        }
+        for (method, status) in [("POST", 200), ("GET", 206), ("GET", 304), ("GET", 103)] {
+            let other = rules.storingRegardless(
+                response(status), to: request(method), stored: [], requestTime: start, responseTime: start)
+            #expect(other == nil)
+        }
+    }
+}
