@@ -18,6 +18,7 @@ public protocol PageSource {
 /// mapping both would be SIGBUS.
 public struct FilePages: PageSource {
     private let descriptor: Int32
+    /// Length in bytes when it was looked at.
     public let length: UInt64
 
     /// The file behind `descriptor`, which stays the caller's, with its length of now.
@@ -28,6 +29,7 @@ public struct FilePages: PageSource {
         length = UInt64(max(0, status.st_size))
     }
 
+    /// As many bytes as there are now, up to `buffer.count`.
     public func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(LMDBError) -> Int {
         guard offset < 1 << 62, let base = buffer.baseAddress else { return 0 }
         var done = 0
@@ -51,8 +53,10 @@ public struct MemoryPages: PageSource {
     /// A file of these bytes.
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
+    /// Number of bytes.
     public var length: UInt64 { UInt64(bytes.count) }
 
+    /// Copies what there is.
     public func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
         guard offset < length else { return 0 }
         let count = min(buffer.count, bytes.count - Int(offset))

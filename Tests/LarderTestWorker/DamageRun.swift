@@ -96,7 +96,7 @@ final class DamageRun {
             count(report.isClean ? "clean" : "repaired")
         } catch let error as LarderError where error.code == .corruption || error.code == .formatMismatch {
             do {
-                let report = try Store.rebuildIndex(at: store)
+                let report = try Store.rebuildIndex(at: store, configuration())
                 if !report.check.isRepaired { throw Bad(reason: "not repaired: \(report.check.violations)") }
                 isReported = !report.damages.isEmpty || report.hasRestoredFormat
                 count(report.keptEntries == 0 ? "started over" : "rebuilt")

@@ -8,6 +8,7 @@
 // collect  gc in a loop
 // check    verifies the invariants once
 // count    prints `N <entries>`
+// opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
 //
@@ -137,6 +138,31 @@ func same(_ store: Store, seed: UInt64, count: Int) throws {
     }
 }
 
+func timeOpens(_ path: FilePath, _ count: Int) throws {
+    var configuration = Configuration()
+    configuration.logger.logLevel = .critical
+    let store = try Store(at: path, configuration)
+    for number in 0..<count {
+        try store.put(
+            makeBody(name: UInt64(number), seed: 3, length: 100), for: Key("http://opens.test/\(number &* 7919)"))
+    }
+    try store.close()
+    for (name, check) in [("trusted", Configuration.IndexCheck.whenInDoubt), ("walked", .always)] {
+        configuration.indexCheck = check
+        var times: [Duration] = []
+        for _ in 0..<7 {
+            let start = ContinuousClock.now
+            let store = try Store(at: path, configuration)
+            times.append(ContinuousClock.now - start)
+            try store.close()
+        }
+        say("\(name): median of 7 opens \(times.sorted()[3]), least \(times.min()!)")
+    }
+    say(
+        "\(count) entries, \(try FileManager.default.attributesOfItem(atPath: path.string + "/index/data.mdb")[.size] ?? 0) bytes of index"
+    )
+}
+
 /// A store with a file of each kind in it; the process ends without closing it.
 func makeEveryFile(_ path: FilePath) throws {
     var configuration = Configuration()
@@ -165,6 +191,7 @@ func run() throws {
     guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
         throw Bad(reason: "usage: LarderTestWorker STORE MODE SEED COUNT")
     }
+    if arguments[2] == "opens" { return try timeOpens(FilePath(arguments[1]), count) }
     if arguments[2] == "umask" {
         umask(mode_t(seed))
         return try makeEveryFile(FilePath(arguments[1]))

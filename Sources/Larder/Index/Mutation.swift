@@ -175,6 +175,7 @@ final class Mutation {
         guard let found, let raw = try reading.get(index.entries, found), EntryView(raw)?.stamp == stamp else {
             return false
         }
+        try reading.checkHead(of: raw, keyCount: found.count)
         // Values point into pages that a change may move or free.
         try withCopy(of: found) { key in
             try withCopy(of: raw) { record in
