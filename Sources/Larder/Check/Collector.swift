@@ -43,7 +43,7 @@ struct Collector {
         let before = try staleFiles(writing)
         if !isDryRun, let writing {
             try engine.sweepDead(writing)
-            try engine.index.environment.clearDeadReaders()
+            try engine.clearDeadReaders()
             report.staleFiles = before - (try staleFiles(writing))
         } else {
             report.staleFiles = before
@@ -230,7 +230,7 @@ struct Collector {
         if everything { while try engine.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
         // The list of free pages is itself made of pages; a sync makes the next run see all of them.
         do {
-            try engine.index.environment.sync()
+            try engine.syncIndex()
         } catch {
             throw engine.translate(error)
         }

@@ -23,6 +23,7 @@ extension Engine {
                 let file = try FileSystem.open(name, in: files.quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)
                 try FileSystem.write(file, BlobRecord.inlineBytes(bytes), at: 0, path: path)
             }
+            reach("quarantine.moved")
             writing.ledger.setQuarantine(try files.allocated(in: files.quarantine))
             try mutation.markDamaged(blob)
         }

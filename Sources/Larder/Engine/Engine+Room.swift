@@ -23,6 +23,7 @@ extension Engine {
                 writing.ledger.add(-bytes)
                 throw error
             }
+            reach("reserve.taken")
             if excess == 0 { return }
             writing.ledger.add(-bytes)
             if try makeRoom(bytes, writing, isMissing: { try writing.room.excess(adding: bytes, $0) }) { continue }
@@ -172,6 +173,7 @@ extension Engine {
             .sorted { $0.count > $1.count }
         let target = min(bytes, 32 << 20)
         var freed: Int64 = 0
+        reach("punch.before")
         for (number, run) in runs.enumerated() {
             guard
                 try FileSystem.punchHole(
@@ -179,6 +181,7 @@ extension Engine {
                     length: Int64(run.count) * pageSize,
                     path: path)
             else { return 0 }
+            reach("punch.after")
             if number % 16 == 15 || number == runs.count - 1 || run.count > 256 {
                 freed = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
                 if freed >= target { break }
