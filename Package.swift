@@ -58,6 +58,12 @@ let package = Package(
             dependencies: ["Larder"],
             path: "Tests/LarderTestWorker"
         ),
+        .executableTarget(
+            name: "torture",
+            dependencies: ["Failpoints", "Larder", .product(name: "SystemPackage", package: "swift-system")],
+            path: "Tests/Torture",
+            swiftSettings: failpoints
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
