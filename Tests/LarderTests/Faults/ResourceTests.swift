@@ -107,6 +107,21 @@ struct ResourceTests {
     }
 
     #if LARDER_FAILPOINTS
+        @Test func removalThatDoesNotFitTheDiskIsTriedInSmallerParts() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, .testing())
+                for number in 0..<10 { try store.put(body(100, number), for: Key("\(number)")) }
+                try store.flush()
+                let scope = FaultScope(
+                    under: directory.string,
+                    try #require(FaultRule.list("mdb_txn_commit=ENOSPC@1;mdb_txn_commit=ENOSPC@3")))
+                #expect(try store.remove(.all) == 10)
+                #expect(scope.injected == 2)
+                scope.lift()
+                try finish(store)
+            }
+        }
+
         @Test func fullMapIsAnErrorOfItsOwn() throws {
             try withDirectory { directory in
                 let store = try Store(at: directory, .testing())
