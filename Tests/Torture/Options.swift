@@ -15,15 +15,21 @@ struct Options: Sendable {
     var directory: String
     /// Keeps the stores of a run without violations, too.
     var keepsStores = false
+    /// Power loss: as on a disk that confirms syncs and makes none. Has to find violations.
+    var ignoresSyncs = false
 
     static let usage =
-        "[--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N] [--store DIR] [--keep]"
+        "[--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N] [--store DIR] [--keep] [--ignore-syncs]"
 
     init?(_ arguments: [String]) {
         directory =
             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
         var rest = arguments[...]
         while let name = rest.popFirst() {
+            if name == "--ignore-syncs" {
+                ignoresSyncs = true
+                continue
+            }
             if name == "--keep" {
                 keepsStores = true
                 continue

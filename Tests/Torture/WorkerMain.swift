@@ -15,7 +15,7 @@ enum WorkerMain {
             case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0])))")
             case "read": try Latencies.read(arguments[0], seed, operations)
             case "collect": try Latencies.collect(arguments[0], operations)
-            default: return 64
+            default: try Limits.run(arguments[1], arguments[0])
             }
             say("OK")
             return 0
@@ -33,7 +33,10 @@ enum WorkerMain {
 
     /// A thread that does everything, and one that puts and reads beside it.
     private static func mixed(_ path: String, _ seed: UInt64, _ slot: Int, _ operations: Int) throws {
-        let store = try Store(at: FilePath(path), Workload.configuration)
+        let environment = ProcessInfo.processInfo.environment
+        var configuration = Workload.configuration
+        if environment["LARDER_TORTURE_BUDGET"] == "1" { configuration.budget = Budget(bytes: .mebibytes(4)) }
+        let store = try Store(at: FilePath(path), configuration)
         say("READY")
         let failure = Mutex<(any Error)?>(nil)
         let isOver = Atomic<Bool>(false)
@@ -63,6 +66,7 @@ enum WorkerMain {
             done.signal()
         }
         let work = Workload(store, path: path, slot: slot, seed: seed, says: say)
+        work.isGentle = environment["LARDER_TORTURE_GENTLE"] == "1"
         for _ in 0..<operations {
             if let error = failure.withLock({ $0 }) { throw error }
             try attempt { try work.step() }

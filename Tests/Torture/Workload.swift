@@ -11,6 +11,8 @@ final class Workload: @unchecked Sendable {
     let path: String
     /// Keys of durable entries are a slot's own: one process at a time writes them.
     let slot: Int
+    /// Damages nothing on purpose.
+    var isGentle = false
     private var generator: SplitMix
     private let says: @Sendable (String) -> Void
 
@@ -90,7 +92,7 @@ final class Workload: @unchecked Sendable {
         case 193: try store.collect(dryRun: true)
         case 194: try budget()
         case 195: if generator.oneIn(4) { try clear() }
-        case 196: if generator.oneIn(2) { try damage() }
+        case 196: if !isGentle, generator.oneIn(2) { try damage() }
         case 197: if generator.oneIn(3) { _ = try store.check(repair: generator.oneIn(2)) }
         case 198: _ = try store.keys(.prefix("s/1"))
         default: _ = try store.attributes(of: key)

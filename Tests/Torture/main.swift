@@ -1,7 +1,7 @@
 // Works a store hard, ends processes in the middle of it, and looks whether what docs/recovery.md promises held.
 //
 //     torture kills|processes|power-loss|resources [--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N]
-//             [--store DIR] [--keep]
+//             [--store DIR] [--keep] [--ignore-syncs]
 //     torture worker STORE MODE SEED SLOT OPERATIONS        (started by the others)
 //
 // Exit code: 0 if nothing was violated, 1 if something was, 64 for wrong arguments.
