@@ -1,6 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// Faults on demand, in debug builds only: see docs/testing.md.
+let failpoints: [SwiftSetting] = [.define("LARDER_FAILPOINTS", .when(configuration: .debug))]
+
 let package = Package(
     name: "larder",
     platforms: [.macOS(.v15)],
@@ -29,17 +32,20 @@ let package = Package(
             providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
         ),
         .target(name: "CLarder"),
-        .target(name: "LMDB", dependencies: ["CLMDB"]),
+        .target(name: "Failpoints", swiftSettings: failpoints),
+        .target(name: "LMDB", dependencies: ["CLMDB", "Failpoints"], swiftSettings: failpoints),
         .target(
             name: "Larder",
             dependencies: [
                 "CLarder",
                 "CZlib",
+                "Failpoints",
                 "LMDB",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
-            ]
+            ],
+            swiftSettings: failpoints
         ),
         .target(
             name: "HTTPCaching",
@@ -64,6 +70,12 @@ let package = Package(
         ),
         .target(name: "CEffort", path: "Tests/CEffort"),
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
+        .executableTarget(
+            name: "torture",
+            dependencies: ["Failpoints", "Larder", .product(name: "SystemPackage", package: "swift-system")],
+            path: "Tests/Torture",
+            swiftSettings: failpoints
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
@@ -76,8 +88,9 @@ let package = Package(
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Larder", "TestSupport", "LarderTestWorker", "LarderEffort"],
-            exclude: ["Golden"]
+            dependencies: ["Failpoints", "Larder", "TestSupport", "LarderTestWorker", "LarderEffort"],
+            exclude: ["Golden"],
+            swiftSettings: failpoints
         ),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),

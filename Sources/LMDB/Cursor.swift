@@ -33,7 +33,9 @@ public struct Cursor {
     private func move(_ operation: MDB_cursor_op, _ from: MDB_val = MDB_val()) throws(LMDBError) -> Pair? {
         var key = from
         var value = MDB_val()
-        let code = mdb_cursor_get(pointer, &key, &value, operation)
+        let code = perform("mdb_cursor_get", mdb_txn_env(mdb_cursor_txn(pointer))) {
+            mdb_cursor_get(pointer, &key, &value, operation)
+        }
         if code == MDB_NOTFOUND { return nil }
         try check(code, "mdb_cursor_get")
         return (UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(value))

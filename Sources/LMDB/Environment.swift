@@ -61,7 +61,8 @@ public final class Environment: @unchecked Sendable {
             if options.skipsMetaSync { flags |= UInt32(MDB_NOMETASYNC) }
             if options.skipsLocking { flags |= UInt32(MDB_NOLOCK) }
             try check(mdb_env_set_mapsize(created, options.mapSize), "mdb_env_set_mapsize")
-            try check(mdb_env_open(created, path, flags, 0o600), "mdb_env_open")
+            try check(
+                perform("mdb_env_open", at: path) { mdb_env_open(created, path, flags, 0o600) }, "mdb_env_open")
         } catch {
             // "mdb_env_close() must be called to discard the handle" when mdb_env_open fails (lmdb.h).
             mdb_env_close(created)
@@ -125,7 +126,7 @@ public final class Environment: @unchecked Sendable {
         do {
             if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
             if let pooled = slot.transaction {
-                try check(mdb_txn_renew(pooled), "mdb_txn_renew")
+                try check(perform("mdb_txn_renew", pointer) { mdb_txn_renew(pooled) }, "mdb_txn_renew")
                 return Read(transaction: pooled, slot: slot)
             }
             let fresh = try beginRead()
@@ -172,10 +173,13 @@ public final class Environment: @unchecked Sendable {
 
     private func beginRead() throws(LMDBError) -> OpaquePointer {
         var transaction: OpaquePointer?
-        var code = mdb_txn_begin(pointer, nil, UInt32(MDB_RDONLY), &transaction)
-        if code == MDB_READERS_FULL, try clearDeadReaders() > 0 {
-            code = mdb_txn_begin(pointer, nil, UInt32(MDB_RDONLY), &transaction)
+        let begin = {
+            perform("mdb_txn_begin.read", self.pointer) {
+                mdb_txn_begin(self.pointer, nil, UInt32(MDB_RDONLY), &transaction)
+            }
         }
+        var code = begin()
+        if code == MDB_READERS_FULL, try clearDeadReaders() > 0 { code = begin() }
         try check(code, "mdb_txn_begin")
         guard let transaction else { throw LMDBError(code: MDB_PANIC, function: "mdb_txn_begin") }
         return transaction
@@ -185,7 +189,7 @@ public final class Environment: @unchecked Sendable {
     public func beginWrite() throws(LMDBError) -> WriteTransaction {
         try enter()
         var transaction: OpaquePointer?
-        let code = mdb_txn_begin(pointer, nil, 0, &transaction)
+        let code = perform("mdb_txn_begin.write", pointer) { mdb_txn_begin(pointer, nil, 0, &transaction) }
         guard code == MDB_SUCCESS, let transaction else {
             leave()
             throw LMDBError(code: code, function: "mdb_txn_begin")
@@ -215,12 +219,17 @@ public final class Environment: @unchecked Sendable {
         var handle: MDB_dbi = 0
         let flags = order.flags | (create ? UInt32(MDB_CREATE) : 0)
         if create {
-            try write { try check(mdb_dbi_open($0.reading.pointer, name, flags, &handle), "mdb_dbi_open") }
+            try write { transaction in
+                let code = perform("mdb_dbi_open.create", pointer) {
+                    mdb_dbi_open(transaction.reading.pointer, name, flags, &handle)
+                }
+                try check(code, "mdb_dbi_open")
+            }
             return Database(handle: handle)
         }
         // A handle opened in a read transaction becomes shared when that transaction commits, not when it aborts.
         let transaction = try beginRead()
-        let code = mdb_dbi_open(transaction, name, flags, &handle)
+        let code = perform("mdb_dbi_open", pointer) { mdb_dbi_open(transaction, name, flags, &handle) }
         guard code == MDB_SUCCESS else {
             mdb_txn_abort(transaction)
             if code == MDB_NOTFOUND { return nil }
@@ -279,7 +288,7 @@ public final class Environment: @unchecked Sendable {
     public func sync() throws(LMDBError) {
         try enter()
         defer { leave() }
-        try check(mdb_env_sync(pointer, 1), "mdb_env_sync")
+        try check(perform("mdb_env_sync", pointer) { mdb_env_sync(pointer, 1) }, "mdb_env_sync")
     }
 
     /// Frees the reader slots of processes that died; returns how many. `mdb_reader_check`.
@@ -288,7 +297,7 @@ public final class Environment: @unchecked Sendable {
         try enter()
         defer { leave() }
         var dead: Int32 = 0
-        try check(mdb_reader_check(pointer, &dead), "mdb_reader_check")
+        try check(perform("mdb_reader_check", pointer) { mdb_reader_check(pointer, &dead) }, "mdb_reader_check")
         return Int(dead)
     }
 }

@@ -24,7 +24,7 @@ public struct ReadTransaction {
     public func get(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> UnsafeRawBufferPointer? {
         var key = MDB_val(key)
         var value = MDB_val()
-        let code = mdb_get(pointer, database.handle, &key, &value)
+        let code = perform("mdb_get", in: pointer) { mdb_get(pointer, database.handle, &key, &value) }
         if code == MDB_NOTFOUND { return nil }
         try check(code, "mdb_get")
         return UnsafeRawBufferPointer(value)
@@ -68,14 +68,16 @@ public struct ReadTransaction {
     /// Page and entry counts, uncommitted changes included when called on a write transaction. `mdb_stat`; O(1).
     public func statistics(_ database: Database) throws(LMDBError) -> DatabaseStatistics {
         var stat = MDB_stat()
-        try check(mdb_stat(pointer, database.handle, &stat), "mdb_stat")
+        try check(perform("mdb_stat", in: pointer) { mdb_stat(pointer, database.handle, &stat) }, "mdb_stat")
         return DatabaseStatistics(stat)
     }
 
     /// Runs `body` with a cursor, closed when it returns.
     public func withCursor<R>(_ database: Database, _ body: (Cursor) throws -> R) throws -> R {
         var cursor: OpaquePointer?
-        try check(mdb_cursor_open(pointer, database.handle, &cursor), "mdb_cursor_open")
+        try check(
+            perform("mdb_cursor_open", in: pointer) { mdb_cursor_open(pointer, database.handle, &cursor) },
+            "mdb_cursor_open")
         guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
         defer { mdb_cursor_close(cursor) }
         return try body(Cursor(pointer: cursor))

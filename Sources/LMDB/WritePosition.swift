@@ -11,14 +11,18 @@ public struct WritePosition {
 
     /// Removes the pair. `mdb_cursor_del`.
     public func delete() throws(LMDBError) {
-        try check(mdb_cursor_del(cursor, 0), "mdb_cursor_del")
+        try check(
+            perform("mdb_cursor_del", mdb_txn_env(mdb_cursor_txn(cursor))) { mdb_cursor_del(cursor, 0) }, "mdb_cursor_del")
     }
 
     /// Replaces the value by one of the same length. `mdb_cursor_put`, `MDB_CURRENT`.
     public func replace(_ bytes: UnsafeRawBufferPointer) throws(LMDBError) {
         var key = key
         var value = MDB_val(bytes)
-        try check(mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT)), "mdb_cursor_put")
+        let code = perform("mdb_cursor_put", mdb_txn_env(mdb_cursor_txn(cursor))) {
+            mdb_cursor_put(cursor, &key, &value, UInt32(MDB_CURRENT))
+        }
+        try check(code, "mdb_cursor_put")
     }
 
     /// Gives the cursor back. `mdb_cursor_close`.
@@ -29,11 +33,17 @@ extension WriteTransaction {
     /// The pair under `key`; nil if there is none. `mdb_cursor_get`, `MDB_SET`.
     public func position(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> WritePosition? {
         var cursor: OpaquePointer?
-        try check(mdb_cursor_open(reading.pointer, database.handle, &cursor), "mdb_cursor_open")
+        let transaction = reading.pointer
+        let opened = perform("mdb_cursor_open", in: transaction) {
+            mdb_cursor_open(transaction, database.handle, &cursor)
+        }
+        try check(opened, "mdb_cursor_open")
         guard let cursor else { throw LMDBError(code: MDB_PANIC, function: "mdb_cursor_open") }
         var found = MDB_val(key)
         var value = MDB_val()
-        let code = mdb_cursor_get(cursor, &found, &value, MDB_SET_KEY)
+        let code = perform("mdb_cursor_get", in: transaction) {
+            mdb_cursor_get(cursor, &found, &value, MDB_SET_KEY)
+        }
         if code == MDB_SUCCESS {
             return WritePosition(cursor: cursor, key: found, value: UnsafeRawBufferPointer(value))
         }

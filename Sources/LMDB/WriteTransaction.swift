@@ -29,7 +29,7 @@ public final class WriteTransaction {
     {
         var key = MDB_val(key)
         var value = MDB_val(value)
-        try check(mdb_put(live, database.handle, &key, &value, 0), "mdb_put")
+        try check(perform("mdb_put", in: live) { mdb_put(live, database.handle, &key, &value, 0) }, "mdb_put")
     }
 
     /// Stores `value` under a byte key.
@@ -69,7 +69,10 @@ public final class WriteTransaction {
         var value = MDB_val(mv_size: count, mv_data: nil)
         try withUnsafeBytes(of: key) { bytes in
             var key = MDB_val(bytes)
-            try check(mdb_put(live, database.handle, &key, &value, flags | UInt32(MDB_RESERVE)), "mdb_put")
+            let code = perform("mdb_put", in: live) {
+                mdb_put(live, database.handle, &key, &value, flags | UInt32(MDB_RESERVE))
+            }
+            try check(code, "mdb_put")
         }
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
     }
@@ -81,7 +84,9 @@ public final class WriteTransaction {
     ) throws(LMDBError) -> UnsafeRawBufferPointer? {
         var key = MDB_val(key)
         var value = MDB_val(mv_size: count, mv_data: nil)
-        let code = mdb_put(live, database.handle, &key, &value, UInt32(MDB_NOOVERWRITE) | UInt32(MDB_RESERVE))
+        let code = perform("mdb_put", in: live) {
+            mdb_put(live, database.handle, &key, &value, UInt32(MDB_NOOVERWRITE) | UInt32(MDB_RESERVE))
+        }
         if code == MDB_KEYEXIST { return UnsafeRawBufferPointer(value) }
         try check(code, "mdb_put")
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
@@ -92,7 +97,7 @@ public final class WriteTransaction {
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
         var key = MDB_val(key)
-        let code = mdb_del(live, database.handle, &key, nil)
+        let code = perform("mdb_del", in: live) { mdb_del(live, database.handle, &key, nil) }
         if code == MDB_NOTFOUND { return false }
         try check(code, "mdb_del")
         return true
@@ -112,7 +117,7 @@ public final class WriteTransaction {
 
     /// Removes every pair of `database`. `mdb_drop`; cost grows with its leaf pages, not with its bytes.
     public func removeAll(_ database: Database) throws(LMDBError) {
-        try check(mdb_drop(live, database.handle, 0), "mdb_drop")
+        try check(perform("mdb_drop", in: live) { mdb_drop(live, database.handle, 0) }, "mdb_drop")
     }
 
     /// Pages by which the file will be longer than it is now once this transaction is committed, the pages that the
@@ -129,9 +134,16 @@ public final class WriteTransaction {
     /// Makes the changes visible to every later transaction. The transaction is over even if this throws.
     public func commit() throws(LMDBError) {
         let transaction = live
+        var isTried = false
         pointer = nil
         defer { environment.leave() }
-        try check(mdb_txn_commit(transaction), "mdb_txn_commit")
+        let code = perform("mdb_txn_commit", in: transaction) {
+            isTried = true
+            return mdb_txn_commit(transaction)
+        }
+        // One that was made to fail: mdb_txn_commit frees the transaction whatever it returns.
+        if !isTried { mdb_txn_abort(transaction) }
+        try check(code, "mdb_txn_commit")
     }
 
     /// Drops the changes. No effect on a transaction that is over.

@@ -76,7 +76,10 @@ public func withDirectory<R>(_ body: (FilePath) async throws -> R) async throws 
 }
 
 /// A store that did not hold what every store has to hold.
-public struct UnsoundStore: Error {}
+public struct UnsoundStore: Error {
+    /// Says nothing: what was wrong has been recorded.
+    public init() {}
+}
 
 /// Verifies the invariants and the exact size of an open store. Records an issue for each thing that is wrong and throws.
 public func verify(_ store: Store, sourceLocation: SourceLocation = #_sourceLocation) throws {

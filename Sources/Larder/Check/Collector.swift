@@ -43,7 +43,7 @@ struct Collector {
         let before = try staleFiles(writing)
         if !isDryRun, let writing {
             try engine.sweepDead(writing)
-            try engine.index.environment.clearDeadReaders()
+            try engine.clearDeadReaders()
             report.staleFiles = before - (try staleFiles(writing))
         } else {
             report.staleFiles = before
@@ -112,28 +112,33 @@ struct Collector {
                     if try Collector.isGone(head, record, engine) { dangling.append((key, record.id)) }
                 }
             }
-            if !isDryRun {
+            if isDryRun {
+                report.danglingEntries += dangling.count
+            } else {
                 for (key, id) in dangling {
-                    try engine.mutate(.housekeeping) { mutation in
-                        guard let record = try mutation.record(key), record.id == id else { return }
+                    report.danglingEntries += try engine.mutate(.housekeeping) { mutation in
+                        guard let record = try mutation.record(key), record.id == id else { return 0 }
                         let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
-                        if try Collector.isGone(head, record, engine) {
-                            if let head, !head.isDamaged, record.fits(head.digest) {
-                                try mutation.markDamaged(record.blob)
-                            }
-                            try mutation.remove(key)
+                        guard try Collector.isGone(head, record, engine, isLocked: true) else { return 0 }
+                        if let head, !head.isDamaged, record.fits(head.digest) {
+                            try mutation.markDamaged(record.blob)
                         }
+                        try mutation.remove(key)
+                        return 1
                     }
                 }
             }
-            report.danglingEntries += dangling.count
             try progress(report)
         }
     }
 
-    private static func isGone(_ head: BlobRecord?, _ record: EntryRecord, _ engine: Engine) throws -> Bool {
+    /// - Parameter isLocked: true under the writer lock, where a file that a removal left behind can be put back.
+    private static func isGone(
+        _ head: BlobRecord?, _ record: EntryRecord, _ engine: Engine, isLocked: Bool = false
+    ) throws -> Bool {
         guard let head, !head.isDamaged, record.fits(head.digest) else { return true }
-        return try head.location == .file && engine.files.blobStatus(head) == nil
+        guard head.location == .file else { return false }
+        return isLocked ? try engine.isLost(head) : try engine.files.blobStatus(head) == nil
     }
 
     /// Files in `blobs/` that the index does not have. Renames into `blobs/` happen under the writer lock with a record in
@@ -230,7 +235,7 @@ struct Collector {
         if everything { while try engine.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
         // The list of free pages is itself made of pages; a sync makes the next run see all of them.
         do {
-            try engine.index.environment.sync()
+            try engine.syncIndex()
         } catch {
             throw engine.translate(error)
         }

@@ -1,3 +1,4 @@
+import Failpoints
 import LMDB
 import SystemPackage
 
@@ -24,6 +25,7 @@ enum Rebuild {
             report.hasLostBudget = salvage.state == nil
             if salvage.hasEntries {
                 try salvage.write()
+                failpoint("rebuild.salvage-written", at: files.root.path.string)
                 try replace(files)
             } else {
                 report.removedFiles = try reset(files)
@@ -78,7 +80,9 @@ enum Rebuild {
         // Of the lock file LMDB makes a new one; a ledger left by dead processes would be swept anyway.
         try FileSystem.unlink(Layout.lock, in: files.index)
         try FileSystem.unlink(Layout.ledger, in: files.index)
+        failpoint("rebuild.ledger-dropped", at: files.root.path.string)
         try FileSystem.rename(Layout.data, in: rebuilt, to: Layout.data, in: files.index)
+        failpoint("rebuild.index-replaced", at: files.root.path.string)
         try Sync.names(files.index)
         try Salvage.discard(files)
     }
@@ -87,11 +91,14 @@ enum Rebuild {
         var generator = SystemRandomNumberGenerator()
         let mark = Layout.hex(generator.next(), width: 16)
         try FileSystem.rename(Layout.data, in: files.index, to: "\(mark)-\(Layout.data)", in: files.quarantine)
+        failpoint("rebuild.index-moved", at: files.root.path.string)
         try FileSystem.unlink(Layout.lock, in: files.index)
         try FileSystem.unlink(Layout.ledger, in: files.index)
+        failpoint("rebuild.ledger-removed", at: files.root.path.string)
         for directory in [files.staging, files.trash] {
             for name in try directory.names() { try FileSystem.unlink(name, in: directory) }
         }
+        failpoint("rebuild.staging-emptied", at: files.root.path.string)
         var removed = 0
         for shard in Layout.shards {
             let directory = try files.blobs.directory(shard)

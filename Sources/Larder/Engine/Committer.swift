@@ -51,7 +51,11 @@ final class Committer {
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
         do {
-            if batch.isDurable, uses.contains(where: \.isStaged) { try Sync.names(engine.files.staging) }
+            if batch.isDurable, uses.contains(where: \.isStaged) {
+                engine.reach("batch.before-staging-sync")
+                try Sync.names(engine.files.staging)
+                engine.reach("batch.after-staging-sync")
+            }
             failure = commit(uses)
         } catch {
             // Nothing is committed on top of names that may not be there after a power loss.
@@ -60,7 +64,11 @@ final class Committer {
         }
         applyKeyTouches(batch.touches)
         do {
-            if batch.isDurable { try engine.index.environment.sync() }
+            if batch.isDurable {
+                engine.reach("batch.before-index-sync")
+                try engine.index.environment.sync()
+                engine.reach("batch.after-index-sync")
+            }
         } catch {
             // What was committed may not survive power loss: no durable put of the batch is a success.
             failure = engine.translate(error)

@@ -139,16 +139,20 @@ extension Engine {
             for head in mutation.sharedDurably where head.epoch > mutation.state.syncedEpoch {
                 if let file = try files.openBlob(head) { try Sync.data(file, path: nil) }
             }
+            reach("commit.before-trash")
             for head in mutation.deadFiles {
                 let name = Layout.trash(nextToken(writing), head.digest)
                 guard let place = try files.discard(head, as: name) else { continue }
                 writing.ledger.add(head.allocated.asBytes)
                 discarded.append(Discarded(head: head, name: name, place: place))
+                reach("commit.trashed")
             }
             // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not be
             // taken for the body that is published after the commit.
             for head in mutation.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
+            reach("commit.before")
             try mutation.transaction.commit()
+            reach("commit.after")
         } catch {
             mutation.transaction.abort()
             restore(&discarded, writing)
@@ -158,6 +162,7 @@ extension Engine {
         writing.ledger.add(-mutation.stagedBytes)
         if !mutation.deadFiles.isEmpty { enqueue(discarded, writing) }
         for file in mutation.surplusFiles { discard(file, writing) }
+        reach("commit.surplus-dropped")
         if !mutation.newFiles.isEmpty {
             hasUnsyncedFiles.store(true, ordering: .releasing)
             publish(mutation.newFiles)
@@ -179,6 +184,7 @@ extension Engine {
     /// The commit failed: puts back the files that the index still has, and keeps in `discarded` those it does not. The failed
     /// transaction has released the writer lock, so somebody may have changed the index meanwhile.
     private func restore(_ discarded: inout [Discarded], _ writing: Writing) {
+        reach("restore.before")
         guard !discarded.isEmpty, let transaction = try? index.environment.beginWrite() else { return }
         defer { transaction.abort() }
         discarded.removeAll { item in
@@ -203,10 +209,12 @@ extension Engine {
     /// lock another process could displace a blob in between, and its file would be left without a record.
     private func publish(_ heads: [BlobRecord]) {
         do {
+            reach("publish.before")
             let transaction = try index.environment.beginWrite()
             defer { transaction.abort() }
             for head in heads where try transaction.reading.get(index.unpublished, head.token.indexKey) != nil {
                 try files.publish(head)
+                reach("publish.renamed")
             }
         } catch {
             // Readers find the files in `staging/`; the sweep of the next open publishes them.

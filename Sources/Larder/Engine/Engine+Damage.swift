@@ -23,6 +23,7 @@ extension Engine {
                 let file = try FileSystem.open(name, in: files.quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)
                 try FileSystem.write(file, BlobRecord.inlineBytes(bytes), at: 0, path: path)
             }
+            reach("quarantine.moved")
             writing.ledger.setQuarantine(try files.allocated(in: files.quarantine))
             try mutation.markDamaged(blob)
         }
@@ -35,6 +36,17 @@ extension Engine {
         }
     }
 
+    /// True if the file of a blob is nowhere. Call it under the writer lock while the index has the blob: then a file of it in
+    /// `trash/` belongs to a removal that was not committed, and goes back. Whose that was may still look alive: a process
+    /// that is killed loses LMDB's lock before that on its instance.
+    func isLost(_ head: BlobRecord) throws -> Bool {
+        if try files.blobStatus(head) != nil { return false }
+        for name in try files.trash.names() where Layout.parseTrash(name)?.digest == head.digest {
+            try files.restore(head, from: name)
+        }
+        return try files.blobStatus(head) == nil
+    }
+
     /// A body file that is gone for good: somebody removed it. Its entries become misses.
     func reportVanished(_ blob: UInt64, _ head: BlobRecord) throws {
         guard let writing else { return }
@@ -42,7 +54,7 @@ extension Engine {
         try sweepDead(writing)
         let isGone = try mutate(.housekeeping) { mutation -> Bool in
             guard let current = try mutation.reading.get(index.blobs, blob).flatMap(BlobRecord.init),
-                current == head, try files.blobStatus(current) == nil
+                current == head, try isLost(current)
             else { return false }
             try mutation.markDamaged(blob)
             return true

@@ -1,3 +1,4 @@
+import Failpoints
 import LMDB
 import SystemPackage
 
@@ -87,12 +88,7 @@ extension Engine {
             missing.append(ancestor)
             ancestor = ancestor.removingLastComponent()
         }
-        for path in missing.reversed() {
-            let result = path.withPlatformString { mkdir($0, 0o700) }
-            if result != 0, errno != EEXIST { throw .system("mkdir", errno, path: path) }
-            // Whatever the umask took.
-            if result == 0 { _ = path.withPlatformString { chmod($0, 0o700) } }
-        }
+        for path in missing.reversed() { try FileSystem.makeDirectory(path: path) }
     }
 
     /// Reads `FORMAT`, or lays a new store out. `FORMAT` is written last: a directory without it is either empty, one
@@ -128,9 +124,11 @@ extension Engine {
                 path: root.path)
         }
         try write(Layout.tagContents, to: Layout.tag, in: root)
+        failpoint("create.tag-written", at: root.path.string)
         for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
         let blobs = try root.directory(Layout.blobs)
         for name in Layout.shards { try FileSystem.makeDirectory(name, in: blobs) }
+        failpoint("create.directories-made", at: root.path.string)
         let format = FormatFile.fresh()
         try replace(format, in: root)
         return format
@@ -139,7 +137,9 @@ extension Engine {
     /// Writes `FORMAT`: whole or not at all, whatever happens.
     static func replace(_ format: FormatFile, in root: Directory) throws {
         try write(format.contents, to: Layout.format + ".new", in: root)
+        failpoint("create.format-written", at: root.path.string)
         try FileSystem.rename(Layout.format + ".new", in: root, to: Layout.format, in: root)
+        failpoint("create.format-renamed", at: root.path.string)
         try Sync.names(root)
     }
 
@@ -156,7 +156,7 @@ extension Engine {
         var options = Environment.Options()
         options.isReadOnly = configuration.isReadOnly
         if !configuration.isReadOnly { try allocateLockFile(files) }
-        if configuration.isReadOnly, access(files.index.path(of: Layout.lock).string, W_OK) != 0 {
+        if configuration.isReadOnly, !FileSystem.isWritable(path: files.index.path(of: Layout.lock)) {
             options.skipsLocking = true
         }
         let environment: Environment
@@ -195,6 +195,7 @@ extension Engine {
     private static func open(
         _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment
     ) throws -> Engine {
+        failpoint("open.mapped", at: files.root.path.string)
         guard let index = try Index(environment: environment, create: !configuration.isReadOnly) else {
             throw LarderError(
                 .corruption, "the index in \(files.index.path) is incomplete: run 'cachectl verify --repair'",
@@ -209,12 +210,16 @@ extension Engine {
                 path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
                 storeID: format.storeID, writing: nil, state: state)
         }
+        failpoint("open.databases-opened", at: files.root.path.string)
         try Salvage.discard(files)
         try environment.clearDeadReaders()
         let state = try prepareState(index, configuration)
+        failpoint("open.state-written", at: files.root.path.string)
         clock.observe(Timestamp(microseconds: state.clock))
         let lock = try InstanceLock(staging: files.staging)
+        failpoint("open.instance-locked", at: files.root.path.string)
         let ledger = try Ledger(directory: files.index, instance: lock.instance)
+        failpoint("open.slot-taken", at: files.root.path.string)
         // Until this store is closed, what it leaves is not to be trusted.
         ledger.setClosedNote(0)
         ledger.setQuarantine(try files.allocated(in: files.quarantine))
@@ -227,6 +232,7 @@ extension Engine {
             storeID: format.storeID, writing: writing, state: state)
         do {
             try engine.sweepDead(writing)
+            engine.reach("open.swept")
             if let budget = configuration.budget { try engine.set(budget) }
             try engine.start()
             return engine

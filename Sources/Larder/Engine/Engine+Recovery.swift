@@ -20,15 +20,22 @@ extension Engine {
     }
 
     private func sweep(_ instance: UInt64, _ writing: Writing) throws {
+        reach("sweep.before")
         let published = try publishLeftovers(of: instance)
+        reach("sweep.published")
         var removed = 0
         for name in try files.staging.names() where StagingToken(name: name)?.instance == instance {
             if try FileSystem.unlink(name, in: files.staging) { removed += 1 }
         }
+        reach("sweep.staging-emptied")
         let restored = try emptyTrash(of: instance, removed: &removed)
+        reach("sweep.trash-emptied")
         try endSession(instance)
+        reach("sweep.session-ended")
         writing.ledger.clear(instance)
+        reach("sweep.slot-freed")
         try FileSystem.unlink(Layout.instanceLock(instance), in: files.staging)
+        reach("sweep.lock-removed")
         if published + restored + removed > 0 {
             logger.info(
                 "swept files of a store that died",
@@ -83,6 +90,7 @@ extension Engine {
                     try files.blobStatus(head) == nil
                 else { return false }
                 try files.restore(head, from: name)
+                reach("sweep.restored")
                 return true
             }
             if isRestored {
@@ -181,7 +189,9 @@ extension Engine {
             }
             return (epoch, published.map(\.row))
         }
+        reach("checkpoint.epoch-begun")
         try Sync.fileSystem(files.root)
+        reach("checkpoint.synced")
         try mutate(.housekeeping) { mutation in
             mutation.state.syncedEpoch = max(mutation.state.syncedEpoch, epoch)
             // Their names are on disk now, so nobody has to look for these files in `staging/` again.
@@ -190,6 +200,7 @@ extension Engine {
                 mutation.noteChange(trees: 1)
             }
         }
-        try index.environment.sync()
+        reach("checkpoint.noted")
+        try syncIndex()
     }
 }

@@ -23,6 +23,7 @@ extension Engine {
                 writing.ledger.add(-bytes)
                 throw error
             }
+            reach("reserve.taken")
             if excess == 0 { return }
             writing.ledger.add(-bytes)
             if try makeRoom(bytes, writing, isMissing: { try writing.room.excess(adding: bytes, $0) }) { continue }
@@ -68,7 +69,10 @@ extension Engine {
             writing.reaper.drain()
             target = try isMissing(state())
             if target > 0 { _ = try giveBack(target) }
-            return try displaced > 0 || writing.room.claimed(state()) < before
+            let state = try state()
+            if try writing.room.claimed(state) < before { return true }
+            // Over a budget that was lowered, displacement goes on whether it fits or not: not for a reader's sake.
+            return try displaced > 0 && (before <= state.budget.bytes.bytes || !isSnapshotHeld())
         }
     }
 
@@ -127,10 +131,38 @@ extension Engine {
         return budget.bytes == .unlimited ? 256 : Int(min(max(budget.headroom / (20 * 4096), 1), 256))
     }
 
+    /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is held, the
+    /// pages that victims leave cannot be used, and displacing on would empty the store and grow it.
+    private static let waitsForReaders = 25
+
+    /// True if a reader of some process holds pages that later commits have freed.
+    private func isSnapshotHeld() throws -> Bool {
+        do throws(LMDBError) {
+            guard let oldest = try index.environment.oldestReader() else { return false }
+            return oldest < index.environment.lastTransaction
+        } catch {
+            throw translate(error)
+        }
+    }
+
     private func displaceBatch(limit: Int, bytes: Int64) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
+        for attempt in 0..<Self.waitsForReaders {
+            let outcome = try mutateIfFitting(.housekeeping) { mutation in
+                try Engine.displace(in: mutation, limit: limit, bytes: bytes)
+            }
+            if let (victims, freed) = outcome { return noted(victims, freed) }
+            guard try isSnapshotHeld() else { break }
+            // A reader that was killed holds its snapshot until somebody looks.
+            if attempt == 0 { try clearDeadReaders() } else { usleep(2000) }
+        }
+        if try isSnapshotHeld() { return (true, 0, 0) }
         let (victims, freed) = try mutate(.housekeeping) { mutation in
             try Engine.displace(in: mutation, limit: limit, bytes: bytes)
         }
+        return noted(victims, freed)
+    }
+
+    private func noted(_ victims: [Victim], _ freed: Int64) -> (isEmpty: Bool, count: Int, freed: Int64) {
         report(victims)
         return (victims.isEmpty, victims.count, freed)
     }
@@ -172,6 +204,7 @@ extension Engine {
             .sorted { $0.count > $1.count }
         let target = min(bytes, 32 << 20)
         var freed: Int64 = 0
+        reach("punch.before")
         for (number, run) in runs.enumerated() {
             guard
                 try FileSystem.punchHole(
@@ -179,6 +212,7 @@ extension Engine {
                     length: Int64(run.count) * pageSize,
                     path: path)
             else { return 0 }
+            reach("punch.after")
             if number % 16 == 15 || number == runs.count - 1 || run.count > 256 {
                 freed = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
                 if freed >= target { break }

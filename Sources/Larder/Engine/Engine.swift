@@ -1,3 +1,4 @@
+import Failpoints
 import LMDB
 import Logging
 import Synchronization
@@ -90,9 +91,11 @@ final class Engine: @unchecked Sendable {
         committer?.join()
         committer = nil
         writing.pending.stop()
+        reach("close.batch-written")
         var failure: (any Error)? = writing.pending.takeFailure()
         do {
             try endSession()
+            reach("close.session-ended")
             try checkpointIfCrowded()
             if clock.mustBeRecorded { try mutate(.housekeeping) { $0.noteChange(trees: 1) } }
             writing.reaper.drain()
@@ -100,15 +103,22 @@ final class Engine: @unchecked Sendable {
             failure = failure ?? error
         }
         writing.reaper.close()
+        reach("close.reaped")
         if failure == nil, !hasSeenDamage.load(ordering: .relaxed), writing.ledger.others.isEmpty {
             // Without the note the next open looks at all pages, no more.
             writing.ledger.setClosedNote(
                 (try? IndexTrust(files: files, configuration: configuration).mark(index.environment)) ?? 0)
         }
         writing.ledger.release()
+        reach("close.slot-freed")
         try writing.lock.remove()
+        reach("close.lock-removed")
         if let failure { throw failure }
     }
+
+    /// A step that a process can be made to end at, in debug builds. The steps stand in `docs/recovery.md`.
+    @inline(__always)
+    func reach(_ step: StaticString) { failpoint(step, at: path.string) }
 
     // MARK: Guards
 
@@ -200,6 +210,26 @@ final class Engine: @unchecked Sendable {
     /// not take the failure away from them.
     func throwFailure() throws {
         if let failure = writing?.pending.takeFailure() { throw failure }
+    }
+
+    // MARK: The index file
+
+    /// Syncs the index, its meta page included.
+    func syncIndex() throws(LarderError) {
+        do throws(LMDBError) {
+            try index.environment.sync()
+        } catch {
+            throw translate(error)
+        }
+    }
+
+    /// Frees the rows of the reader table that belong to processes that died.
+    func clearDeadReaders() throws(LarderError) {
+        do throws(LMDBError) {
+            try index.environment.clearDeadReaders()
+        } catch {
+            throw translate(error)
+        }
     }
 
     // MARK: Errors

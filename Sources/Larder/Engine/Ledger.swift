@@ -32,8 +32,7 @@ final class Ledger: @unchecked Sendable {
             try FileSystem.write(file, zeros, at: 0, path: path)
             try FileSystem.truncate(file, to: Int64(Self.fileLength), path: path)
         }
-        let address = mmap(nil, Self.fileLength, PROT_READ | PROT_WRITE, MAP_SHARED, file.raw, 0)
-        guard let address, address != MAP_FAILED else { throw .system("mmap", errno, path: path) }
+        let address = try FileSystem.map(file, length: Self.fileLength, path: path)
         let words = address.assumingMemoryBound(to: UInt64.self)
         if clarder_load(words) != Self.magic {
             for index in 0..<(Self.fileLength / 8) { clarder_store(words + index, 0) }

@@ -1,3 +1,4 @@
+import Failpoints
 import Synchronization
 
 /// Unlinks files in `trash/` away from the commit path: unlinking a file that has been written back costs about a
@@ -85,7 +86,9 @@ final class Reaper: @unchecked Sendable {
         }
         guard let item else { return false }
         // A file that cannot be unlinked stays in the ledger, and the next sweep tries again.
+        failpoint("reap.before", at: trash.path.string)
         let isGone = (try? FileSystem.unlink(item.name, in: trash)) != nil
+        failpoint("reap.unlinked", at: trash.path.string)
         if isGone { ledger.add(-item.bytes) }
         bytes.wrappingSubtract(item.bytes, ordering: .relaxed)
         monitor.locked {

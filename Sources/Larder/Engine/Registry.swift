@@ -37,7 +37,13 @@ enum Registry {
                 return slot.engine
             }
             let engine = try Engine.open(path, configuration)
-            if let identity = try identity(of: path) { slots[identity] = Slot(engine: engine, uses: 1) }
+            do {
+                if let identity = try identity(of: path) { slots[identity] = Slot(engine: engine, uses: 1) }
+            } catch {
+                // Its threads hold no reference to it: they have to end before it goes.
+                try? engine.close()
+                throw error
+            }
             return engine
         }
     }

@@ -73,7 +73,7 @@ public struct Configuration: Sendable {
     }
 
     /// For tests: identifies the run of the machine. Nil asks the system.
-    var bootIdentity: UInt64?
+    package var bootIdentity: UInt64?
 
     /// The defaults above.
     public init() {}

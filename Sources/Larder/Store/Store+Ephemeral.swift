@@ -53,15 +53,15 @@ enum Ephemeral {
     static func remove(_ path: FilePath) {
         guard let root = try? Directory(path: path) else { return }
         removeContents(of: root, depth: 0)
-        _ = path.withPlatformString { rmdir($0) }
+        FileSystem.removeDirectory(path: path)
     }
 
     private static func removeContents(of directory: Directory, depth: Int) {
         guard depth < 4, let names = try? directory.names() else { return }
         for name in names {
-            if unlinkat(directory.descriptor.raw, name, 0) == 0 { continue }
+            if (try? FileSystem.unlink(name, in: directory)) != nil { continue }
             if let child = try? directory.directory(name) { removeContents(of: child, depth: depth + 1) }
-            unlinkat(directory.descriptor.raw, name, AT_REMOVEDIR)
+            try? FileSystem.removeDirectory(name, in: directory)
         }
     }
 }

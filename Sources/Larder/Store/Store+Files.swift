@@ -1,4 +1,3 @@
-import CLarder
 import SystemPackage
 
 /// How a file becomes a body, or a body a file.
@@ -54,7 +53,7 @@ extension Store {
         if method == .move, let left = try FileSystem.status(path: path), left.inode == status.inode,
             left.device == status.device
         {
-            _ = path.withPlatformString { unlink($0) }
+            FileSystem.unlink(path: path)
         }
         return put.digest
     }
@@ -80,6 +79,7 @@ extension Store {
         var file = StagedFile(token: token, descriptor: source, length: status.size, reserved: reservation)
         do {
             let isNamed = try method != .copy && engine.takeName(path, token, method)
+            if isNamed { engine.reach("adopt.named") }
             if !isNamed {
                 let target = try FileSystem.open(token.name, in: engine.files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
                 file = StagedFile(token: token, descriptor: target, length: status.size, reserved: reservation)
@@ -135,7 +135,7 @@ extension Store {
             let target = try FileSystem.open(path: path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
             try FileSystem.write(target, bytes, at: 0, path: path)
         case .file(let source, let sourcePath):
-            if method == .link, link(sourcePath.string, path.string) == 0 { return true }
+            if method == .link, FileSystem.link(path: sourcePath, as: path) == 0 { return true }
             let target = try FileSystem.open(path: path, flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o644)
             try FileTransfer.copy(source, sourcePath, to: target, path, entry.body.length.bytes)
         }
@@ -155,25 +155,19 @@ extension Engine {
         -> Bool
     {
         // A symbolic link would be moved instead of the file it names.
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return false
-        }
-        let result = path.withPlatformString { name in
+        guard FileSystem.isRegular(unfollowed: path) == true else { return false }
+        let number =
             method == .move
-                ? renameat(AT_FDCWD, name, files.staging.descriptor.raw, token.name)
-                : linkat(AT_FDCWD, name, files.staging.descriptor.raw, token.name, 0)
-        }
-        if result == 0 { return true }
-        let number = errno
+            ? FileSystem.rename(path: path, to: token.name, in: files.staging)
+            : FileSystem.link(path: path, as: token.name, in: files.staging)
+        if number == 0 { return true }
         if number == EXDEV || number == EPERM || number == EMLINK { return false }
         throw .system(method == .move ? "rename" : "link", number, path: path)
     }
 
     fileprivate func giveNameBack(_ path: FilePath, _ token: StagingToken) {
-        var status = stat()
-        guard path.withPlatformString({ lstat($0, &status) }) != 0 else { return }
-        _ = path.withPlatformString { renameat(files.staging.descriptor.raw, token.name, AT_FDCWD, $0) }
+        guard FileSystem.isRegular(unfollowed: path) == nil else { return }
+        _ = FileSystem.rename(token.name, in: files.staging, toPath: path)
     }
 }
 
@@ -184,10 +178,10 @@ enum FileTransfer {
         _ source: OwnedDescriptor, _ sourcePath: FilePath, to target: OwnedDescriptor, _ targetPath: FilePath,
         _ length: Int64
     ) throws(LarderError) {
-        if clarder_clone(source.raw, target.raw) == 0 { return }
+        if FileSystem.clone(source, to: target) { return }
         var done: Int64 = 0
         while done < length {
-            let count = clarder_copy_range(source.raw, target.raw, done, min(length - done, 64 << 20))
+            let count = FileSystem.copyRange(source, to: target, at: done, length: min(length - done, 64 << 20))
             if count <= 0 { break }
             done += count
         }

@@ -44,27 +44,46 @@ extension Store {
     }
 
     /// Keeps every entry with `tag` out of displacement, those put later included. Returns how many have it now.
+    ///
+    /// If it throws, entries may be pinned already that the tag does not pin yet: call it again, or `unpin(tag:)`.
     @discardableResult
-    public func pin(tag: String) throws -> Int { try setPin(tag: tag, true) }
+    public func pin(tag: String) throws -> Int {
+        try prepare(tag)
+        let start = try engine.state().nextStamp
+        let count = try updateEntries(tag, .put) { _, record in record.isPinnedByTag = true }
+        // The tag last: until every entry is pinned nothing may say that it is. The walk may have passed by what was put,
+        // used or overwritten meanwhile, and that has a later stamp than `start`.
+        try engine.mutate(.put) { mutation in
+            for key in try mutation.keys(from: start) {
+                try mutation.update(key) { if $0.tags.contains(tag) { $0.isPinnedByTag = true } }
+            }
+            try mutation.transaction.put(engine.index.pinnedTags, Array(tag.utf8), [])
+            mutation.noteChange(trees: 1)
+        }
+        return count
+    }
 
     /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so.
     @discardableResult
-    public func unpin(tag: String) throws -> Int { try setPin(tag: tag, false) }
+    public func unpin(tag: String) throws -> Int {
+        try prepare(tag)
+        try engine.mutate(.housekeeping) { mutation in
+            try mutation.transaction.delete(engine.index.pinnedTags, Array(tag.utf8))
+            mutation.noteChange(trees: 1)
+        }
+        return try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
+    }
 
-    private func setPin(tag: String, _ isPinned: Bool) throws -> Int {
+    private func prepare(_ tag: String) throws {
         _ = try writing()
         try PutOptions.validate(tag: tag)
         engine.commitPending()
-        let row = Array(tag.utf8)
-        let purpose = isPinned ? Engine.Purpose.put : .housekeeping
-        try engine.mutate(purpose) { mutation in
-            if isPinned {
-                try mutation.transaction.put(engine.index.pinnedTags, row, [])
-            } else {
-                try mutation.transaction.delete(engine.index.pinnedTags, row)
-            }
-            mutation.noteChange(trees: 1)
-        }
+    }
+
+    /// Changes the entries with a tag in transactions that fit the headroom; returns how many there are.
+    private func updateEntries(
+        _ tag: String, _ purpose: Engine.Purpose, _ change: (Mutation, inout EntryRecord) throws -> Void
+    ) throws -> Int {
         var walk = EntryWalk(.tag(tag), version: nil, now: engine.clock.now())
         var count = 0
         while !walk.isOver {
@@ -72,7 +91,7 @@ extension Store {
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             try engine.mutate(purpose) { mutation in
                 for (key, _) in batch.keys {
-                    try mutation.update(key) { $0.isPinnedByTag = try mutation.hasPinnedTag($0.tags) }
+                    try mutation.update(key) { try change(mutation, &$0) }
                 }
             }
             count += batch.keys.count
@@ -163,6 +182,21 @@ public final class Lease: @unchecked Sendable {
 }
 
 extension Mutation {
+    /// The index keys of the entries whose stamp is `start` or later.
+    fileprivate func keys(from start: UInt64) throws -> [[UInt8]] {
+        var keys: [[UInt8]] = []
+        for database in [index.recency, index.pinned] {
+            try reading.withCursor(database) { cursor in
+                var pair = try cursor.seek(start)
+                while let (_, key) = pair {
+                    keys.append(Array(key))
+                    pair = try cursor.next()
+                }
+            }
+        }
+        return keys
+    }
+
     /// Removes leases whose time is over.
     func dropStaleLeases() throws {
         var stale: [[UInt8]] = []

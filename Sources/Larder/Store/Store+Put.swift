@@ -190,9 +190,11 @@ extension Engine {
         var file = try createStaged(reserving: StagedFile.allocation(Int64(bytes.count)), for: key, writing)
         do {
             let path = files.staging.path(of: file.token.name)
+            reach("stage.created")
             try preallocate(&file, from: 0, to: Int64(bytes.count))
             try FileSystem.write(file.descriptor, bytes, at: 0, path: path)
             file.length = Int64(bytes.count)
+            reach("stage.written")
             try settle(&file, isDurable: isDurable, writing)
             return file
         } catch {
@@ -233,6 +235,7 @@ extension Engine {
         file.allocated = try FileSystem.status(file.descriptor, path: path).allocated
         writing.ledger.add(file.allocated - file.reserved)
         file.reserved = file.allocated
+        reach("stage.settled")
     }
 
     /// Waits for the commit of a durable put.

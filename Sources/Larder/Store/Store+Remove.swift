@@ -46,21 +46,35 @@ extension Store {
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
             if !batch.keys.isEmpty {
-                removed += try engine.mutate(.housekeeping) { mutation in
-                    var count = 0
-                    for (key, id) in batch.keys {
-                        // Put anew since it was looked at, it may no longer be selected.
-                        guard let record = try mutation.record(key), record.id == id,
-                            selection.includes(record.key(key), record, version: version, now: now)
-                        else { continue }
-                        if try mutation.remove(key) != nil { count += 1 }
-                    }
-                    return count
+                removed += try remove(batch.keys[...]) { key, record in
+                    selection.includes(record.key(key), record, version: version, now: now)
                 }
             }
             try progress(RemovalProgress(examined: examined, removed: removed, total: total))
         }
         return removed
+    }
+
+    private func remove(
+        _ keys: ArraySlice<(key: [UInt8], id: UInt64)>, where isSelected: ([UInt8], EntryRecord) -> Bool
+    ) throws -> Int {
+        do {
+            return try engine.mutate(.housekeeping) { mutation in
+                var count = 0
+                for (key, id) in keys {
+                    // Put anew since it was looked at, it may no longer be selected.
+                    guard let record = try mutation.record(key), record.id == id, isSelected(key, record) else {
+                        continue
+                    }
+                    if try mutation.remove(key) != nil { count += 1 }
+                }
+                return count
+            }
+        } catch let error as LarderError where error.code == .noSpace && keys.count > 1 {
+            // A full disk may have the pages for a small transaction, and the next one can use what that frees.
+            let middle = keys.startIndex + keys.count / 2
+            return try remove(keys[..<middle], where: isSelected) + remove(keys[middle...], where: isSelected)
+        }
     }
 
     /// As the synchronous `remove(_:progress:)`, on a thread that may wait for the disk. Cancelling the task stops it.

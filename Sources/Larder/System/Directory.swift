@@ -40,7 +40,9 @@ struct Directory: Sendable {
     }
 
     private func list(_ isIncluded: (Int32) -> Bool) throws(LarderError) -> [String] {
-        let copy = openat(descriptor.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let copy = FileSystem.perform("opendir", at: path) {
+            openat(descriptor.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        }
         guard copy >= 0, let stream = fdopendir(copy) else {
             let number = errno
             if copy >= 0 { close(copy) }
@@ -49,11 +51,14 @@ struct Directory: Sendable {
         defer { closedir(stream) }
         var result: [String] = []
         while true {
-            errno = 0
-            guard let item = readdir(stream) else {
-                if errno != 0 { throw .system("readdir", errno, path: path) }
-                return result
+            var item: UnsafeMutablePointer<dirent>?
+            let code = FileSystem.perform("readdir", at: path) { () -> Int32 in
+                errno = 0
+                item = readdir(stream)
+                return item == nil && errno != 0 ? -1 : 0
             }
+            if code != 0 { throw .system("readdir", errno, path: path) }
+            guard let item else { return result }
             let name = withUnsafePointer(to: &item.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }

@@ -1,4 +1,5 @@
 import CLarder
+import Failpoints
 import SystemPackage
 
 /// Every system call the engine makes on files, one function each, so that one place can be watched or made to fail.
@@ -63,11 +64,13 @@ enum FileSystem {
     static func openIfPresent(
         _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
     ) throws(LarderError) -> OwnedDescriptor? {
-        let raw = retrying { openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW, mode) }
+        let raw = perform("open", at: directory.path) {
+            openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)
+        }
         if raw >= 0 {
             let descriptor = OwnedDescriptor(raw)
             // The umask may have taken bits of the owner's: a file that its maker cannot open again.
-            if flags & O_CREAT != 0 { _ = fchmod(raw, mode) }
+            if flags & O_CREAT != 0 { _ = perform("fchmod", on: raw) { fchmod(raw, mode) } }
             return descriptor
         }
         let number = try linked(name, in: directory, errno)
@@ -83,7 +86,9 @@ enum FileSystem {
 
     /// open(2) of a path of the caller's; symbolic links are followed.
     static func open(path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(LarderError) -> OwnedDescriptor {
-        let raw = retrying { path.withPlatformString { openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) } }
+        let raw = perform("open", at: path) {
+            path.withPlatformString { openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) }
+        }
         guard raw >= 0 else { throw .system("open", errno, path: path) }
         return OwnedDescriptor(raw)
     }
@@ -96,8 +101,8 @@ enum FileSystem {
     ) throws(LarderError) -> Int {
         var done = 0
         while done < buffer.count {
-            let count = retrying {
-                pread(descriptor.raw, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+            let count = transfer("pread", on: descriptor, buffer.count - done) {
+                pread(descriptor.raw, buffer.baseAddress! + done, $0, off_t(offset) + off_t(done))
             }
             if count < 0 { throw .system("pread", errno, path: path) }
             if count == 0 { break }
@@ -122,8 +127,8 @@ enum FileSystem {
     ) throws(LarderError) {
         var done = 0
         while done < bytes.count {
-            let count = retrying {
-                pwrite(descriptor.raw, bytes.baseAddress! + done, bytes.count - done, off_t(offset) + off_t(done))
+            let count = transfer("pwrite", on: descriptor, bytes.count - done) {
+                pwrite(descriptor.raw, bytes.baseAddress! + done, $0, off_t(offset) + off_t(done))
             }
             if count < 0 { throw .system("pwrite", errno, path: path) }
             if count == 0 { throw .system("pwrite", ENOSPC, path: path) }
@@ -143,7 +148,7 @@ enum FileSystem {
 
     /// ftruncate(2).
     static func truncate(_ descriptor: OwnedDescriptor, to length: Int64, path: FilePath?) throws(LarderError) {
-        guard retrying({ ftruncate(descriptor.raw, off_t(length)) }) == 0 else {
+        guard perform("ftruncate", on: descriptor.raw, { ftruncate(descriptor.raw, off_t(length)) }) == 0 else {
             throw .system("ftruncate", errno, path: path)
         }
     }
@@ -155,7 +160,10 @@ enum FileSystem {
     static func rename(_ name: String, in source: Directory, to newName: String, in target: Directory)
         throws(LarderError) -> Bool
     {
-        if renameat(source.descriptor.raw, name, target.descriptor.raw, newName) == 0 { return true }
+        let result = perform("rename", at: source.path) {
+            renameat(source.descriptor.raw, name, target.descriptor.raw, newName)
+        }
+        if result == 0 { return true }
         let number = errno
         if number == ENOENT { return false }
         throw .system("rename", number, path: source.path(of: name))
@@ -164,7 +172,8 @@ enum FileSystem {
     /// unlinkat(2). False if there is no such file.
     @discardableResult
     static func unlink(_ name: String, in directory: Directory) throws(LarderError) -> Bool {
-        if unlinkat(directory.descriptor.raw, name, 0) == 0 { return true }
+        let result = perform("unlink", at: directory.path) { unlinkat(directory.descriptor.raw, name, 0) }
+        if result == 0 { return true }
         let number = errno
         if number == ENOENT { return false }
         throw .system("unlink", number, path: directory.path(of: name))
@@ -172,20 +181,42 @@ enum FileSystem {
 
     /// mkdirat(2) with mode 0700; an existing directory is fine.
     static func makeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
-        if mkdirat(directory.descriptor.raw, name, 0o700) == 0 {
+        let result = perform("mkdir", at: directory.path) { mkdirat(directory.descriptor.raw, name, 0o700) }
+        if result == 0 {
             // Whatever the umask took.
-            _ = fchmodat(directory.descriptor.raw, name, 0o700, 0)
+            _ = perform("fchmodat", at: directory.path) { fchmodat(directory.descriptor.raw, name, 0o700, 0) }
             return
         }
         let number = errno
         if number != EEXIST { throw .system("mkdir", number, path: directory.path(of: name)) }
     }
 
+    /// mkdir(2) of a path of the caller's, mode 0700; an existing one is fine.
+    static func makeDirectory(path: FilePath) throws(LarderError) {
+        if perform("mkdir", at: path, { path.withPlatformString { mkdir($0, 0o700) } }) == 0 {
+            // Whatever the umask took.
+            _ = perform("chmod", at: path) { path.withPlatformString { chmod($0, 0o700) } }
+            return
+        }
+        let number = errno
+        if number != EEXIST { throw .system("mkdir", number, path: path) }
+    }
+
     /// unlinkat(2) of an empty directory; one that is not there is fine.
     static func removeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
-        guard unlinkat(directory.descriptor.raw, name, AT_REMOVEDIR) != 0 else { return }
+        let result = perform("rmdir", at: directory.path) {
+            unlinkat(directory.descriptor.raw, name, AT_REMOVEDIR)
+        }
+        if result == 0 { return }
         let number = errno
         if number != ENOENT { throw .system("rmdir", number, path: directory.path(of: name)) }
+    }
+
+    /// rmdir(2) of a path of the caller's. Returns 0 or the `errno`.
+    @discardableResult
+    static func removeDirectory(path: FilePath) -> Int32 {
+        let result = perform("rmdir", at: path) { path.withPlatformString { rmdir($0) } }
+        return result == 0 ? 0 : errno
     }
 
     // MARK: Facts
@@ -198,14 +229,19 @@ enum FileSystem {
     /// fstat(2) of a descriptor that someone else owns.
     static func status(raw descriptor: Int32, path: FilePath?) throws(LarderError) -> Status {
         var result = stat()
-        guard fstat(descriptor, &result) == 0 else { throw .system("fstat", errno, path: path) }
+        guard perform("fstat", on: descriptor, { fstat(descriptor, &result) }) == 0 else {
+            throw .system("fstat", errno, path: path)
+        }
         return Status(result)
     }
 
     /// fstatat(2) without following links; nil if there is no such file.
     static func status(_ name: String, in directory: Directory) throws(LarderError) -> Status? {
         var result = stat()
-        if fstatat(directory.descriptor.raw, name, &result, AT_SYMLINK_NOFOLLOW) == 0 { return Status(result) }
+        let code = perform("fstatat", at: directory.path) {
+            fstatat(directory.descriptor.raw, name, &result, AT_SYMLINK_NOFOLLOW)
+        }
+        if code == 0 { return Status(result) }
         let number = errno
         if number == ENOENT { return nil }
         throw .system("fstatat", number, path: directory.path(of: name))
@@ -214,7 +250,8 @@ enum FileSystem {
     /// stat(2); nil if there is no such file.
     static func status(path: FilePath) throws(LarderError) -> Status? {
         var result = stat()
-        if path.withPlatformString({ fstatat(AT_FDCWD, $0, &result, 0) }) == 0 { return Status(result) }
+        let code = perform("stat", at: path) { path.withPlatformString { fstatat(AT_FDCWD, $0, &result, 0) } }
+        if code == 0 { return Status(result) }
         let number = errno
         if number == ENOENT { return nil }
         throw .system("stat", number, path: path)
@@ -223,7 +260,7 @@ enum FileSystem {
     /// fstatvfs(3): bytes that an unprivileged process may still allocate on the file system.
     static func freeBytes(_ directory: Directory) throws(LarderError) -> Int64 {
         var result = statvfs()
-        guard fstatvfs(directory.descriptor.raw, &result) == 0 else {
+        guard perform("fstatvfs", at: directory.path, { fstatvfs(directory.descriptor.raw, &result) }) == 0 else {
             throw .system("fstatvfs", errno, path: directory.path)
         }
         return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
@@ -243,7 +280,8 @@ enum FileSystem {
     static func preallocate(_ descriptor: OwnedDescriptor, offset: Int64, length: Int64, path: FilePath?)
         throws(LarderError) -> Bool
     {
-        if retrying({ clarder_preallocate(descriptor.raw, offset, length) }) == 0 { return true }
+        let result = perform("fallocate", on: descriptor.raw) { clarder_preallocate(descriptor.raw, offset, length) }
+        if result == 0 { return true }
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
         throw .system("fallocate", number, path: path)
@@ -253,7 +291,8 @@ enum FileSystem {
     static func punchHole(rawDescriptor: Int32, offset: Int64, length: Int64, path: FilePath?)
         throws(LarderError) -> Bool
     {
-        if retrying({ clarder_punch_hole(rawDescriptor, offset, length) }) == 0 { return true }
+        let result = perform("punch", on: rawDescriptor) { clarder_punch_hole(rawDescriptor, offset, length) }
+        if result == 0 { return true }
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
         throw .system("fallocate", number, path: path)
@@ -271,50 +310,10 @@ enum FileSystem {
 
     /// flock(2), exclusive; false if another open file has it and `wait` is false.
     static func lock(_ descriptor: OwnedDescriptor, wait: Bool, path: FilePath?) throws(LarderError) -> Bool {
-        if retrying({ flock(descriptor.raw, LOCK_EX | (wait ? 0 : LOCK_NB)) }) == 0 { return true }
+        let result = perform("flock", on: descriptor.raw) { flock(descriptor.raw, LOCK_EX | (wait ? 0 : LOCK_NB)) }
+        if result == 0 { return true }
         let number = errno
         if number == EWOULDBLOCK { return false }
         throw .system("flock", number, path: path)
-    }
-
-    /// Repeats a call that a signal interrupted.
-    @inline(__always)
-    private static func retrying<N: FixedWidthInteger>(_ call: () -> N) -> N {
-        while true {
-            let result = call()
-            if result >= 0 || errno != EINTR { return result }
-        }
-    }
-}
-
-extension LarderError {
-    /// The error for a system call that set `errno` to `number`. See the man page of `call` for the numbers.
-    static func system(_ call: String, _ number: Int32, path: FilePath?, key: Key? = nil) -> LarderError {
-        let place = path?.string ?? "a file of the store"
-        let cause = Errno(rawValue: number)
-        switch number {
-        case ENOSPC, EDQUOT, EFBIG:
-            return LarderError(
-                .noSpace, "no space left to \(call) \(place): free some disk space or lower the budget",
-                path: path, key: key, cause: cause)
-        case EACCES, EPERM:
-            return LarderError(
-                .io, "no permission to \(call) \(place): the store must belong to the user who opens it",
-                path: path, key: key, cause: cause)
-        case EROFS:
-            return LarderError(
-                .io, "\(place) lies on a read-only file system: open the store read-only or remount it",
-                path: path, key: key, cause: cause)
-        case EMFILE, ENFILE:
-            return LarderError(
-                .io, "no descriptor left to \(call) \(place): close some or raise the limit (ulimit -n)",
-                path: path, key: key, cause: cause)
-        case ELOOP:
-            return LarderError(
-                .corruption, "\(place) is a symbolic link, which a store never contains: remove it",
-                path: path, key: key, cause: cause)
-        default:
-            return LarderError(.io, "cannot \(call) \(place)", path: path, key: key, cause: cause)
-        }
     }
 }

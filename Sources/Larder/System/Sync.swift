@@ -7,21 +7,26 @@ enum Sync {
     /// fsync there "will flush all data to the drive", which may keep it in its cache (man 2 fsync).
     static func data(_ descriptor: OwnedDescriptor, path: FilePath?) throws(LarderError) {
         #if canImport(Darwin)
-            let result = fcntl(descriptor.raw, F_FULLFSYNC)
+            let result = FileSystem.perform("fdatasync", on: descriptor.raw) { fcntl(descriptor.raw, F_FULLFSYNC) }
         #else
-            let result = fdatasync(descriptor.raw)
+            let result = FileSystem.perform("fdatasync", on: descriptor.raw) { fdatasync(descriptor.raw) }
         #endif
         if result != 0 { throw .system("fdatasync", errno, path: path) }
     }
 
     /// A directory after a name in it has to survive power loss: fsync(2).
     static func names(_ directory: Directory) throws(LarderError) {
-        if fsync(directory.descriptor.raw) != 0 { throw .system("fsync", errno, path: directory.path) }
+        if FileSystem.perform("fsync", at: directory.path, { fsync(directory.descriptor.raw) }) != 0 {
+            throw .system("fsync", errno, path: directory.path)
+        }
     }
 
     /// All body files written so far, at a checkpoint: syncfs(2), one call instead of one a file.
     static func fileSystem(_ directory: Directory) throws(LarderError) {
-        if clarder_sync_file_system(directory.descriptor.raw) != 0 {
+        let result = FileSystem.perform("syncfs", at: directory.path) {
+            clarder_sync_file_system(directory.descriptor.raw)
+        }
+        if result != 0 {
             throw .system("syncfs", errno, path: directory.path)
         }
     }

@@ -1,3 +1,5 @@
+import Failpoints
+
 /// A thread of our own, outside Swift's cooperative pool, which must not block.
 final class WorkerThread: @unchecked Sendable {
     // SAFETY: `handle` is written once before the object is shared and read by `join` only.
@@ -14,6 +16,9 @@ final class WorkerThread: @unchecked Sendable {
 
     /// Starts `body` on a new thread. Throws `io` if the system has no thread left. pthread_create(3).
     init(_ body: @escaping @Sendable () -> Void) throws(LarderError) {
+        if case .failure(let number)? = injectedFault("pthread_create", at: "") {
+            throw .system("pthread_create", number, path: nil)
+        }
         let context = Unmanaged.passRetained(Start(body))
         let code = pthread_create(
             &handle, nil,

@@ -1,0 +1,71 @@
+#if LARDER_FAILPOINTS
+    import Synchronization
+
+    /// Faults for the files under one directory, for as long as the object exists: tests that run beside each other in one
+    /// process do not meet.
+    public final class FaultScope: Sendable {
+        /// The rules and what they have counted, shared with the hooks.
+        final class State: Sendable {
+            private struct Counted {
+                var rules: [FaultRule]
+                /// Hits since the rules were set.
+                var hits: [String: Int] = [:]
+                var injected = 0
+            }
+
+            private let prefix: String?
+            private let counted: Mutex<Counted>
+
+            init(under prefix: String?, rules: [FaultRule]) {
+                self.prefix = prefix
+                counted = Mutex(Counted(rules: rules))
+            }
+
+            func covers(_ place: String) -> Bool {
+                guard let prefix else { return true }
+                return place.hasPrefix(prefix)
+                    && (place.utf8.count == prefix.utf8.count || place.hasPrefix(prefix + "/"))
+            }
+
+            func hit(_ name: String) -> FaultRule.Action? {
+                counted.withLock { counted in
+                    let number = counted.hits[name, default: 0] + 1
+                    counted.hits[name] = number
+                    guard let rule = counted.rules.first(where: { $0.name == name && $0.applies(to: number) }) else {
+                        return nil
+                    }
+                    counted.injected += 1
+                    return rule.action
+                }
+            }
+
+            func set(_ rules: [FaultRule]) { counted.withLock { $0 = Counted(rules: rules) } }
+            func lift() { counted.withLock { $0.rules = [] } }
+            var hits: [String: Int] { counted.withLock { $0.hits } }
+            var injected: Int { counted.withLock { $0.injected } }
+        }
+
+        private let state: State
+
+        /// Begins with `rules` (default: none, hits are only counted) for all files under the directory `path`, an absolute
+        /// path without symbolic links.
+        public init(under path: String, _ rules: [FaultRule] = []) {
+            state = State(under: path, rules: rules)
+            Failpoints.add(state)
+        }
+
+        deinit { Failpoints.remove(state) }
+
+        /// Begins anew with other rules; every count is zero again.
+        public func set(_ rules: [FaultRule]) { state.set(rules) }
+
+        /// Nothing fails any longer; hits are counted on.
+        public func lift() { state.lift() }
+
+        /// How often each call and step was reached since the rules were set.
+        public var hits: [String: Int] { state.hits }
+
+        /// How many times a rule applied since the rules were set.
+        public var injected: Int { state.injected }
+    }
+#endif

@@ -1,0 +1,33 @@
+import SystemPackage
+
+extension LarderError {
+    /// The error for a system call that set `errno` to `number`. See the man page of `call` for the numbers.
+    static func system(_ call: String, _ number: Int32, path: FilePath?, key: Key? = nil) -> LarderError {
+        let place = path?.string ?? "a file of the store"
+        let cause = Errno(rawValue: number)
+        switch number {
+        case ENOSPC, EDQUOT, EFBIG:
+            return LarderError(
+                .noSpace, "no space left to \(call) \(place): free some disk space or lower the budget",
+                path: path, key: key, cause: cause)
+        case EACCES, EPERM:
+            return LarderError(
+                .io, "no permission to \(call) \(place): the store must belong to the user who opens it",
+                path: path, key: key, cause: cause)
+        case EROFS:
+            return LarderError(
+                .io, "\(place) lies on a read-only file system: open the store read-only or remount it",
+                path: path, key: key, cause: cause)
+        case EMFILE, ENFILE:
+            return LarderError(
+                .io, "no descriptor left to \(call) \(place): close some or raise the limit (ulimit -n)",
+                path: path, key: key, cause: cause)
+        case ELOOP:
+            return LarderError(
+                .corruption, "\(place) is a symbolic link, which a store never contains: remove it",
+                path: path, key: key, cause: cause)
+        default:
+            return LarderError(.io, "cannot \(call) \(place)", path: path, key: key, cause: cause)
+        }
+    }
+}

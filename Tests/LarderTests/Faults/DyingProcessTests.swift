@@ -1,0 +1,35 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// A process that is being killed has lost LMDB's writer lock and still holds the one on its instance: its removal is undone,
+/// its file lies in `trash/`, and it looks alive.
+struct DyingProcessTests {
+    enum Finder: CaseIterable {
+        case collect, get, repair
+    }
+
+    @Test(arguments: Finder.allCases)
+    func fileOfARemovalThatWasNotCommittedGoesBack(_ finder: Finder) throws {
+        try withStore { store in
+            try store.put(body(9000), for: "k", PutOptions(durability: .durable))
+            let token = StagingToken(instance: 77, sequence: 1)
+            let digest = Digest.of(body(9000))
+            let trash = store.path.appending("trash").appending(Layout.trash(token, digest))
+            let staging = try Directory(path: store.path.appending("staging"))
+            let lock = try FileSystem.open(Layout.instanceLock(77), in: staging, flags: O_RDWR | O_CREAT)
+            try #require(try FileSystem.lock(lock, wait: false, path: nil))
+            try #require(rename(store.blobPath(digest).string, trash.string) == 0)
+            switch finder {
+            case .collect: #expect(try store.collect().danglingEntries == 0)
+            case .get: _ = try store.get("k")
+            case .repair: _ = try store.check(repair: true)
+            }
+            #expect(try store.bytes("k") == body(9000))
+            #expect(!TestFiles.exists(trash))
+            _ = lock
+        }
+    }
+}

@@ -1,0 +1,144 @@
+#if LARDER_FAILPOINTS
+    import Failpoints
+    import Foundation
+    import Larder
+    import SystemPackage
+    import Testing
+    import TestSupport
+
+    /// R3: every call the engine makes fails once, and for good, at some point of everything a store does. What is thrown
+    /// has a type and a fitting code; once the fault is lifted the store works and its invariants hold.
+    ///
+    /// Models a disk, a quota, a descriptor table or a memory limit that refuses single calls. What LMDB does inside is not
+    /// reached from here: its functions fail as wholes.
+    struct FaultTests {
+        static let systemCalls = [
+            "open", "pread", "pwrite", "ftruncate", "rename", "unlink", "mkdir", "fstat", "fstatat", "stat",
+            "fallocate",
+            "punch", "flock", "opendir", "readdir", "fdatasync", "fsync", "syncfs", "lstat", "link", "clone",
+            "copy_file_range", "mmap",
+        ]
+        static let indexCalls = [
+            "mdb_env_open", "mdb_txn_begin.read", "mdb_txn_begin.write", "mdb_txn_renew", "mdb_txn_commit", "mdb_put",
+            "mdb_del", "mdb_cursor_del", "mdb_get", "mdb_cursor_get", "mdb_cursor_open", "mdb_stat", "mdb_env_sync", "mdb_dbi_open",
+            "mdb_dbi_open.create", "mdb_reader_check",
+        ]
+        static let partial = ["pread", "pwrite", "copy_file_range"]
+
+        static func codes(_ call: String) -> [String] {
+            if call == "mdb_txn_begin.read" { return ["EIO", "ENOMEM", "MDB_READERS_FULL"] }
+            if call.hasPrefix("mdb") { return ["EIO", "ENOSPC", "ENOMEM", "MDB_MAP_FULL"] }
+            return ["EIO", "ENOSPC", "EMFILE", "EACCES", "EROFS", "EINTR"] + (partial.contains(call) ? ["short"] : [])
+        }
+
+        /// `LARDER_FAULTS`: how many hits of each call are made to fail with each code, by turns once and for good. Without it
+        /// one hit with each of two codes, chosen by the seed.
+        static let tries = Int(ProcessInfo.processInfo.environment["LARDER_FAULTS"] ?? "")
+        static let seed =
+            UInt64(ProcessInfo.processInfo.environment["LARDER_SEED"] ?? "") ?? UInt64.random(in: 0..<1_000_000)
+
+        @Test(arguments: systemCalls + indexCalls)
+        func failingCallDoesNoHarm(_ call: String) throws {
+            let total = try Self.hits.get()[call] ?? 0
+            try #require(total > 0, "the scenario never calls \(call)")
+            var generator = SeededGenerator(seed: Self.seed &+ call.utf8.reduce(0) { $0 &* 31 &+ UInt64($1) })
+            let codes = Self.codes(call).shuffled(using: &generator)
+            for code in codes.prefix(Self.tries == nil ? 2 : codes.count) {
+                for attempt in 0..<(Self.tries ?? 1) {
+                    let position = Int.random(in: 1...total, using: &generator)
+                    // A call that is interrupted for ever never ends.
+                    let isLasting = code != "EINTR" && (attempt + Int(generator.next() % 2)) % 2 == 0
+                    try fail("\(call)=\(code)@\(position)\(isLasting ? "+" : "")")
+                }
+            }
+        }
+
+        @Test func openingThatFailsLateLeavesNothingBehind() throws {
+            try withDirectory { directory in
+                // The last call of an open, after the threads have started: asks for the directory's identity.
+                let scope = FaultScope(under: directory.string)
+                try Store(at: directory.appending("a"), FaultScenario.configuration).close()
+                let total = try #require(scope.hits["stat"])
+                for position in 1...total {
+                    scope.set(try #require(FaultRule.list("stat=EIO@\(position)")))
+                    let path = directory.appending("b\(position)")
+                    try #expect(code { try Store(at: path, FaultScenario.configuration).close() } == .io)
+                    scope.lift()
+                    try finish(Store(at: path, FaultScenario.configuration))
+                }
+            }
+        }
+
+        @Test func failuresOfTheIndexHaveATypeWhereverTheyHappen() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, FaultScenario.configuration)
+                let scope = FaultScope(under: directory.string)
+                try store.put(body(9000), for: "k")
+                scope.set(try #require(FaultRule.list("mdb_env_sync=EIO")))
+                try #expect(code { try store.checkpoint() } == .io)
+                scope.set(try #require(FaultRule.list("mdb_reader_check=ENOMEM")))
+                try #expect(code { try store.collect() } == .io)
+                scope.lift()
+                try finish(store)
+            }
+        }
+
+        @Test func pinningATagThatIsInterruptedLeavesNoEntryBehind() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, FaultScenario.configuration)
+                for name in 0..<3 { try store.put(body(9), for: Key("\(name)"), PutOptions(tags: ["t"])) }
+                try store.flush()
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("mdb_txn_commit=EIO@2+")))
+                try #expect(code { try store.pin(tag: "t") } == .io)
+                scope.lift()
+                try verify(store)
+                #expect(try store.pinnedTags() == [])
+                #expect(try store.pin(tag: "t") == 3)
+                try #expect(store.attributes(of: "1")?.isPinned == true)
+                try finish(store)
+            }
+        }
+
+        @Test func scenarioWithoutFaultsSucceeds() throws {
+            try withDirectory { directory in
+                let scenario = FaultScenario(directory)
+                scenario.run()
+                for (step, error) in scenario.errors { Issue.record("\(step): \(error)") }
+                let findings = try scenario.findings()
+                #expect(findings == [])
+            }
+        }
+
+        /// How often the scenario makes each call.
+        private static let hits = Result {
+            try withDirectory { directory in
+                let scope = FaultScope(under: directory.string)
+                FaultScenario(directory).run()
+                return scope.hits
+            }
+        }
+
+        private func fail(_ rule: String) throws {
+            try withDirectory { directory in
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list(rule)))
+                let scenario = FaultScenario(directory)
+                scenario.run()
+                scope.lift()
+                for (step, error) in scenario.errors {
+                    let code = (error as? LarderError)?.code
+                    #expect(
+                        code != nil && code != .corruption && code != .invalidArgument && code != .formatMismatch,
+                        "\(rule): \(step): \(error)")
+                }
+                let findings: [String]
+                do {
+                    findings = try scenario.findings()
+                } catch {
+                    findings = ["not usable: \(error)"]
+                }
+                #expect(findings == [], "\(rule), LARDER_SEED=\(Self.seed)")
+                if !findings.isEmpty { throw UnsoundStore() }
+            }
+        }
+    }
+#endif

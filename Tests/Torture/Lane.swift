@@ -1,0 +1,150 @@
+import Foundation
+import Larder
+import SystemPackage
+
+/// One store of a run with kills, and what is known of it.
+struct Lane {
+    private let directory: String
+    private let workers: Int
+    private let number: Int
+    private let seed: UInt64
+    private var generator: SplitMix
+    private var points: [String]
+    private var journal = Journal()
+    private var damaged: Set<String> = []
+    /// Cycles of the store that is there; 0: there is none.
+    private var age = 0
+    private var count = 0
+
+    init(_ options: Options, directory: String, number: Int) {
+        self.directory = directory
+        self.number = number
+        workers = options.processes ?? 2
+        seed = options.seed &* 1000 &+ UInt64(number)
+        generator = SplitMix(state: seed)
+        // Lanes begin at different points, so that a short run does not see the same ones twice.
+        let all = KillsRun.points
+        points = Array(
+            all[(all.count * number / max(1, options.lanes))...] + all[..<(all.count * number / max(1, options.lanes))])
+    }
+
+    private var path: String { directory + "/store" }
+    private var copy: String { directory + "/before" }
+
+    /// Starts workers, ends them, opens the store and looks.
+    mutating func cycle(_ note: ((inout KillsRun.Tally) -> Void) -> Void) {
+        count += 1
+        do {
+            let point = count % 2 == 0 ? nextPoint() : nil
+            try prepare(for: point)
+            let children = try start(point)
+            let killed = try end(children, at: point)
+            var violations = children.compactMap { $0.wait() }
+            var acknowledged = -journal.acknowledged
+            var isCleared = point?.hasPrefix("rebuild") ?? false
+            for child in children {
+                for line in child.lines {
+                    if line == "C" { isCleared = true }
+                    if line.hasPrefix("M ") { damaged.insert(String(line.dropFirst(2))) }
+                    journal.note(line)
+                }
+            }
+            // A clear of one worker and a put of another have no order that the journal could know.
+            if isCleared { journal.forgetAll() }
+            acknowledged += journal.acknowledged
+            let entries = try review(point, &violations)
+            let cycle = count
+            note { tally in
+                tally.cycles += 1
+                tally.kills += children.filter(\.wasKilled).count
+                tally.acknowledged += acknowledged
+                tally.entries += entries
+                if let killed { tally.killsAt[killed, default: 0] += 1 }
+                tally.violations += violations.map { "lane \(number), cycle \(cycle), \(point ?? "random"): \($0)" }
+            }
+        } catch {
+            note { $0.violations.append("lane \(number), cycle \(count): \(error)") }
+        }
+    }
+
+    private mutating func nextPoint() -> String? {
+        guard !points.isEmpty else { return nil }
+        points.append(points.removeFirst())
+        return points.last
+    }
+
+    /// A store of some age; none at all for the steps of its creation.
+    private mutating func prepare(for point: String?) throws {
+        if age > 40 || point?.hasPrefix("create") ?? false || generator.oneIn(60) {
+            try? FileManager.default.removeItem(atPath: directory)
+            age = 0
+        }
+        if age == 0 {
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            journal = Journal()
+            damaged = []
+            if !(point?.hasPrefix("create") ?? false) {
+                var configuration = Workload.configuration
+                if generator.oneIn(2) { configuration.budget = Budget(bytes: .mebibytes(4)) }
+                try Store(at: FilePath(path), configuration).close()
+            }
+        }
+        age += 1
+    }
+
+    private mutating func start(_ point: String?) throws -> [Child] {
+        var children: [Child] = []
+        let mode = point?.hasPrefix("rebuild") ?? false ? "rebuild" : "mixed"
+        for slot in 0..<(mode == "rebuild" ? 1 : workers) {
+            var environment: [String: String] = [:]
+            if slot == 0, let point {
+                let hit = [1, 1, 1, 2, 3, 5, 8, 20].randomElement(using: &generator) ?? 1
+                if point == "restore.before" {
+                    environment["LARDER_FAILPOINTS"] = "mdb_txn_commit=EIO@\(8 + hit * 3)+;restore.before=kill@1"
+                    environment["LARDER_TORTURE_FAULTY"] = "1"
+                } else {
+                    let isCall = !point.contains(".") || point.hasPrefix("mdb")
+                    environment["LARDER_FAILPOINTS"] =
+                        "\(point)=kill@\(isCall ? Int.random(in: 1...400, using: &generator) : hit)"
+                }
+            }
+            let isClosing = point?.hasPrefix("close") ?? generator.oneIn(4)
+            let operations = isClosing ? Int.random(in: 5...60, using: &generator) : 1_000_000
+            children.append(
+                try Child(
+                    [path, mode, "\(generator.next() >> 1)", "\(slot)", "\(operations)"],
+                    output: "\(directory)/out-\(slot)", environment: environment))
+        }
+        return children
+    }
+
+    /// Waits for the step, or a random while, and kills all that live. Returns what the first kill was at.
+    private mutating func end(_ children: [Child], at point: String?) throws -> String? {
+        let patience = Date().addingTimeInterval(20)
+        if let point {
+            // A step that is not reached soon is not reached in this state of the store.
+            let limit = Date().addingTimeInterval(point.hasPrefix("rebuild") ? 20 : 0.5)
+            while Date() < limit, !children[0].hasEnded { usleep(500) }
+            let killed = children[0].wasKilled
+            for child in children { child.kill() }
+            return killed ? point : nil
+        }
+        while Date() < patience, !children.allSatisfy({ $0.isReady || $0.hasEnded }) { usleep(500) }
+        let most: UInt32 = generator.oneIn(3) ? 120_000 : 25_000
+        usleep(UInt32.random(in: 0...most, using: &generator))
+        for child in children { child.kill() }
+        return "random"
+    }
+
+    /// Every third time the next workers find the store as the last ones left it.
+    private mutating func review(_ point: String?, _ violations: inout [String]) throws -> Int {
+        let isRebuilt = point?.hasPrefix("rebuild") ?? false
+        if violations.isEmpty, !isRebuilt, points.first?.hasPrefix("sweep") ?? false || generator.oneIn(3) { return 0 }
+        try? FileManager.default.removeItem(atPath: copy)
+        try FileManager.default.copyItem(atPath: path, toPath: copy)
+        let review = StoreReview(path, journal: journal, damaged: damaged, isCollecting: isRebuilt)
+        damaged = []
+        violations += review.violations
+        return review.entryCount
+    }
+}

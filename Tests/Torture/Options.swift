@@ -1,0 +1,76 @@
+import Foundation
+
+/// What a run was asked to do.
+struct Options: Sendable {
+    /// How long to go on; nil: until the cycles are done.
+    var minutes: Double?
+    /// How many cycles to make; nil: until the time is over.
+    var cycles: Int?
+    var seed = UInt64.random(in: 0..<1_000_000)
+    /// Workers in each cycle.
+    var processes: Int?
+    /// Stores worked on side by side.
+    var lanes = 2
+    /// Where the stores are made.
+    var directory: String
+    /// Keeps the stores of a run without violations, too.
+    var keepsStores = false
+    /// Power loss: as on a disk that confirms syncs and makes none. Has to find violations.
+    var ignoresSyncs = false
+
+    static let usage =
+        "[--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N] [--store DIR] [--keep] [--ignore-syncs]"
+
+    init?(_ arguments: [String]) {
+        directory =
+            access("/dev/shm", W_OK) == 0 ? "/dev/shm" : ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp"
+        var rest = arguments[...]
+        while let name = rest.popFirst() {
+            if name == "--ignore-syncs" {
+                ignoresSyncs = true
+                continue
+            }
+            if name == "--keep" {
+                keepsStores = true
+                continue
+            }
+            guard let value = rest.popFirst() else { return nil }
+            switch name {
+            case "--minutes": minutes = Double(value)
+            case "--cycles": cycles = Int(value)
+            case "--seed": UInt64(value).map { seed = $0 }
+            case "--processes": processes = Int(value)
+            case "--lanes": lanes = max(1, Int(value) ?? 0)
+            case "--store": directory = value
+            default: return nil
+            }
+        }
+        if minutes == nil, cycles == nil { minutes = 2 }
+    }
+
+    /// A new directory for this run.
+    func makeDirectory() throws -> String {
+        let path = directory + "/larder-torture-\(ProcessInfo.processInfo.processIdentifier)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        return path
+    }
+
+    /// The moment at which a run ends.
+    var deadline: Date { Date().addingTimeInterval((minutes ?? 1e6) * 60) }
+}
+
+/// SplitMix64: the same numbers for the same seed.
+struct SplitMix: RandomNumberGenerator, Sendable {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    /// True in one of `n` cases.
+    mutating func oneIn(_ n: Int) -> Bool { Int.random(in: 0..<n, using: &self) == 0 }
+}

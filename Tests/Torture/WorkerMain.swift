@@ -1,0 +1,93 @@
+import Foundation
+import Larder
+import Synchronization
+import SystemPackage
+
+/// A process that works on a store until it has done its operations or is killed.
+enum WorkerMain {
+    static func run(_ arguments: [String]) -> Int32 {
+        guard arguments.count == 5, let seed = UInt64(arguments[2]), let slot = Int(arguments[3]),
+            let operations = Int(arguments[4])
+        else { return 64 }
+        do {
+            switch arguments[1] {
+            case "mixed": try mixed(arguments[0], seed, slot, operations)
+            case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0])))")
+            case "read": try Latencies.read(arguments[0], seed, operations)
+            case "collect": try Latencies.collect(arguments[0], operations)
+            default: try Limits.run(arguments[1], arguments[0])
+            }
+            say("OK")
+            return 0
+        } catch {
+            say("BAD \(error)")
+            return 1
+        }
+    }
+
+    /// One write(2) a line: a line is there whole or, if the process ends in it, without its end.
+    @Sendable static func say(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+    }
+
+    /// A thread that does everything, and one that puts and reads beside it.
+    private static func mixed(_ path: String, _ seed: UInt64, _ slot: Int, _ operations: Int) throws {
+        let environment = ProcessInfo.processInfo.environment
+        var configuration = Workload.configuration
+        if environment["LARDER_TORTURE_BUDGET"] == "1" { configuration.budget = Budget(bytes: .mebibytes(4)) }
+        let store = try Store(at: FilePath(path), configuration)
+        say("READY")
+        let failure = Mutex<(any Error)?>(nil)
+        let isOver = Atomic<Bool>(false)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            var generator = SplitMix(state: seed ^ 0x5EED)
+            while !isOver.load(ordering: .relaxed) {
+                let name = "s/\(Int.random(in: 0..<40, using: &generator))"
+                do {
+                    try attempt {
+                        if generator.oneIn(3) {
+                            try store.put(
+                                Workload.body(
+                                    name, seed: generator.next() % 4, length: generator.oneIn(4) ? 8000 : 300),
+                                for: Key(name))
+                        } else if let entry = try store.get(Key(name)),
+                            let flaw = try Workload.flaw(of: entry, Key(name))
+                        {
+                            throw Failure(flaw)
+                        }
+                    }
+                } catch {
+                    failure.withLock { $0 = $0 ?? error }
+                    break
+                }
+            }
+            done.signal()
+        }
+        let work = Workload(store, path: path, slot: slot, seed: seed, says: say)
+        work.isGentle = environment["LARDER_TORTURE_GENTLE"] == "1"
+        for _ in 0..<operations {
+            if let error = failure.withLock({ $0 }) { throw error }
+            try attempt { try work.step() }
+        }
+        isOver.store(true, ordering: .relaxed)
+        done.wait()
+        if let error = failure.withLock({ $0 }) { throw error }
+        try attempt { try store.close() }
+    }
+
+    /// Rules of this process other than `kill` make operations fail.
+    private static let isFaulty =
+        ProcessInfo.processInfo.environment["LARDER_TORTURE_FAULTY"] != nil
+
+    /// Pins and other writers may leave no room for a moment: that is an answer, not a failure. So is a directory that
+    /// another worker's `clear` emptied of what this one adopts.
+    private static func attempt(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as LarderError where error.code == .noSpace || error.code == .tooLarge {
+        } catch let error as LarderError where isFaulty && error.code == .io {
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// Works a store hard, ends processes in the middle of it, and looks whether what docs/recovery.md promises held.
+//
+//     torture kills|processes|power-loss|resources [--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N]
+//             [--store DIR] [--keep] [--ignore-syncs]
+//     torture worker STORE MODE SEED SLOT OPERATIONS        (started by the others)
+//
+// Exit code: 0 if nothing was violated, 1 if something was, 64 for wrong arguments.
+
+import Foundation
+
+var arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.first == "worker" {
+    exit(WorkerMain.run(Array(arguments.dropFirst())))
+}
+let commands = ["kills", "processes", "power-loss", "resources"]
+let command = arguments.first.flatMap { commands.contains($0) ? $0 : nil } ?? "kills"
+if arguments.first == command { arguments.removeFirst() }
+guard let options = Options(arguments) else {
+    print("usage: torture [\(commands.joined(separator: "|"))] \(Options.usage)")
+    exit(64)
+}
+do {
+    switch command {
+    case "processes": exit(try ProcessesRun(options).run() ? 0 : 1)
+    case "power-loss": exit(try PowerLossRun(options).run() ? 0 : 1)
+    case "resources": exit(try ResourcesRun(options).run() ? 0 : 1)
+    default: exit(try KillsRun(options).run() ? 0 : 1)
+    }
+} catch {
+    print("torture: \(error)")
+    exit(1)
+}
