@@ -11,7 +11,7 @@ struct ListCommand: ParsableCommand {
         print("\nPeers")
         for kind in PeerKind.allCases { print("  \(padded(kind.rawValue))\(kind.summary)") }
         print("\nSizes\n  100 B ... 256 MiB, as 100, 16KiB or 1MiB")
-        print("  \(padded("web"))lognormal, median 8 KB, 100 B ... 256 KiB")
+        print("  \(padded("web"))lognormal, median 8 KB, 100 B ... 1 MiB")
         print("  \(padded("wide"))even over the logarithm, 100 B ... 1 MiB")
     }
 

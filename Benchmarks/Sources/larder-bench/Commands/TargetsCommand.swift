@@ -15,6 +15,7 @@ struct TargetsCommand: ParsableCommand {
     @Option(help: "Only these targets, as P1,P6. Default: all.") var only: String?
     @Option(help: "Writes the raw figures here, as JSON.") var json: String?
     @Option(help: "Writes the report here, as Markdown.") var markdown: String?
+    @Flag(help: "Lets the report link to plots, which plot.py has to draw.") var plots = false
     @Option(help: "A line for the report: NAME=TEXT. May be repeated.") var note: [String] = []
     @Option(help: "A Python that has diskcache.") var python: String?
     @Option(help: "A Node.") var node: String?
@@ -51,7 +52,9 @@ struct TargetsCommand: ParsableCommand {
                 curves: context.curves)
         }
         if let json { try Data(JSONOutput.text(report).utf8).write(to: URL(fileURLWithPath: json)) }
-        if let markdown { try Data(MarkdownReport.text(report).utf8).write(to: URL(fileURLWithPath: markdown)) }
+        if let markdown {
+            try Data(MarkdownReport.text(report, hasPlots: plots).utf8).write(to: URL(fileURLWithPath: markdown))
+        }
         print(TargetTable.text(report.rows))
         print("\n" + TargetTable.summary(report.rows))
     }

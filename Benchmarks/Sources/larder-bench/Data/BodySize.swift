@@ -4,7 +4,7 @@ import Foundation
 enum BodySize: Sendable, Hashable, CustomStringConvertible {
     /// All of one length, in bytes.
     case fixed(Int)
-    /// As on the web: lognormal, median 8 KB, sigma 1.6, cut to 100 B ... 256 KiB.
+    /// As on the web: lognormal, median 8 KB, sigma 1.6, cut to 100 B ... 1 MiB.
     case web
     /// Evenly spread over the logarithm of the length, 100 B ... 1 MiB.
     case wide
@@ -12,6 +12,7 @@ enum BodySize: Sendable, Hashable, CustomStringConvertible {
     /// The sizes of the report.
     static let standard: [BodySize] = [
         .fixed(100), .fixed(1 << 10), .fixed(16 << 10), .fixed(64 << 10), .fixed(256 << 10), .fixed(1 << 20),
+        .web,
     ]
 
     /// The length of body `index`, in bytes; the same for the same index.
@@ -23,7 +24,7 @@ enum BodySize: Sendable, Hashable, CustomStringConvertible {
             let other = Double(Generator.mix(index ^ 0x5A5A) >> 11) / Double(1 << 53)
             // Box and Muller's way from two even numbers to a normal one.
             let normal = (-2 * log(max(unit, 1e-12))).squareRoot() * cos(2 * .pi * other)
-            return Int(min(max(8192 * exp(1.6 * normal), 100), 262_144))
+            return Int(min(max(8192 * exp(1.6 * normal), 100), 1_048_576))
         case .wide:
             return Int(100 * pow(1_048_576.0 / 100, unit))
         }
@@ -33,8 +34,7 @@ enum BodySize: Sendable, Hashable, CustomStringConvertible {
     var longest: Int {
         switch self {
         case .fixed(let length): length
-        case .web: 262_144
-        case .wide: 1_048_576
+        case .web, .wide: 1_048_576
         }
     }
 

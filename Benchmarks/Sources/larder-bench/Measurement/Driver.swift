@@ -34,7 +34,7 @@ struct Driver: Sendable {
             try Interruption.check()
             var items: [(Name, [UInt8])] = []
             var bytes = 0
-            while let index = rest.popFirst(), bytes < Self.chunkBytes, items.count < Self.chunkNames {
+            while bytes < Self.chunkBytes, items.count < Self.chunkNames, let index = rest.popFirst() {
                 let bytesOfBody = body?(index) ?? bodies.body(index, version: version)
                 bytes += bytesOfBody.count
                 items.append((peer.name(index), bytesOfBody))

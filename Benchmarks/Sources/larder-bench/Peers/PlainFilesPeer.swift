@@ -26,10 +26,10 @@ final class PlainFilesPeer: Peer {
     private func write(_ body: [UInt8], _ name: Name, isSynced: Bool) throws {
         let file = name.text.withCString { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600) }
         guard file >= 0 else { throw BenchError.system("open", name.text) }
-        defer { _ = Self.close(file) }
+        defer { RawFile.closeFile(file) }
         var done = 0
         while done < body.count {
-            let count = body.withUnsafeBytes { Self.write(file, $0.baseAddress! + done, body.count - done) }
+            let count = body.withUnsafeBytes { RawFile.writeBytes(file, $0.baseAddress! + done, body.count - done) }
             guard count > 0 else { throw BenchError.system("write", name.text) }
             done += count
         }
@@ -43,7 +43,7 @@ final class PlainFilesPeer: Peer {
             if errno == ENOENT { return nil }
             throw BenchError.system("open", name.text)
         }
-        defer { _ = Self.close(file) }
+        defer { RawFile.closeFile(file) }
         let count = pread(file, scratch.buffer.baseAddress, scratch.buffer.count, 0)
         if count < 0 { throw BenchError.system("pread", name.text) }
         return count
@@ -51,22 +51,5 @@ final class PlainFilesPeer: Peer {
 
     func remove(_ name: Name) throws {
         if unlink(name.path) != 0, errno != ENOENT { throw BenchError.system("unlink", name.text) }
-    }
-
-    // The methods above hide the calls of the same names.
-    private static func close(_ file: Int32) -> Int32 {
-        #if canImport(Darwin)
-            Darwin.close(file)
-        #else
-            Glibc.close(file)
-        #endif
-    }
-
-    private static func write(_ file: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-        #if canImport(Darwin)
-            Darwin.write(file, bytes, count)
-        #else
-            Glibc.write(file, bytes, count)
-        #endif
     }
 }

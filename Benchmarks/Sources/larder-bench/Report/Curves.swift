@@ -4,6 +4,7 @@ struct Curves: Codable, Sendable {
     struct SizePoint: Codable, Sendable {
         var peer: String
         var operation: String
+        /// The mean of a mix, which the plot leaves out.
         var bodyBytes: Int
         /// `1 KiB`.
         var bodySize: String
@@ -26,7 +27,7 @@ struct Curves: Codable, Sendable {
     /// Time of puts in a tenth of a second.
     struct LatencyWindow: Codable, Sendable {
         var series: String
-        /// Seconds since the beginning.
+        /// Seconds of puts before it.
         var time: Double
         /// Nanoseconds.
         var p50: UInt64
@@ -38,9 +39,11 @@ struct Curves: Codable, Sendable {
     var growth: [GrowthPoint] = []
     var displacement: [LatencyWindow] = []
 
-    /// Adds puts cut into windows of 100 ms. Only those at full speed are plotted.
-    mutating func add(_ samples: Samples, peer: String, pace: Int?, origin: UInt64) {
-        guard pace == nil else { return }
+    /// Adds puts cut into windows of 100 ms, after those the series has already: what lies between two rounds is left out. Only
+    /// puts at full speed are plotted.
+    mutating func add(_ samples: Samples, series: String, pace: Int?) {
+        guard pace == nil, let origin = samples.starts.first else { return }
+        let offset = displacement.last { $0.series == series }.map { $0.time + 0.1 } ?? 0
         var windows: [UInt64: Samples] = [:]
         for (start, duration) in zip(samples.starts, samples.durations) {
             windows[(start &- origin) / 100_000_000, default: Samples()].durations.append(duration)
@@ -48,7 +51,8 @@ struct Curves: Codable, Sendable {
         for (window, part) in windows.sorted(by: { $0.key < $1.key }) {
             displacement.append(
                 LatencyWindow(
-                    series: peer, time: Double(window) / 10, p50: part.percentile(50), p99: part.percentile(99),
+                    series: series, time: offset + Double(window) / 10, p50: part.percentile(50),
+                    p99: part.percentile(99),
                     max: part.percentile(100)))
         }
     }

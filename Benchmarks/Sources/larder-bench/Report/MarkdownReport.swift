@@ -2,49 +2,47 @@ import Foundation
 
 /// `docs/benchmarks.md`.
 enum MarkdownReport {
-    static func text(_ report: Report) -> String {
-        """
-        # Benchmarks
+    static func text(_ report: Report, hasPlots: Bool) -> String {
+        func plot(_ text: String, _ file: String) -> String { hasPlots ? "![\(text)](benchmarks/\(file).svg)\n\n" : "" }
+        return """
+            # Benchmarks
 
-        Written by `tools/bench`; do not edit. What each target measures stands at the head of its file in
-        `Benchmarks/Sources/larder-bench/Targets`; `larder-bench list` names the workloads and the peers.
+            Written by `tools/bench`; do not edit. What each target measures stands at the head of its file in
+            `Benchmarks/Sources/larder-bench/Targets`; `larder-bench list` names the workloads and the peers.
 
-        \(machine(report))
+            \(machine(report))
 
-        Every ratio is the median of \(report.preset.rounds) rounds, in each of which both sides are measured on the same disk, in turn. Bodies do not
-        compress and no two are alike; they and the keys are made before the clock starts. Larder's puts include the SHA-256 of the body and the last
-        commit, which is synced; plain files are not synced except where it says so. Hits are warm. Latencies are those of single calls. npm's cacache
-        checks the digest of what it reads; Larder's default is to check on writing and after an unclean shutdown.
+            Every ratio is the median of \(report.preset.rounds) rounds, in each of which both sides are measured on the same disk, in turn. Bodies do not
+            compress and no two are alike; they and the keys are made before the clock starts. Larder's puts include the SHA-256 of the body and the last
+            commit, which is synced; plain files are not synced except where it says so. Hits are warm. Latencies are those of single calls. npm's cacache
+            checks the digest of what it reads; Larder's default is to check on writing and after an unclean shutdown.
 
-        ## Targets
+            ## Targets
 
-        \(TargetTable.summary(report.rows)).
+            \(TargetTable.summary(report.rows)).
 
-        \(TargetTable.markdown(report.rows))
+            \(TargetTable.markdown(report.rows))
 
-        \(spread(report))
-        ## Rate against body size
+            \(spread(report))
+            ## Rate against body size
 
-        ![Puts and hits a second against body size](benchmarks/rate-by-size.svg)
+            \(plot("Puts and hits a second against body size", "rate-by-size"))\
+            \(sizes(report, "put", "Puts a second"))
 
-        \(sizes(report, "put", "Puts a second"))
+            \(sizes(report, "hit", "Hits a second"))
 
-        \(sizes(report, "hit", "Hits a second"))
+            ## Rate and latency against entries
 
-        ## Rate and latency against entries
+            Bodies of 100 bytes, keys in no order: puts on the way from one point to the next, then hits anywhere.
 
-        Bodies of 100 bytes, keys in no order: puts on the way from one point to the next, then hits anywhere.
+            \(plot("Puts and hits a second, and the 99th percentile of hits, against entries", "rate-by-entries"))\
+            ## Latency during displacement
 
-        ![Puts and hits a second, and the 99th percentile of hits, against entries](benchmarks/rate-by-entries.svg)
+            Puts of 16 KiB as fast as one thread can, in windows of a tenth of a second; rounds alternate between a store at a full budget and one
+            with room to spare.
 
-        ## Latency during displacement
-
-        Puts of 16 KiB as fast as one thread can, in windows of a tenth of a second; rounds alternate between a store at a full budget and one
-        with room to spare.
-
-        ![Latency of puts over time](benchmarks/displacement.svg)
-
-        """
+            \(plot("Latency of puts over time", "displacement"))
+            """
     }
 
     private static func machine(_ report: Report) -> String {

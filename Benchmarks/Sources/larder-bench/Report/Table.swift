@@ -16,6 +16,11 @@ enum TargetTable {
         }.joined(separator: "\n")
     }
 
+    /// One row in words.
+    static func line(_ row: TargetRow) -> String {
+        cells(row).filter { !$0.isEmpty }.joined(separator: "  ")
+    }
+
     /// A table of GitHub's Markdown.
     static func markdown(_ rows: [TargetRow]) -> String {
         let lines =

@@ -2,9 +2,13 @@ import Foundation
 
 /// Other programs, waited for.
 enum Subprocess {
-    /// This program.
+    /// This program: on Linux the file that runs, even if a build has replaced it since.
     static var ownExecutable: String {
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? CommandLine.arguments[0]
+        #if os(Linux)
+            "/proc/self/exe"
+        #else
+            CommandLine.arguments[0]
+        #endif
     }
 
     /// Runs a program and returns what it printed. Throws if it fails; what it says then goes to our error output.

@@ -16,24 +16,21 @@ enum P10SteadyState: Target {
         defer { FileTree.remove(path) }
         let steady = try LarderPeer(path, options)
         let sampler = BudgetSampler(path, limit: budget)
-        var next = 0
-        func put(_ count: Int) throws -> Double {
-            defer { next += count }
-            return try Driver(steady, bodies).put(next..<next + count).rate
-        }
         // What is put in a round fits a fresh store: 0.7 of the budget.
-        let round = worth * 7 / 10
+        let part = worth * 7 / 10
+        // Both sides put the same bodies in a round.
+        func indices(_ round: Int) -> Range<Int> { worth * 10 + round * part..<worth * 10 + (round + 1) * part }
         let comparison: Comparison
         do {
-            _ = try put(worth * 10)
-            comparison = try Comparison.run(rounds: context.rounds) { _ in
+            let driver = Driver(steady, bodies)
+            _ = try driver.put(0..<worth * 10)
+            comparison = try Comparison.run(rounds: context.rounds) { round in
                 FileTree.syncAll()
-                return try put(round)
-            } _: { _ in
-                try context.withPeer(.larder, bodies, options: options) { driver in
+                return try driver.put(indices(round)).rate
+            } _: { round in
+                try context.withPeer(.larder, bodies, options: options) { fresh in
                     FileTree.syncAll()
-                    // The same lengths as the steady store gets or has got in this round.
-                    return try driver.put(next..<next + round).rate
+                    return try fresh.put(indices(round)).rate
                 }
             }
         } catch {

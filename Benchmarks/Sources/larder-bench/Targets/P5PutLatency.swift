@@ -20,14 +20,13 @@ enum P5PutLatency: Target {
         let room = try LarderPeer(roomPath)
         _ = try Driver(full, bodies).put(0..<capacity * 3 / 2)
         _ = try Driver(room, bodies).put(0..<capacity / 4)
-        let start = Ticks.now()
         var next = capacity * 2
         let count = context.preset == .quick ? 2000 : 6000
         func p99(_ peer: LarderPeer, _ name: String, pace: Int?, count: Int) throws -> Double {
             FileTree.syncAll()
             let samples = try PacedPuts.run(peer, bodies, next..<next + count, pace: pace)
             next += count
-            context.curves.add(samples, peer: name, pace: pace, origin: start)
+            context.curves.add(samples, series: name, pace: pace)
             return Double(samples.percentile(99))
         }
         var rows: [TargetRow] = []

@@ -22,12 +22,11 @@ enum SizeSweep {
                     }
                 }
             }
-            guard case .fixed(let bytes) = size else { continue }
             for kind in kinds {
                 for (operation, rates) in [("put", putRates), ("hit", getRates)] {
                     context.curves.sizes.append(
                         Curves.SizePoint(
-                            peer: kind.rawValue, operation: operation, bodyBytes: bytes, bodySize: size.description,
+                            peer: kind.rawValue, operation: operation, bodyBytes: size.mean, bodySize: size.description,
                             rate: Comparison.median(rates[kind] ?? [])))
                 }
             }

@@ -19,6 +19,7 @@ enum Targets {
         for target in all where ids?.contains(target.id) ?? true {
             context.progress("\(target.id) ...")
             let start = Ticks.now()
+            let before = rows.count
             do {
                 rows += try target.run(context)
             } catch {
@@ -28,6 +29,8 @@ enum Targets {
                         id: target.id, measure: "not measured", against: "", sense: .atLeast, target: 0, unit: "",
                         detail: "\(error)"))
             }
+            // A run of minutes that is broken off has told something.
+            for row in rows[before...] { context.progress("  " + TargetTable.line(row)) }
             context.progress("\(target.id) took \(Render.decimal(Double(Ticks.now() - start) / 1e9, 1)) s")
         }
         return rows
