@@ -79,7 +79,7 @@ struct StoreState: Equatable, Sendable {
     mutating func note(boot current: UInt64) -> Bool {
         guard boot != current else { return false }
         boot = current
-        if suspectFrom >= suspectTo { suspectFrom = syncedEpoch + 1 }
+        if suspectFrom >= suspectTo { suspectFrom = syncedEpoch &+ 1 }
         epoch &+= 1
         suspectTo = epoch
         return true
