@@ -11,8 +11,8 @@ public struct WritePosition {
 
     /// Removes the pair. `mdb_cursor_del`.
     public func delete() throws(LMDBError) {
-        try check(
-            perform("mdb_cursor_del", mdb_txn_env(mdb_cursor_txn(cursor))) { mdb_cursor_del(cursor, 0) }, "mdb_cursor_del")
+        let code = perform("mdb_cursor_del", mdb_txn_env(mdb_cursor_txn(cursor))) { mdb_cursor_del(cursor, 0) }
+        try check(code, "mdb_cursor_del")
     }
 
     /// Replaces the value by one of the same length. `mdb_cursor_put`, `MDB_CURRENT`.

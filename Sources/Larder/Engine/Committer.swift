@@ -130,10 +130,15 @@ final class Committer {
         return failure
     }
 
-    /// The uses in pieces with as many touches as the headroom has pages: more would hardly ever fit.
+    /// Touches in one transaction at most: each may copy a page, and LMDB keeps the memory for good.
+    private static let touchLimit = 4096
+
+    /// The uses in pieces with no more touches than the headroom has pages: more would hardly ever fit.
     private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
-        guard let budget = try? engine.budget(), budget.bytes != .unlimited else { return [uses[...]] }
-        let limit = Int(max(16, budget.headroom / 4096))
+        var limit = Self.touchLimit
+        if let budget = try? engine.budget(), budget.bytes != .unlimited {
+            limit = min(limit, Int(max(16, budget.headroom / 4096)))
+        }
         var parts: [ArraySlice<Use>] = []
         var start = 0
         var touches = 0

@@ -59,16 +59,19 @@ extension Engine {
             }
             var target = try isMissing(state())
             if target == 0 { return true }
-            // What is free already comes first: displacing for bytes that only have to be given back would lose entries.
-            if freeBefore >= min(target, 1 << 20) {
-                _ = try giveBack(target)
+            // What is free already comes first: displacing for bytes that only have to be given back would lose entries. Some
+            // free pages stay, as inline bodies will want them: what files take the one time, rows take the next.
+            let spare = try freeBefore - freeReserve()
+            if spare >= min(target, 1 << 20) {
+                _ = try giveBack(min(target, spare), leastRun: Self.longRun)
                 target = try isMissing(state())
                 if target == 0 { return true }
             }
             let displaced = try displace(bytes: min(target, 32 << 20) + slack(), writing)
             writing.reaper.drain()
             target = try isMissing(state())
-            if target > 0 { _ = try giveBack(target) }
+            // Single pages are the last resort: a hole costs as much as one of a hundred pages.
+            if target > 0 { _ = try giveBack(target, leastRun: displaced > 0 ? Self.longRun : 1) }
             let state = try state()
             if try writing.room.claimed(state) < before { return true }
             // Over a budget that was lowered, displacement goes on whether it fits or not: not for a reader's sake.
@@ -87,10 +90,20 @@ extension Engine {
     /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB.
     private func slack() throws -> Int64 { try min(max(state().budget.bytes.bytes / 64, 64 << 10), 8 << 20) }
 
+    /// Free pages that room for files leaves alone: a 16th of the budget.
+    private func freeReserve() throws -> Int64 {
+        let budget = try state().budget
+        return budget.bytes == .unlimited ? 0 : budget.bytes.bytes / 16
+    }
+
+    /// Pages in a row that are worth a hole.
+    static let longRun = 4
+
     /// Gives at least `bytes` of free pages back to the file system where there are that many: long runs first.
-    func giveBack(_ bytes: Int64) throws -> Int64 {
+    /// - Parameter leastRun: shorter runs stay.
+    func giveBack(_ bytes: Int64, leastRun: Int = 1) throws -> Int64 {
         var given: Int64 = 0
-        for minimumRun in [4, 1] {
+        for minimumRun in [Self.longRun, 1] where minimumRun >= leastRun {
             while given < bytes {
                 let step = try punch(upTo: bytes - given, minimumRun: minimumRun)
                 if step <= 0 { break }

@@ -33,7 +33,8 @@ extension Mutation {
         return try removeFirst(in: index.expiry, until: limit, .expired)
     }
 
-    private func removeFirst(in order: Database, until limit: [UInt8]?, _ reason: DisplacementReason) throws -> Victim? {
+    private func removeFirst(in order: Database, until limit: [UInt8]?, _ reason: DisplacementReason) throws -> Victim?
+    {
         guard let key = try firstUnleased(in: order, until: limit) else { return nil }
         guard let record = try remove(key) else { throw Self.danglingRow(key) }
         return Victim(key: key, record: record, reason: reason)

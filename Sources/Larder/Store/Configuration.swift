@@ -38,8 +38,8 @@ public struct Configuration: Sendable {
     /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 256 KiB.
     /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
     public var inlineThreshold = ByteCount.kibibytes(256)
-    /// How long a relaxed put may wait for others to share its commit. Longer: fewer syncs; shorter: less to lose.
-    /// Default: 10 ms.
+    /// How long a relaxed put may wait for others to share its commit: so long when the store is quiet, up to ten times that
+    /// while commits take long. Longer: fewer syncs; shorter: less to lose. Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)

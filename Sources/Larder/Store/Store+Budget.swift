@@ -46,9 +46,9 @@ extension Engine {
             let excess = try writing.room.excess(adding: 0, state())
             if excess == 0 { return }
             // Free pages of the index go before entries do; what was displaced inline is such pages now.
-            if try indexFree() > 0, try punch(upTo: excess, minimumRun: 1) > 0 { continue }
-            // In steps: what a victim frees is estimated from its body, and rows come on top.
-            let step = min(excess, max(budget.bytes.bytes / 16, 256 << 10))
+            if try indexFree() > 0, try giveBack(excess, leastRun: Self.longRun) > 0 { continue }
+            // In steps that another process notices little of.
+            let step = min(excess, 32 << 20)
             guard try makeRoom(step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) }) else {
                 throw noRoom()
             }

@@ -20,7 +20,8 @@
         ]
         static let indexCalls = [
             "mdb_env_open", "mdb_txn_begin.read", "mdb_txn_begin.write", "mdb_txn_renew", "mdb_txn_commit", "mdb_put",
-            "mdb_del", "mdb_cursor_del", "mdb_get", "mdb_cursor_get", "mdb_cursor_open", "mdb_stat", "mdb_env_sync", "mdb_dbi_open",
+            "mdb_del", "mdb_cursor_del", "mdb_get", "mdb_cursor_get", "mdb_cursor_open", "mdb_stat", "mdb_env_sync",
+            "mdb_dbi_open",
             "mdb_dbi_open.create", "mdb_reader_check",
         ]
         static let partial = ["pread", "pwrite", "copy_file_range"]
