@@ -46,8 +46,10 @@ final class Committer {
 
     private func process(_ batch: PendingSet.Batch, isClosing: Bool) {
         let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
-        let uses = Self.ordered(
-            batch, dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing))
+        let touches = dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing)
+        let began = engine.uptime.uptime()
+        defer { writing.touches.noteCost(engine.uptime.uptime() &- began, of: touches.count) }
+        let uses = Self.ordered(batch, touches)
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
         do {
@@ -131,7 +133,7 @@ final class Committer {
     }
 
     /// Touches in one transaction at most: each may copy a page, and LMDB keeps the memory for good.
-    private static let touchLimit = 4096
+    private static let touchLimit = 2048
 
     /// The uses in pieces with no more touches than the headroom has pages: more would hardly ever fit.
     private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {

@@ -24,7 +24,7 @@ extension Engine {
         if let put = memory.lookup(key, use: use, at: clock.now()) {
             return isVisible(put, visibility) ? try entry(put) : nil
         }
-        if let writing, let pending = writing.pending.lookup(key, use: use) {
+        if let pending = withWriting({ $0.pending.lookup(key, use: use) }) ?? nil {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
             return try entry(put)
         }
@@ -50,7 +50,7 @@ extension Engine {
             guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
             guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
             if configuration.verification == .always, !isIntact(view, key) { return .damaged }
-            writing?.touches.note(stamp: view.stamp, uptime: use)
+            withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
             let record = RecordCopy(view.raw)
             guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
             let bytes = BlobRecord.inlineBytes(blobBytes)
@@ -116,14 +116,14 @@ extension Engine {
     func visitBody(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> Void) throws {
         let use = uptime.uptime()
         if configuration.verification != .always, memory.lookup(key, use: nil) == nil,
-            writing?.pending.lookup(key, use: nil) == nil
+            isNotPending(key)
         {
             let isDone = try read { transaction in
                 guard let (view, blob) = try locate(key, visibility, transaction),
                     blob.count >= BlobRecord.inlineLength,
                     blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
                 else { return false }
-                writing?.touches.note(stamp: view.stamp, uptime: use)
+                withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
                 try body(BlobRecord.inlineBytes(blob).bytes)
                 return true
             }
@@ -132,9 +132,14 @@ extension Engine {
         try get(key, visibility)?.body.withBytes(body)
     }
 
+    @inline(__always)
+    private func isNotPending(_ key: Key) -> Bool {
+        withWriting { $0.pending.lookup(key, use: nil) == nil } ?? true
+    }
+
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
         if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) }
-        if let pending = writing?.pending.lookup(key, use: nil) {
+        if let pending = withWriting({ $0.pending.lookup(key, use: nil) }) ?? nil {
             guard case .put(let put) = pending else { return false }
             return isVisible(put, visibility)
         }

@@ -19,6 +19,9 @@ final class Engine: @unchecked Sendable {
     let storeID: String
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
+    // SAFETY: `writing` is never let go before the engine. A hit must not count references to what all threads share: two
+    // threads that do so pass the counter's cache line back and forth, and are no faster than one.
+    private let writingReference: Unmanaged<Writing>?
 
     /// What only an engine that may write has. A class: passing it on costs one reference, not six.
     final class Writing: Sendable {
@@ -70,6 +73,7 @@ final class Engine: @unchecked Sendable {
         self.configuration = configuration
         self.storeID = storeID
         self.writing = writing
+        writingReference = writing.map(Unmanaged.passUnretained)
         memory = MemoryEntries(limit: configuration.memoryLimit)
         suspects = state.suspectFrom..<max(state.suspectFrom, state.suspectTo)
     }
@@ -137,6 +141,12 @@ final class Engine: @unchecked Sendable {
 
     func readOnly() -> LarderError {
         LarderError(.readOnly, "the store at \(path) was opened read-only", path: path)
+    }
+
+    /// Runs `body` with the writing parts, without counting a reference to them; nil in a read-only engine.
+    @inline(__always)
+    func withWriting<R>(_ body: (Writing) -> R) -> R? {
+        writingReference?._withUnsafeGuaranteedRef(body)
     }
 
     /// A name for a file to stage.

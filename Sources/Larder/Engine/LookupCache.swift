@@ -50,6 +50,8 @@ final class LookupCache: @unchecked Sendable {
     private var lines: UnsafeMutableBufferPointer<Line>
     /// Lines of the current snapshot that another key took.
     private var conflicts = 0
+    /// Lookups that found nothing since the last that did.
+    private var misses: UInt = 0
 
     init() { lines = Self.allocate(1 << 10) }
 
@@ -68,8 +70,11 @@ final class LookupCache: @unchecked Sendable {
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in snapshot: UInt64
     ) -> (entry: UnsafeRawBufferPointer, blob: UnsafeRawBufferPointer)? {
         let first = pair(hash)
-        if lines[first].holds(key, snapshot) { return lines[first].values }
-        if lines[first + 1].holds(key, snapshot) { return lines[first + 1].values }
+        for position in first...(first + 1) where lines[position].holds(key, snapshot) {
+            misses = 0
+            return lines[position].values
+        }
+        misses &+= 1
         return nil
     }
 
@@ -78,6 +83,8 @@ final class LookupCache: @unchecked Sendable {
         _ key: UnsafeRawBufferPointer, _ hash: UInt64, in snapshot: UInt64,
         entry: UnsafeRawBufferPointer, blob: UnsafeRawBufferPointer
     ) {
+        // Keys that come in no order out of very many are not worth a line each: one in eight tells when that changes.
+        if misses > 64, misses & 7 != 0, lines.count == Self.limit { return }
         guard key.count <= Int(UInt16.max), entry.count <= Int(UInt16.max), blob.count <= Int(UInt32.max) else {
             return
         }

@@ -45,7 +45,16 @@ final class PendingSet: @unchecked Sendable {
         case removed
     }
 
-    private let monitor = Monitor()
+    private let monitor = Monitor(conditions: 3)
+    /// What threads wait for.
+    private enum Condition {
+        /// The committer: for something to do.
+        static let work = 0
+        /// Callers: for room in the open batch.
+        static let room = 1
+        /// Callers: for the end of a batch.
+        static let completion = 2
+    }
     private let count = Atomic<Int>(0)
     private var open = Batch(generation: 1)
     private var committing: Batch?
@@ -80,6 +89,7 @@ final class PendingSet: @unchecked Sendable {
     /// Changes the size at which a batch is full.
     func setLimits(memory: Int, count: Int) {
         monitor.locked {
+            if memory > memoryLimit || count > countLimit { monitor.signal(Condition.room) }
             memoryLimit = memory
             countLimit = count
         }
@@ -129,9 +139,9 @@ final class PendingSet: @unchecked Sendable {
                 open.memory + memory > memoryLimit || open.operations.count >= countLimit
             {
                 isUrgent = true
-                monitor.signal()
+                monitor.signal(Condition.work)
                 if !mayWait { return nil }
-                monitor.wait()
+                monitor.wait(Condition.room)
             }
             isOver = isClosing || isStopped
             if isOver { return nil }
@@ -153,7 +163,7 @@ final class PendingSet: @unchecked Sendable {
             if open.operations.count == 1 || isDurable || open.memory >= memoryLimit / 2
                 || open.operations.count >= countLimit / 2
             {
-                monitor.signal()
+                monitor.signal(Condition.work)
             }
             return Added(generation: open.generation, replaced: replaced)
         }
@@ -165,7 +175,7 @@ final class PendingSet: @unchecked Sendable {
     func wait(for generation: UInt64) {
         monitor.locked {
             while completed < generation, !isStopped {
-                monitor.wait()
+                monitor.wait(Condition.completion)
             }
         }
     }
@@ -189,7 +199,7 @@ final class PendingSet: @unchecked Sendable {
             if force, !isClosing, !isStopped { open.isForced = true }
             if open.isEmpty { return committing?.generation ?? completed }
             isUrgent = true
-            monitor.signal()
+            monitor.signal(Condition.work)
             return open.generation
         }
     }
@@ -209,7 +219,7 @@ final class PendingSet: @unchecked Sendable {
     func poke() {
         monitor.locked {
             isPoked = true
-            monitor.signal()
+            monitor.signal(Condition.work)
         }
     }
 
@@ -217,7 +227,8 @@ final class PendingSet: @unchecked Sendable {
     func close() {
         monitor.locked {
             isClosing = true
-            monitor.signal()
+            monitor.signal(Condition.work)
+            monitor.signal(Condition.room)
         }
     }
 
@@ -231,14 +242,14 @@ final class PendingSet: @unchecked Sendable {
                 if open.isEmpty {
                     let waited = Double(uptime() &- start) / 1e9
                     if waited >= idle { break }
-                    monitor.wait(seconds: idle - waited)
+                    monitor.wait(Condition.work, seconds: idle - waited)
                 } else {
                     let age = uptime() &- opened
                     let delay = currentDelay
                     if age >= delay || open.memory >= memoryLimit / 2 || open.operations.count >= countLimit / 2 {
                         break
                     }
-                    monitor.wait(seconds: Double(delay - age) / 1e9)
+                    monitor.wait(Condition.work, seconds: Double(delay - age) / 1e9)
                 }
             }
             isUrgent = false
@@ -249,7 +260,7 @@ final class PendingSet: @unchecked Sendable {
                 committing = batch
                 open = Batch(generation: batch.generation + 1)
                 // Callers that waited for room in the open batch go on while this one is written.
-                monitor.signal()
+                monitor.signal(Condition.room)
             }
             return Work(batch: batch, isClosing: isClosing)
         }
@@ -276,13 +287,14 @@ final class PendingSet: @unchecked Sendable {
     func stop() {
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
             isStopped = true
+            monitor.signal(Condition.room)
             return release()
         }
         for continuation in ready { continuation.resume() }
     }
 
     private func release() -> [CheckedContinuation<Void, Never>] {
-        monitor.signal()
+        monitor.signal(Condition.completion)
         let ready = waiters.filter { completed >= $0.generation || isStopped }
         waiters.removeAll { completed >= $0.generation || isStopped }
         return ready.map(\.continuation)

@@ -23,6 +23,8 @@ final class TouchBuffer: Sendable {
     private let stripes = (0..<16).map { _ in Stripe() }
     private let dirty = Atomic<Bool>(false)
     private let lastDrain = Atomic<UInt64>(0)
+    /// Nanoseconds that writing many touches took lately.
+    private let cost = Atomic<UInt64>(0)
 
     /// Notes a use.
     @inline(__always)
@@ -41,13 +43,22 @@ final class TouchBuffer: Sendable {
     func isDue(at uptime: UInt64, isDisplacing: Bool) -> Bool {
         guard isDirty else { return false }
         let elapsed = uptime &- lastDrain.load(ordering: .relaxed)
-        if elapsed >= (isDisplacing ? Self.displacingInterval : Self.interval) { return true }
+        // No more than a tenth of the time goes into it, and a half while the order decides what goes: in a store of a million
+        // entries each touch copies two pages.
+        let cost = cost.load(ordering: .relaxed)
+        let least = isDisplacing ? max(Self.displacingInterval, cost) : max(Self.interval, cost &* 10)
+        if elapsed >= least { return true }
         var count = 0
         for stripe in stripes {
             count += stripe.table.withLock { $0.count }
             if count > Self.smallCount { return false }
         }
         return true
+    }
+
+    /// Notes how long it took to write `count` touches.
+    func noteCost(_ nanoseconds: UInt64, of count: Int) {
+        if count > Self.smallCount { cost.store(nanoseconds, ordering: .relaxed) }
     }
 
     /// Takes all touches, one an entry, in the order of the last use of each.

@@ -8,8 +8,8 @@ struct TouchTable: Sendable {
         var hits: UInt32 = 0
     }
 
-    /// Lines at most, 1.5 MiB of memory; three quarters of them are used.
-    static let limit = 1 << 16
+    /// Lines at most, 384 KiB of memory; three quarters of them are used.
+    static let limit = 1 << 14
 
     private var lines: [Line] = []
     private(set) var count = 0

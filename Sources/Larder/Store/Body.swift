@@ -40,26 +40,28 @@ public struct Body: Sendable {
         case .file(let descriptor, let path):
             // A damaged length must not become an allocation.
             if range.count > 1 << 20, try FileSystem.status(descriptor, path: path).size < range.upperBound {
-                throw LarderError(
-                    .corruption,
-                    "the body \(path) is shorter than its \(length.bytes) bytes: run 'cachectl verify --repair'",
-                    path: path)
+                throw isShort(path, nil)
             }
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
-                count = try FileSystem.read(
-                    descriptor,
-                    into: UnsafeMutableRawBufferPointer(
-                        rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
-                    at: range.lowerBound, path: path)
-                guard count == range.count else {
-                    throw LarderError(
-                        .corruption,
-                        "the body \(path) ends after \(range.lowerBound + Int64(count)) of \(length.bytes) bytes: "
-                            + "run 'cachectl verify --repair'",
-                        path: path)
-                }
+                let target = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
+                try read(descriptor, path, into: target, at: range.lowerBound)
+                count = range.count
             }
         }
+    }
+
+    private func read(
+        _ descriptor: OwnedDescriptor, _ path: FilePath, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+    ) throws {
+        let count = try FileSystem.read(descriptor, into: buffer, at: offset, path: path)
+        if count < buffer.count { throw isShort(path, offset + Int64(count)) }
+    }
+
+    private func isShort(_ path: FilePath, _ end: Int64?) -> LarderError {
+        let found =
+            end.map { "ends after \($0) of \(length.bytes) bytes" } ?? "is shorter than its \(length.bytes) bytes"
+        return LarderError(.corruption, "the body \(path) \(found): run 'cachectl verify --repair'", path: path)
     }
 
     /// All bytes, read on a thread that may wait for the disk.
@@ -69,10 +71,20 @@ public struct Body: Sendable {
         return try await IOPool.shared.run { try body.bytes(in: 0..<body.length.bytes) }
     }
 
-    /// Runs `body` with all bytes, without a copy where they are in memory.
+    /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up to
+    /// 4 MiB. Nothing of the span may leave `body`. Errors as `bytes()`.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
-        let bytes = try bytes()
-        return try bytes.withUnsafeBytes { try body($0.bytes) }
+        switch storage {
+        case .file(let descriptor, let path) where length.bytes <= BufferPool.largest:
+            return try BufferPool.shared.withBuffer(Int(length.bytes)) { buffer in
+                let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(length.bytes)])
+                try read(descriptor, path, into: target, at: 0)
+                return try body(UnsafeRawBufferPointer(target).bytes)
+            }
+        default:
+            let bytes = try bytes()
+            return try bytes.withUnsafeBytes { try body($0.bytes) }
+        }
     }
 
     /// The file behind a large body, for sendfile(2), splice(2) or mmap(2); nil for a small one.

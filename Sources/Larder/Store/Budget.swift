@@ -48,11 +48,14 @@ public struct Budget: Sendable, Hashable {
         bytes == .unlimited ? 0 : min(max(bytes.bytes / 16, 256 << 10), 32 << 20)
     }
 
+    private static let largestBatch = 3072
+
     /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small beside the budget.
+    /// With a million entries each operation copies some two pages, and LMDB keeps the memory of the largest transaction.
     func batchLimits(_ limit: ByteCount) -> (memory: Int, count: Int) {
-        if bytes == .unlimited { return (Int(clamping: limit.bytes), 4096) }
+        if bytes == .unlimited { return (Int(clamping: limit.bytes), Self.largestBatch) }
         let memory = min(limit.bytes, max(bytes.bytes / 32, 128 << 10))
-        return (Int(clamping: memory), Int(min(max(headroom / (20 * 4096), 1), 4096)))
+        return (Int(clamping: memory), Int(min(max(headroom / (20 * 4096), 1), Int64(Self.largestBatch))))
     }
 
     /// What puts may fill.

@@ -1,27 +1,32 @@
-/// A lock with a condition, for threads that wait for each other. Everything else uses `Mutex`.
+/// A lock with conditions, for threads that wait for each other. Everything else uses `Mutex`.
+///
+/// Waiters of one condition are woken together; those who wait for different things use different ones, or each signal would wake
+/// them all to look and wait again.
 final class Monitor: @unchecked Sendable {
-    // SAFETY: both objects are made for sharing between threads and live at a fixed address until `deinit`.
+    // SAFETY: the objects are made for sharing between threads and live at a fixed address until `deinit`.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let conditions: UnsafeMutableBufferPointer<pthread_cond_t>
 
-    init() {
+    /// - Parameter conditions: how many; they are called 0, 1, ...
+    init(conditions count: Int = 1) {
+        conditions = .allocate(capacity: count)
         pthread_mutex_init(mutex, nil)
         #if canImport(Darwin)
-            pthread_cond_init(condition, nil)
+            for index in conditions.indices { pthread_cond_init(&conditions[index], nil) }
         #else
             // A wall clock that is set back must not make a waiter wait for longer.
             var attributes = pthread_condattr_t()
             pthread_condattr_init(&attributes)
             pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-            pthread_cond_init(condition, &attributes)
+            for index in conditions.indices { pthread_cond_init(&conditions[index], &attributes) }
             pthread_condattr_destroy(&attributes)
         #endif
     }
 
     deinit {
-        pthread_cond_destroy(condition)
+        for index in conditions.indices { pthread_cond_destroy(&conditions[index]) }
         pthread_mutex_destroy(mutex)
-        condition.deallocate()
+        conditions.deallocate()
         mutex.deallocate()
     }
 
@@ -34,10 +39,10 @@ final class Monitor: @unchecked Sendable {
     }
 
     /// Waits for a signal; call under the lock, in a loop that tests what is waited for.
-    func wait() { pthread_cond_wait(condition, mutex) }
+    func wait(_ condition: Int = 0) { pthread_cond_wait(&conditions[condition], mutex) }
 
     /// Waits for a signal or until `seconds` have passed.
-    func wait(seconds: Double) {
+    func wait(_ condition: Int = 0, seconds: Double) {
         var time = timespec()
         #if canImport(Darwin)
             let nanoseconds = Int64(max(0, seconds) * 1e9)
@@ -48,12 +53,12 @@ final class Monitor: @unchecked Sendable {
         time.tv_sec += time_t(nanoseconds / 1_000_000_000)
         time.tv_nsec = Int(nanoseconds % 1_000_000_000)
         #if canImport(Darwin)
-            pthread_cond_timedwait_relative_np(condition, mutex, &time)
+            pthread_cond_timedwait_relative_np(&conditions[condition], mutex, &time)
         #else
-            pthread_cond_timedwait(condition, mutex, &time)
+            pthread_cond_timedwait(&conditions[condition], mutex, &time)
         #endif
     }
 
-    /// Wakes every waiter.
-    func signal() { pthread_cond_broadcast(condition) }
+    /// Wakes every waiter of a condition.
+    func signal(_ condition: Int = 0) { pthread_cond_broadcast(&conditions[condition]) }
 }
