@@ -67,11 +67,14 @@ extension Engine {
                 target = try isMissing(state())
                 if target == 0 { return true }
             }
-            let displaced = try displace(bytes: min(target, 32 << 20) + slack(), writing)
+            let displaced = try displace(bytes: min(target, 32 << 20) + 2 * slack(), writing)
             writing.reaper.drain()
             target = try isMissing(state())
             // Single pages are the last resort: a hole costs as much as one of a hundred pages.
-            if target > 0 { _ = try giveBack(target, leastRun: displaced > 0 ? Self.longRun : 1) }
+            if target > 0 {
+                // With some for the files to come.
+                _ = try giveBack(target + slack(), leastRun: displaced > 0 ? Self.longRun : 1)
+            }
             let state = try state()
             if try writing.room.claimed(state) < before { return true }
             // Over a budget that was lowered, displacement goes on whether it fits or not: not for a reader's sake.

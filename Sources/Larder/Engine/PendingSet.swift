@@ -45,7 +45,7 @@ final class PendingSet: @unchecked Sendable {
         case removed
     }
 
-    private let monitor = Monitor(conditions: 3)
+    private let monitor = Monitor(conditions: 4)
     /// What threads wait for.
     private enum Condition {
         /// The committer: for something to do.
@@ -54,6 +54,8 @@ final class PendingSet: @unchecked Sendable {
         static let room = 1
         /// Callers: for the end of a batch.
         static let completion = 2
+        /// The committer: for as many durable operations as came the last time.
+        static let company = 3
     }
     private let count = Atomic<Int>(0)
     private var open = Batch(generation: 1)
@@ -74,6 +76,9 @@ final class PendingSet: @unchecked Sendable {
     /// commit of 2,000 operations writes little more than one of 200.
     private var commitTime: UInt64 = 0
     private var began: UInt64 = 0
+    /// Operations of the latest durable batch, and while the committer waits for as many again, that number.
+    private var durableCount = 0
+    private var gathering = 0
     private let uptime: @Sendable () -> UInt64
 
     /// - Parameters:
@@ -159,8 +164,10 @@ final class PendingSet: @unchecked Sendable {
             }
             open.memory += memory
             open.isDurable = open.isDurable || isDurable
+            let wasUrgent = isUrgent
             if isDurable { isUrgent = true }
-            if open.operations.count == 1 || isDurable || open.memory >= memoryLimit / 2
+            if gathering > 0, open.operations.count >= gathering { monitor.signal(Condition.company) }
+            if open.operations.count == 1 || isUrgent != wasUrgent || open.memory >= memoryLimit / 2
                 || open.operations.count >= countLimit / 2
             {
                 monitor.signal(Condition.work)
@@ -252,6 +259,7 @@ final class PendingSet: @unchecked Sendable {
                     monitor.wait(Condition.work, seconds: Double(delay - age) / 1e9)
                 }
             }
+            gather()
             isUrgent = false
             isPoked = false
             let batch = open
@@ -264,6 +272,21 @@ final class PendingSet: @unchecked Sendable {
             }
             return Work(batch: batch, isClosing: isClosing)
         }
+    }
+
+    /// Callers that wait for durable puts come back together when a batch is done. The first of them is worth half a commit of
+    /// waiting for the others: else each commit syncs for one, and the next for the rest.
+    private func gather() {
+        guard open.isDurable else { return }
+        let deadline = uptime() &+ min(commitTime / 2, 2_000_000)
+        while !isClosing, open.operations.count < durableCount {
+            let now = uptime()
+            if now >= deadline { break }
+            gathering = durableCount
+            monitor.wait(Condition.company, seconds: Double(deadline - now) / 1e9)
+        }
+        gathering = 0
+        durableCount = open.operations.count
     }
 
     /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.
