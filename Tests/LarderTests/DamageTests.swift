@@ -206,6 +206,33 @@ import Testing
         }
     }
 
+    /// The last number of a tree may become any greater one without being out of order; the next number must not follow it.
+    @Test func aBlobWithAnAbsurdNumberIsRepaired() throws {
+        try withDirectory { path in
+            let store = try Store(at: path, .testing())
+            try store.put(body(100), for: "k")
+            try store.put(body(100, 2), for: "lost")
+            try store.flush()
+            try store.engine.mutate(.housekeeping) { mutation in
+                let blobs = store.engine.index.blobs
+                let (id, raw) = try mutation.reading.withCursor(blobs) { cursor -> (UInt64, [UInt8]) in
+                    let last = try #require(try cursor.last())
+                    return (last.key.field(0), Array(last.value))
+                }
+                try mutation.transaction.delete(blobs, id)
+                try mutation.transaction.put(blobs, id | 1 << 60, raw)
+                mutation.noteChange(trees: 1)
+            }
+            try #expect(store.check(repair: true).isRepaired)
+            try store.close()
+            let again = try Store(at: path, .testing())
+            try #expect(again.bytes("k") == body(100))
+            try again.put(body(100, 2), for: "lost")
+            try #expect(again.bytes("lost") == body(100, 2))
+            try finish(again)
+        }
+    }
+
     @Test func aChangedRecordIsFoundWhereAllIsVerified() throws {
         try withStore(configuration: .testing { $0.verification = .always }) { store in
             try store.put(body(100), for: "k", PutOptions(metadata: [1, 2, 3]))

@@ -8,7 +8,7 @@ struct Repair {
     let engine: Engine
 
     /// Ids and stamps count from 1; no store gets here.
-    private static let numberLimit: UInt64 = 1 << 47
+    static let numberLimit: UInt64 = 1 << 46
 
     func run() throws {
         let engine = engine
@@ -40,7 +40,7 @@ struct Repair {
             var pair = try cursor.first()
             while let (key, value) = pair {
                 let id: UInt64 = key.field(0)
-                if let head = BlobRecord(value) {
+                if let head = BlobRecord(value), id < Self.numberLimit {
                     blobs.heads[id] = head
                     if !head.isDamaged, blobs.keeper[head.digest] == nil { blobs.keeper[head.digest] = id }
                 } else {

@@ -139,7 +139,9 @@ struct Salvage {
             if record.stored < 1 << 53 { fallback.clock = max(fallback.clock, record.stored) }
             return true
         case "blobs":
-            guard key.count == 8, let head = BlobRecord(value), !head.isDamaged else { return false }
+            guard key.count == 8, key.field(0, as: UInt64.self) < Repair.numberLimit, let head = BlobRecord(value),
+                !head.isDamaged
+            else { return false }
             if head.location == .inline { return Digest.of(BlobRecord.inlineBytes(value)) == head.digest }
             if head.epoch < 1 << 53 { fallback.epoch = max(fallback.epoch, head.epoch) }
             return true
