@@ -5,19 +5,28 @@ import SystemPackage
 final class LarderPeer: Peer {
     /// For workloads that ask the engine itself.
     let store: Store
-    private let lends: Bool
+    private let reading: Reading
     private static let durable = PutOptions(durability: .durable)
 
-    /// - Parameter lends: reads through `withBody(of:)` and copies into the caller's buffer, as pread(2) does.
-    init(_ path: FilePath, _ options: PeerOptions = PeerOptions(), lends: Bool = false) throws {
+    /// How a hit's bytes come into the caller's hand.
+    enum Reading {
+        /// `get` and `bytes()`: memory of their own.
+        case own
+        /// `withBody(of:)`, and a copy into the caller's buffer, as pread(2) does.
+        case copied
+        /// `withBody(of:)`: where they are. Only the first and the last byte are looked at.
+        case inPlace
+    }
+
+    init(_ path: FilePath, _ options: PeerOptions = PeerOptions(), reading: Reading = .own) throws {
         store = try Store(at: path, Self.configuration(options))
-        self.lends = lends
+        self.reading = reading
     }
 
     /// Another way to read from a store that is open.
-    init(sharing store: Store, lends: Bool) {
+    init(sharing store: Store, reading: Reading) {
         self.store = store
-        self.lends = lends
+        self.reading = reading
     }
 
     /// The defaults, and a budget if there is one.
@@ -38,10 +47,11 @@ final class LarderPeer: Peer {
     func putDurable(_ body: [UInt8], _ name: Name) throws { try store.put(body, for: name.key, Self.durable) }
 
     func get(_ name: Name, _ scratch: Scratch) throws -> Int? {
-        if lends {
-            return try store.withBody(of: name.key) { span in span.withUnsafeBytes { scratch.take($0) } }
+        switch reading {
+        case .own: return try store.get(name.key)?.body.bytes().count
+        case .copied: return try store.withBody(of: name.key) { span in span.withUnsafeBytes { scratch.take($0) } }
+        case .inPlace: return try store.withBody(of: name.key) { span in span.withUnsafeBytes { scratch.look(at: $0) } }
         }
-        return try store.get(name.key)?.body.bytes().count
     }
 
     func remove(_ name: Name) throws { try store.remove(name.key) }

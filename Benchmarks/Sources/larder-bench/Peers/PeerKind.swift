@@ -28,8 +28,8 @@ enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
     /// Opens it in `path`, an empty directory or one it was closed in.
     func open(_ path: FilePath, _ options: PeerOptions = PeerOptions()) throws -> any Peer {
         switch self {
-        case .larder: try LarderPeer(path, options, lends: false)
-        case .larderSpan: try LarderPeer(path, options, lends: true)
+        case .larder: try LarderPeer(path, options, reading: .own)
+        case .larderSpan: try LarderPeer(path, options, reading: .copied)
         case .files: try PlainFilesPeer(path)
         case .sqlite: try SQLitePeer(path)
         case .urlcache: try URLCachePeer(path, options)

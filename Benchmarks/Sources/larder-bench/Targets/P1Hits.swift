@@ -1,7 +1,8 @@
 /// P1: warm hits a second, one thread, from the key to the bytes in hand, against open + pread + close of plain files.
 ///
-/// Files are read into a buffer that is reused. Larder is measured twice: with `get` and `bytes()`, which gives the caller memory
-/// of its own, and with `withBody(of:)`, its bytes copied into a reused buffer, which is what pread(2) does.
+/// Files are read into a buffer that is reused. Larder is measured in three ways: with `withBody(of:)`, which lends the bytes where they
+/// are, and is what the target is about; the same with a copy into a reused buffer, as pread(2) makes one; and with `get`
+/// and `bytes()`, which gives the caller memory of its own. Copies of 16 KiB and more cost what memory costs, on either side.
 enum P1Hits: Target {
     static let id = "P1"
 
@@ -20,13 +21,14 @@ enum P1Hits: Target {
                 _ = try files.put(0..<entries)
                 _ = try larder.put(0..<entries)
                 guard let store = (larder.peer as? LarderPeer)?.store else { return [] }
-                let lending = Driver(LarderPeer(sharing: store, lends: true), bodies)
-                for driver in [files, larder, lending] { _ = try driver.get(0..<entries) }
+                let lent = Driver(LarderPeer(sharing: store, reading: .inPlace), bodies)
+                let copied = Driver(LarderPeer(sharing: store, reading: .copied), bodies)
+                for driver in [files, larder, lent, copied] { _ = try driver.get(0..<entries) }
                 func rate(_ driver: Driver, _ round: Int) throws -> Double {
                     let order = Order.uniform(gets, below: entries, seed: context.seed &+ UInt64(round))
                     return try driver.get(order).rate
                 }
-                return try [("get", larder), ("withBody", lending)].map { name, driver in
+                return try [("withBody", lent), ("withBody and a copy", copied), ("get", larder)].map { name, driver in
                     let comparison = try Comparison.run(rounds: context.rounds) {
                         try rate(driver, $0)
                     } _: {
