@@ -90,9 +90,11 @@ struct DiskModel {
                     let least = max(floorOfAll, floor[directory, default: 0])
                     if cuts[directory] == nil {
                         let all = generator.oneIn(3)
+                        let own = changes.filter {
+                            $0 >= least && (operations[$0].directory == directory || operations[$0].inode == directory)
+                        }
                         cuts[directory] =
-                            all
-                            ? operations.count : Int.random(in: least...max(least, operations.count), using: &generator)
+                            all ? operations.count : own.randomElement(using: &generator) ?? operations.count
                     }
                     if number >= cuts[directory]!, number >= least { isKept = false }
                 }

@@ -128,6 +128,8 @@ extension Engine {
         for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
         let blobs = try root.directory(Layout.blobs)
         for name in Layout.shards { try FileSystem.makeDirectory(name, in: blobs) }
+        // Not every file system keeps these names when only the directory above is synced.
+        try Sync.names(blobs)
         failpoint("create.directories-made", at: root.path.string)
         let format = FormatFile.fresh()
         try replace(format, in: root)
@@ -159,6 +161,7 @@ extension Engine {
         if configuration.isReadOnly, !FileSystem.isWritable(path: files.index.path(of: Layout.lock)) {
             options.skipsLocking = true
         }
+        let isNew = try !configuration.isReadOnly && FileSystem.status(Layout.data, in: files.index) == nil
         let environment: Environment
         do {
             environment = try Environment(path: files.index.path.string, options: options)
@@ -170,6 +173,7 @@ extension Engine {
                 try FileSystem.makePrivate(raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
             }
             try IndexTrust(files: files, configuration: configuration).require(environment)
+            if isNew { try Sync.names(files.index) }
             return try open(files, format, configuration, environment)
         } catch let error as LMDBError {
             environment.close()
@@ -218,7 +222,7 @@ extension Engine {
         clock.observe(Timestamp(microseconds: state.clock))
         let lock = try InstanceLock(staging: files.staging)
         failpoint("open.instance-locked", at: files.root.path.string)
-        let ledger = try Ledger(directory: files.index, instance: lock.instance)
+        let ledger = try Ledger(directory: files.index, staging: files.staging, instance: lock.instance)
         failpoint("open.slot-taken", at: files.root.path.string)
         // Until this store is closed, what it leaves is not to be trusted.
         ledger.setClosedNote(0)

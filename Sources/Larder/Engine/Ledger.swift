@@ -22,8 +22,9 @@ final class Ledger: @unchecked Sendable {
     private let slot: Int
     private let instance: UInt64
 
-    /// Maps the ledger and takes a slot for `instance`. Throws `locked` if there is none left.
-    init(directory: Directory, instance: UInt64) throws(LarderError) {
+    /// Maps the ledger and takes a slot for `instance`: a free one, or one of a store that died. Throws `locked` if there is
+    /// none.
+    init(directory: Directory, staging: Directory, instance: UInt64) throws(LarderError) {
         let path = directory.path(of: Layout.ledger)
         let file = try FileSystem.open(Layout.ledger, in: directory, flags: O_RDWR | O_CREAT)
         if try FileSystem.status(file, path: path).size != Self.fileLength {
@@ -40,7 +41,7 @@ final class Ledger: @unchecked Sendable {
         }
         self.instance = instance
         clarder_store(Self.owner(words, 0), Self.quarantineOwner)
-        guard let free = (1..<Self.slotCount).first(where: { clarder_claim(Self.owner(words, $0), 0, instance) }) else {
+        guard let free = Self.take(words, instance, staging) else {
             munmap(address, Self.fileLength)
             throw LarderError(
                 .locked, "\(directory.path) is open \(Self.slotCount - 1) times, the most there can be: close some",
@@ -49,6 +50,18 @@ final class Ledger: @unchecked Sendable {
         self.words = words
         slot = free
         clarder_store(Self.bytes(words, free), 0)
+    }
+
+    /// The sweep frees the slots of the dead, but only once a store is open: after a power loss the file may hold anything, and
+    /// every slot may have an owner that never was.
+    private static func take(_ words: UnsafeMutablePointer<UInt64>, _ instance: UInt64, _ staging: Directory) -> Int? {
+        if let free = (1..<slotCount).first(where: { clarder_claim(owner(words, $0), 0, instance) }) { return free }
+        return (1..<slotCount).first { slot in
+            let dead = clarder_load(owner(words, slot))
+            // One of which it cannot be told counts as alive.
+            guard let seized = try? InstanceLock.seize(dead, staging: staging) else { return false }
+            return withExtendedLifetime(seized) { clarder_claim(owner(words, slot), dead, instance) }
+        }
     }
 
     deinit {

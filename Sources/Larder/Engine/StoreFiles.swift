@@ -61,6 +61,7 @@ struct StoreFiles: Sendable {
         guard try FileSystem.status(head.token.name, in: staging) != nil else { return false }
         // Somebody removed the shard's directory.
         try FileSystem.makeDirectory(String(name.prefix(2)), in: blobs)
+        try Sync.names(blobs)
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs)
     }
 

@@ -11,6 +11,23 @@ struct DyingProcessTests {
         case collect, get, repair
     }
 
+    /// Power loss may leave anything in the ledger, which is written through a mapping.
+    @Test func ledgerFullOfStoresThatAreNoMoreIsTakenOver() throws {
+        try withDirectory { path in
+            try Store(at: path, .testing()).close()
+            var words = [UInt64](repeating: 0, count: 512)
+            words[0] = 0x4C61_7264_6572_4C31
+            for slot in 0..<254 { words[2 + slot * 2] = slot == 0 ? 1 : 1000 + UInt64(slot) }
+            let file = path.appending("index").appending("ledger")
+            try TestFiles.write(words.withUnsafeBytes { Array($0) }, to: file)
+            let store = try Store(at: path, .testing())
+            try store.put(body(9000), for: "k")
+            let second = try Store(at: path, .testing())
+            try second.close()
+            try finish(store)
+        }
+    }
+
     @Test(arguments: Finder.allCases)
     func fileOfARemovalThatWasNotCommittedGoesBack(_ finder: Finder) throws {
         try withStore { store in

@@ -84,6 +84,16 @@
             }
         }
 
+        @Test func creationSyncsEveryDirectoryThatGetsNames() throws {
+            try withDirectory { directory in
+                let scope = FaultScope(under: directory.string)
+                let store = try Store(at: directory.appending("store"), FaultScenario.configuration)
+                // `blobs/`, the store's directory, `index/`.
+                #expect(scope.hits["fsync"] == 3)
+                try finish(store)
+            }
+        }
+
         @Test func pinningATagThatIsInterruptedLeavesNoEntryBehind() throws {
             try withDirectory { directory in
                 let store = try Store(at: directory, FaultScenario.configuration)
