@@ -24,6 +24,7 @@
             "create.directories-made",
             "create.format-renamed",
             "create.format-written",
+            "create.index-made",
             "create.tag-written",
             "open.databases-opened",
             "open.instance-locked",

@@ -131,9 +131,33 @@ extension Engine {
         // Not every file system keeps these names when only the directory above is synced.
         try Sync.names(blobs)
         failpoint("create.directories-made", at: root.path.string)
+        try makeIndex(StoreFiles(root: root))
         let format = FormatFile.fresh()
         try replace(format, in: root)
         return format
+    }
+
+    /// An empty index that is on disk before `FORMAT` says that this is a store: LMDB writes its first pages without syncing
+    /// them. What an interrupted creation left is no index, and goes; one that is whole stays.
+    private static func makeIndex(_ files: StoreFiles) throws {
+        do throws(LarderError) {
+            try IndexFile.validate(files.index)
+        } catch {
+            guard error.code == .corruption else { throw error }
+            try FileSystem.unlink(Layout.data, in: files.index)
+            try FileSystem.unlink(Layout.lock, in: files.index)
+        }
+        try allocateLockFile(files)
+        do throws(LMDBError) {
+            let environment = try Environment(path: files.index.path.string)
+            let result = Result { () throws(LMDBError) in try environment.sync() }
+            environment.close()
+            try result.get()
+        } catch {
+            throw openFailure(error, files)
+        }
+        try Sync.names(files.index)
+        failpoint("create.index-made", at: files.root.path.string)
     }
 
     /// Writes `FORMAT`: whole or not at all, whatever happens.

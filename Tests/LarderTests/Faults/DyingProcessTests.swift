@@ -11,6 +11,19 @@ struct DyingProcessTests {
         case collect, get, repair
     }
 
+    /// Power loss during creation: LMDB's first pages were not on disk yet, and `FORMAT` is not there.
+    @Test(arguments: [[], [0x33], [UInt8](repeating: 0, count: 8192), [UInt8](repeating: 7, count: 5000)])
+    func indexOfAnInterruptedCreationIsMadeAnew(_ bytes: [UInt8]) throws {
+        try withDirectory { path in
+            try Store(at: path, .testing()).close()
+            try #require(unlink(path.appending("FORMAT").string) == 0)
+            try TestFiles.write(bytes, to: path.appending("index").appending("data.mdb"))
+            let store = try Store(at: path, .testing())
+            try store.put(body(9000), for: "k")
+            try finish(store)
+        }
+    }
+
     /// Power loss may leave anything in the ledger, which is written through a mapping.
     @Test func ledgerFullOfStoresThatAreNoMoreIsTakenOver() throws {
         try withDirectory { path in
