@@ -160,7 +160,12 @@ extension Engine {
             throw error
         }
         writing.ledger.add(-mutation.stagedBytes)
-        if !mutation.deadFiles.isEmpty { enqueue(discarded, writing) }
+        if !mutation.deadFiles.isEmpty {
+            // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the index is
+            // synced the old file stays in `trash/`, from where a sweep puts it back. A failure is told by the batch's own sync.
+            if mutation.isDurable { try? index.environment.sync() }
+            enqueue(discarded, writing)
+        }
         for file in mutation.surplusFiles { discard(file, writing) }
         reach("commit.surplus-dropped")
         if !mutation.newFiles.isEmpty {

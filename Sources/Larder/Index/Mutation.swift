@@ -20,6 +20,8 @@ final class Mutation {
     private(set) var surplusFiles: [StagedFile] = []
     /// Body files of others' puts that a durable put shares, and that may not be synced yet.
     private(set) var sharedDurably: [BlobRecord] = []
+    /// True if a durable put is among the changes.
+    private(set) var isDurable = false
     /// Staged bytes that the commit moves from this process's reservation into the counters.
     private(set) var stagedBytes: Int64 = 0
     /// Pages of inline bodies written, and an upper bound of other pages touched.
@@ -77,6 +79,7 @@ final class Mutation {
     /// Stores an entry, replacing the one under the same key.
     func put(_ put: PendingPut, pinnedByTag: Bool) throws {
         let key = put.indexKey
+        if put.isDurable { isDurable = true }
         if put.followsRemoval { try remove(key) }
         var new = EntryRecord()
         new.blob = try acquire(put)
