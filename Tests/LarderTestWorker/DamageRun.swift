@@ -34,7 +34,7 @@ final class DamageRun {
             let what = "round \(round) of seed \(seed): \(pristine[target].path): \(damage)"
             note(what)
             // A repair that does not end is a failure, too.
-            alarm(60)
+            alarm(600)
             var bytes = pristine[target].bytes
             damage.apply(&bytes, &generator)
             write(bytes, pristine[target].path)
@@ -153,7 +153,10 @@ final class DamageRun {
     private func build() throws {
         try? FileManager.default.removeItem(atPath: store.string)
         var generator = SplitMix(state: 42)
-        let store = try Store(at: store, configuration())
+        // Commits at the same places in every run, so that a round can be repeated.
+        var building = configuration()
+        building.commitDelay = .seconds(3600)
+        let store = try Store(at: store, building)
         for number in 0..<260 {
             var text = "http://damage.test/\(number % 7)/\(number)"
             if number % 40 == 3 { text += String(repeating: "x", count: 600) }
@@ -167,6 +170,7 @@ final class DamageRun {
                 isPinned: number % 17 == 0)
             try store.put(body, for: key, options)
             truth[key] = body
+            if number % 10 == 9 { try store.flush() }
             if number % 50 == 49 {
                 // Shared with the one before, and some to be freed again.
                 try store.put(body, for: Key("shared/\(number)"))
