@@ -19,13 +19,14 @@ public struct ReadTransaction {
     /// The number of the transaction whose state this snapshot shows (`mdb_txn_id`).
     public var id: UInt64 { UInt64(mdb_txn_id(pointer)) }
 
-    /// The value stored under `key`, or nil. `mdb_get`; O(log n).
+    /// The value stored under `key`, or nil; nil also for a key that no database can hold, as a damaged row may name.
+    /// `mdb_get`; O(log n).
     @inline(__always)
     public func get(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> UnsafeRawBufferPointer? {
         var key = MDB_val(key)
         var value = MDB_val()
         let code = perform("mdb_get", in: pointer) { mdb_get(pointer, database.handle, &key, &value) }
-        if code == MDB_NOTFOUND { return nil }
+        if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return nil }
         try check(code, "mdb_get")
         return UnsafeRawBufferPointer(value)
     }

@@ -93,12 +93,12 @@ public final class WriteTransaction {
         return nil
     }
 
-    /// Removes `key`; false if it was not there. `mdb_del`.
+    /// Removes `key`; false if it was not there, as one that no database can hold. `mdb_del`.
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
         var key = MDB_val(key)
         let code = perform("mdb_del", in: live) { mdb_del(live, database.handle, &key, nil) }
-        if code == MDB_NOTFOUND { return false }
+        if code == MDB_NOTFOUND || code == MDB_BAD_VALSIZE { return false }
         try check(code, "mdb_del")
         return true
     }

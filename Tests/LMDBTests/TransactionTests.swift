@@ -23,11 +23,10 @@ import Testing
         }
     }
 
-    @Test func anEmptyKeyIsRefused() throws {
+    @Test func anEmptyKeyIsRefusedInAPut() throws {
         try withEnvironment { environment, _ in
             let database = try environment.database("a")
             #expect(throws: LMDBError.self) { try environment.write { try $0.put(database, [], [1]) } }
-            #expect(throws: LMDBError.self) { try environment.read { try $0.get(database, [UInt8]()) != nil } }
         }
     }
 
@@ -130,6 +129,17 @@ import Testing
                 try environment.write { try $0.append(database, 9, count: 1) { $0[0] = 1 } }
             }
             try #expect(environment.read { try $0.statistics(database).entries } == 1)
+        }
+    }
+
+    /// A damaged row may name such a key.
+    @Test func aKeyThatNoDatabaseCanHoldIsNotThere() throws {
+        try withEnvironment { environment, _ in
+            let database = try environment.database("d")
+            for key in [[], filler(600, 1)] {
+                try #expect(environment.read { try $0.get(database, key) == nil })
+                try #expect(environment.write { try $0.delete(database, key) } == false)
+            }
         }
     }
 }

@@ -206,6 +206,12 @@ import Testing
         }
     }
 
+    @Test func anEntryWithAnEmptyTagIsDamaged() throws {
+        var record = FormatTests.entry
+        record.tags = [""]
+        #expect(record.bytes.withUnsafeBytes { EntryRecord($0) } == nil)
+    }
+
     /// The last number of a tree may become any greater one without being out of order; the next number must not follow it.
     @Test func aBlobWithAnAbsurdNumberIsRepaired() throws {
         try withDirectory { path in

@@ -148,7 +148,8 @@ struct EntryRecord: Equatable {
         let tagEnd = at + tagBytes
         while at < tagEnd {
             let length = Int(raw[at])
-            guard at + 1 + length <= tagEnd,
+            // A tag has at least a byte.
+            guard length > 0, at + 1 + length <= tagEnd,
                 let tag = String(validating: raw[(at + 1)..<(at + 1 + length)], as: UTF8.self)
             else { return nil }
             tags.append(tag)
