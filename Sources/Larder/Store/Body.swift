@@ -136,3 +136,12 @@ public struct BodyChunks: AsyncSequence, Sendable {
         }
     }
 }
+
+extension Body {
+    /// The bytes of a range, cut to the body, read on a thread that may wait for the disk. Errors as `bytes()`.
+    public func bytes(of range: Range<Int64>) async throws -> [UInt8] {
+        if case .memory = storage { return try bytes(in: range) }
+        let body = self
+        return try await IOPool.shared.run { try body.bytes(in: range) }
+    }
+}

@@ -1,0 +1,2 @@
+/// A caching gateway on SwiftNIO.
+enum LarderGateway {}

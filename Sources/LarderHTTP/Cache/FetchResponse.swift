@@ -1,0 +1,38 @@
+import HTTPCaching
+import HTTPTypes
+
+/// The answer to a fetch: what a client is to see, and where it came from.
+public struct FetchResponse: Sendable {
+    /// Where an answer came from.
+    public enum Source: String, Sendable, Hashable {
+        /// The origin, now.
+        case network
+        /// The store; fresh.
+        case hit
+        /// The store, after the origin said that it is still right.
+        case revalidated
+        /// The store; stale, which the response or the policy allows.
+        case stale
+        /// The store, because the origin failed.
+        case fallback
+    }
+
+    /// Status and fields for the client: end-to-end fields, `Age`, `Via` and `Cache-Status` included.
+    public var head: HTTPResponse
+    /// The content.
+    public var body: ResponseBody
+    /// Where it came from.
+    public var source: Source
+    /// The status of the stored response that was used; nil for an answer from the network.
+    public var storedStatus: Int?
+    /// The status with which the origin answered now; nil when it was not asked or gave no answer.
+    public var originStatus: Int?
+    /// The age in seconds (RFC 9111 section 4.2.3); nil for an answer that was not stored.
+    public var ageSeconds: Int64?
+    /// Seconds of freshness left, negative when stale; nil where nothing says.
+    public var freshSeconds: Int64?
+    /// What was put into `Cache-Status` (RFC 9211).
+    public var cacheStatus: CacheStatus?
+    /// Whether the response is being stored.
+    public var isStored: Bool
+}

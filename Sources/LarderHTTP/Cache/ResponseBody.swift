@@ -1,0 +1,103 @@
+import Larder
+
+/// The content of an answer: pieces of one byte or more.
+///
+/// A stored body can be read any number of times. One that is still arriving is read once, by one reader at a time, who
+/// may be slow: what the store has taken waits there, not in memory.
+public struct ResponseBody: AsyncSequence, Sendable {
+    /// A piece.
+    public typealias Element = [UInt8]
+
+    /// Where the bytes are.
+    package enum Source: Sendable {
+        /// Here: in memory and in stored bodies, in this order.
+        case segments([Segment])
+        /// Arriving: each call gives the next piece, nil at the end.
+        case live(@Sendable () async throws -> [UInt8]?)
+    }
+
+    /// A run of bytes that is there.
+    package enum Segment: Sendable {
+        case bytes([UInt8])
+        case stored(Body, Range<Int64>)
+
+        package var count: Int64 {
+            switch self {
+            case .bytes(let bytes): Int64(bytes.count)
+            case .stored(_, let range): Int64(range.count)
+            }
+        }
+    }
+
+    package let source: Source
+    /// The exact number of bytes; nil while the origin has not said it.
+    public let length: Int64?
+
+    package init(_ segments: [Segment]) {
+        source = .segments(segments)
+        length = segments.reduce(0) { $0 + $1.count }
+    }
+
+    package init(length: Int64?, live pull: @escaping @Sendable () async throws -> [UInt8]?) {
+        source = .live(pull)
+        self.length = length
+    }
+
+    /// A body of no bytes.
+    public static let empty = ResponseBody([])
+
+    /// Starts at the first byte, or where the last reader of an arriving body stopped.
+    public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
+
+    /// Where the reading is.
+    public struct Iterator: AsyncIteratorProtocol {
+        let source: Source
+        var segment = 0
+        var offset: Int64 = 0
+
+        init(source: Source) { self.source = source }
+
+        /// The next piece, at most 256 KiB of a stored body; nil at the end.
+        /// Throws ``FetchError`` where the origin broke off, `LarderError` where the store cannot be read.
+        public mutating func next() async throws -> [UInt8]? {
+            let segments: [Segment]
+            switch source {
+            case .live(let pull): return try await pull()
+            case .segments(let list): segments = list
+            }
+            while segment < segments.count {
+                try Task.checkCancellation()
+                switch segments[segment] {
+                case .bytes(let bytes):
+                    segment += 1
+                    if !bytes.isEmpty { return bytes }
+                case .stored(let body, let range):
+                    let start = range.lowerBound + offset
+                    guard start < range.upperBound else {
+                        segment += 1
+                        offset = 0
+                        continue
+                    }
+                    let end = Swift.min(start + 256 * 1024, range.upperBound)
+                    offset += end - start
+                    return try await body.bytes(of: start..<end)
+                }
+            }
+            return nil
+        }
+    }
+
+    /// All bytes.
+    /// - Parameter limit: throws ``FetchError/Kind/tooLarge`` beyond it. Default: 64 MiB.
+    public func bytes(limit: Int = 64 << 20) async throws -> [UInt8] {
+        var result: [UInt8] = []
+        if let length, length <= limit { result.reserveCapacity(Int(length)) }
+        for try await piece in self {
+            guard result.count + piece.count <= limit else {
+                throw FetchError(.tooLarge, url: "", "the body has more than \(limit) bytes, the limit given")
+            }
+            result += piece
+        }
+        return result
+    }
+}

@@ -1,0 +1,45 @@
+import Synchronization
+
+/// The content of a request.
+public struct RequestBody: Sendable {
+    /// The exact length; nil for a body that is sent chunked.
+    public let length: Int64?
+    /// Whether it can be read from the start a second time, so that a request may be tried again.
+    public let isReplayable: Bool
+    private let begin: @Sendable () -> (@Sendable () async throws -> [UInt8]?)
+
+    /// A body in memory.
+    public init(_ bytes: [UInt8]) {
+        length = Int64(bytes.count)
+        isReplayable = true
+        begin = {
+            let once = Once(bytes)
+            return { once.take() }
+        }
+    }
+
+    /// A body that comes in pieces, once.
+    /// - Parameters:
+    ///   - length: the exact length, where it is known. More or fewer bytes end the request with
+    ///     ``TransportError/Kind/requestBodyFailed``.
+    ///   - pull: the next piece; nil at the end. Never called from two tasks at once.
+    public init(length: Int64?, pull: @escaping @Sendable () async throws -> [UInt8]?) {
+        self.length = length
+        isReplayable = false
+        begin = { pull }
+    }
+
+    /// Starts reading; each call of the result gives the next piece, nil at the end.
+    public func makePull() -> @Sendable () async throws -> [UInt8]? { begin() }
+
+    private final class Once: Sendable {
+        private let bytes: Mutex<[UInt8]?>
+        init(_ bytes: [UInt8]) { self.bytes = Mutex(bytes.isEmpty ? nil : bytes) }
+        func take() -> [UInt8]? {
+            bytes.withLock { held in
+                defer { held = nil }
+                return held
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import HTTPTypes
+
+/// Carries requests to the next hop: an origin server, or another proxy.
+///
+/// A transport knows HTTP, connections and time limits; it caches nothing, follows no redirects and changes neither
+/// content nor end-to-end fields. It has to be safe to use from many tasks at once.
+public protocol Transport: Sendable {
+    /// Sends a request and returns when the head of the final response is there; its body follows.
+    ///
+    /// Cancelling the task gives the request up: the connection is closed, nothing is sent afterwards.
+    func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
+}
+
+/// A request on its way to the next hop.
+public struct TransportRequest: Sendable {
+    /// Method, scheme (`http` or `https`), authority (host, and port unless it is the default) and path with query;
+    /// fields without those that belong to one connection (RFC 9110 section 7.6.1) and without `Host`.
+    public var head: HTTPRequest
+    /// The content; nil for none.
+    public var body: RequestBody?
+    /// Called for each interim (1xx) response but 101, in order, before ``Transport/send(_:)`` returns. Default: nil.
+    public var onInformational: (@Sendable (HTTPResponse) async -> Void)?
+    /// Time limits.
+    public var timeouts: Timeouts
+
+    /// Makes a request.
+    public init(
+        head: HTTPRequest, body: RequestBody? = nil, timeouts: Timeouts = Timeouts(),
+        onInformational: (@Sendable (HTTPResponse) async -> Void)? = nil
+    ) {
+        self.head = head
+        self.body = body
+        self.timeouts = timeouts
+        self.onInformational = onInformational
+    }
+}
+
+/// Time limits of one request.
+public struct Timeouts: Sendable, Hashable {
+    /// Until a connection stands, name lookup and TLS included. Default: 10 s.
+    public var connect: Duration
+    /// From the end of the request to the head of the response, and between any two pieces of the response's body.
+    /// Default: 60 s.
+    public var read: Duration
+    /// Between two pieces of the request that the connection takes. Default: 60 s.
+    public var write: Duration
+
+    /// Makes time limits; each has a default.
+    public init(connect: Duration = .seconds(10), read: Duration = .seconds(60), write: Duration = .seconds(60)) {
+        self.connect = connect
+        self.read = read
+        self.write = write
+    }
+}
+
+/// The answer of the next hop.
+public struct TransportResponse: Sendable {
+    /// Status and fields as received, all values in order.
+    public var head: HTTPResponse
+    /// The content with the transfer coding taken off; empty for responses that have none.
+    public var body: TransportBody
+
+    /// Makes a response.
+    public init(head: HTTPResponse, body: TransportBody) {
+        self.head = head
+        self.body = body
+    }
+}

@@ -1,0 +1,39 @@
+/// The content of a response while it arrives: pieces of one byte or more, once, for one reader.
+///
+/// The transport reads from the connection no faster than the pieces are taken. A body that is dropped before its end
+/// closes the connection.
+public struct TransportBody: AsyncSequence, Sendable {
+    /// A piece.
+    public typealias Element = [UInt8]
+
+    /// The exact length where the head's framing says it; nil where the end of the message will show it.
+    public let length: Int64?
+    private let pull: @Sendable () async throws(TransportError) -> [UInt8]?
+
+    /// Makes a body.
+    /// - Parameters:
+    ///   - length: the length, where it is known.
+    ///   - pull: the next piece, nil at the proper end of the message (RFC 9112 section 8). Throws
+    ///     ``TransportError/Kind/incompleteResponse`` when the message ends before. Not called again after nil or an
+    ///     error, and never from two tasks at once.
+    public init(length: Int64? = nil, pull: @escaping @Sendable () async throws(TransportError) -> [UInt8]?) {
+        self.length = length
+        self.pull = pull
+    }
+
+    /// A body of no bytes.
+    public static let empty = TransportBody(length: 0) { () throws(TransportError) in nil }
+
+    /// The next piece; nil at the proper end of the message.
+    public func next() async throws(TransportError) -> [UInt8]? { try await pull() }
+
+    /// Takes pieces as ``next()`` does.
+    public struct Iterator: AsyncIteratorProtocol {
+        let body: TransportBody
+        /// The next piece; nil at the end.
+        public mutating func next() async throws -> [UInt8]? { try await body.next() }
+    }
+
+    /// Starts with the next piece that nobody took.
+    public func makeAsyncIterator() -> Iterator { Iterator(body: self) }
+}

@@ -1,0 +1,41 @@
+/// Why the next hop gave no proper answer.
+public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What went wrong.
+    public enum Kind: String, Sendable, Hashable {
+        /// The request cannot be sent: a scheme other than http and https, no host, or a head that has no proper form.
+        case invalidRequest
+        /// No connection: the name has no address, nobody listens, TLS failed, or a limit of connections.
+        case cannotConnect
+        /// A time limit passed.
+        case timedOut
+        /// The connection ended before the head of a response.
+        case closed
+        /// The message ended before its end: the connection closed early, or a chunk is missing.
+        case incompleteResponse
+        /// The response is not HTTP, or its framing is broken.
+        case malformedResponse
+        /// The response is over a limit, such as that of the head's size.
+        case responseTooLarge
+        /// The source of the request's content failed or had another length than declared.
+        case requestBodyFailed
+        /// The task was cancelled.
+        case cancelled
+    }
+
+    /// What went wrong.
+    public let kind: Kind
+    /// Whether the next hop may have acted on the request: false only where no byte of it can have arrived.
+    public let mayHaveBeenSeen: Bool
+    /// What happened, in words: names the host and, where there is one, the error of the system.
+    public let message: String
+
+    /// Makes an error.
+    public init(_ kind: Kind, mayHaveBeenSeen: Bool, _ message: String) {
+        self.kind = kind
+        self.mayHaveBeenSeen = mayHaveBeenSeen
+        self.message = message
+    }
+
+    /// Kind and message.
+    public var description: String { "\(kind.rawValue): \(message)" }
+}

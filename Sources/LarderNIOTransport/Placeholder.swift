@@ -1,0 +1,2 @@
+/// A transport on SwiftNIO.
+enum LarderNIOTransport {}

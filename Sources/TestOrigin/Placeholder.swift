@@ -1,0 +1,2 @@
+/// A scripted origin.
+enum TestOriginPlaceholder {}
