@@ -138,9 +138,23 @@ let package = Package(
             dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestSupport"
         ),
+        .target(
+            name: "HTTPScenarios",
+            dependencies: ["HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")],
+            path: "Tests/HTTPScenarios"
+        ),
         .testTarget(
             name: "HTTPCachingTests",
-            dependencies: ["HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")]
+            dependencies: ["HTTPCaching", "HTTPScenarios", .product(name: "HTTPTypes", package: "swift-http-types")]
+        ),
+        .testTarget(
+            name: "LarderHTTPTests",
+            dependencies: [
+                "HTTPScenarios",
+                "LarderHTTP",
+                "TestSupport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
         ),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(

@@ -63,14 +63,14 @@ struct UpdateTests {
         try await withStore { store in
             let body = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
             let writer = try store.writer(for: "k")
-            try writer.write(Array(body[..<(count / 2)]))
+            try await writer.write(Array(body[..<(count / 2)]))
             #expect(try writer.bytes(in: 10..<20) == Array(body[10..<20]))
             #expect(try writer.bytes(in: 0..<Int64(count)) == Array(body[..<(count / 2)]))
-            try writer.write(Array(body[(count / 2)...]))
-            try writer.commit()
+            try await writer.write(Array(body[(count / 2)...]))
+            try await writer.commit()
             #expect(try await writer.bytes(of: 0..<Int64(count)) == body)
             try store.remove("k")
-            try store.flush()
+            try await store.flush()
             #expect(try writer.bytes(in: 0..<Int64(count)) == body)
         }
     }

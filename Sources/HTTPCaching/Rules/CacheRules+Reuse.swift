@@ -78,9 +78,7 @@ extension CacheRules {
     public func plainHitAge(
         _ request: HTTPRequest, policy: StoredPolicy, selecting: SelectingFields, now: Instant
     ) -> Int64? {
-        guard request.method == .get, policy.flags.isDisjoint(with: .noCache), policy.fingerprint == fingerprint,
-            policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)
-        else { return nil }
+        guard request.method == .get, let age = plainHitAge(policy: policy, now: now) else { return nil }
         for field in request.headerFields {
             let name = field.name.canonicalName
             switch name.utf8.count {
@@ -94,6 +92,16 @@ extension CacheRules {
             }
         }
         guard selecting.fields.isEmpty || selecting.matches(request.headerFields) else { return nil }
+        return age
+    }
+
+    /// The same for a request that is known to be GET, without content, precondition, range, `Cache-Control` and
+    /// `Pragma`, and for a response that does not vary. Allocates nothing.
+    public func plainHitAge(policy: StoredPolicy, now: Instant) -> Int64? {
+        guard policy.flags.isDisjoint(with: .noCache),
+            policy.fingerprint == fingerprint || policy.lifetimeSource == .override,
+            policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)
+        else { return nil }
         return policy.ageMilliseconds(at: now) / 1_000
     }
 

@@ -24,4 +24,15 @@ struct RecordCopy: Sendable {
         let bytes = withUnsafeBytes(of: fixed) { Array($0) } + rest
         return bytes.withUnsafeBytes { EntryRecord($0) } ?? EntryRecord()
     }
+
+    /// The caller's bytes, without decoding the rest; empty if the record is damaged.
+    var metadata: [UInt8] {
+        withUnsafeBytes(of: fixed) { raw in
+            guard EntryRecord.formats.contains(raw[0]) else { return [] }
+            let longKey = Int(raw.field(82, as: UInt16.self))
+            let start = Int(raw.field(80, as: UInt16.self)) + (longKey == 0 ? 0 : longKey + 1)
+            guard rest.count == start + Int(raw.field(84, as: UInt32.self)) else { return [] }
+            return start == 0 ? rest : Array(rest[start...])
+        }
+    }
 }

@@ -15,7 +15,7 @@ public struct Entry: Sendable {
     /// The caller's bytes, as put.
     public var metadata: [UInt8] {
         switch source {
-        case .index(let record, _): return record.decoded.metadata
+        case .index(let record, _): return record.metadata
         case .pending(let put): return put.options.metadata
         }
     }

@@ -100,6 +100,9 @@ public final class HTTPCache: Sendable {
     /// Cancels every load. Returns how many.
     @discardableResult
     public func cancelAll() -> Int { active.cancel { _ in true } }
+
+    /// Returns when no load is under way: validations in the background, and bodies that are still arriving, included.
+    public func drain() async { await active.drain() }
 }
 
 extension FetchOptions {

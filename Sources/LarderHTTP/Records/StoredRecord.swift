@@ -8,7 +8,7 @@ import HTTPTypes
 /// | 0 | u8 | kind, 1 |
 /// | 1 | u8 | version, 1 |
 /// | 2 | u16 | status |
-/// | 4 | u8 | flags: 1 invalidated, 2 complete |
+/// | 4 | u8 | flags: 1 invalidated, 2 complete, 4 has `Age`, 8 has `Content-Length` |
 /// | 5 | u8 | length of the method, 0 for GET |
 /// | 6 | u16 | number of stored ranges, 0 for a complete body |
 /// | 8 | u32 | length of the selecting fields |
@@ -32,6 +32,8 @@ struct StoredRecord: Hashable {
     private enum Flag {
         static let invalidated: UInt8 = 1
         static let complete: UInt8 = 2
+        static let age: UInt8 = 4
+        static let contentLength: UInt8 = 8
     }
 
     init(_ response: StoredResponse) { self.response = response }
@@ -43,6 +45,8 @@ struct StoredRecord: Hashable {
         let method = response.method == .get ? [] : Array(response.method.rawValue.utf8.prefix(255))
         var ranges: [Range<Int64>] = []
         var flags: UInt8 = response.isInvalidated ? Flag.invalidated : 0
+        if response.head.headerFields.contains(.age) { flags |= Flag.age }
+        if response.head.headerFields.contains(.contentLength) { flags |= Flag.contentLength }
         var total: Int64 = -1
         switch response.body {
         case .complete(let length):
@@ -124,8 +128,10 @@ struct StoredRecord: Hashable {
         let selecting: Range<Int>
         let fields: Range<Int>
 
-        /// Whether the body is complete and the response was not invalidated.
-        var isWhole: Bool { flags == Flag.complete }
+        /// Whether the response can be sent as it stands to whoever may have it: complete, not invalidated, for GET, not
+        /// varying, and with an `Age` still to be added.
+        var isPlain: Bool { flags & ~Flag.contentLength == Flag.complete && method.isEmpty && selecting.isEmpty }
+        var hasContentLength: Bool { flags & Flag.contentLength != 0 }
 
         /// Nil unless the lengths add up.
         init?(_ bytes: UnsafeRawBufferPointer) {

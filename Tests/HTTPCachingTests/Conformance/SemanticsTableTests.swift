@@ -1,4 +1,5 @@
 import Foundation
+import HTTPScenarios
 import Testing
 
 /// `docs/http-semantics.md` names files and tests that exist, and leaves no row open.
@@ -31,11 +32,11 @@ struct SemanticsTableTests {
 
     @Test func filesAndTestsExist() throws {
         let sources = Self.root.appending(path: "Sources/HTTPCaching")
-        let tests = Self.root.appending(path: "Tests/HTTPCachingTests")
+        let tests = Self.root.appending(path: "Tests")
         let paths =
             FileManager.default.enumerator(atPath: tests.path)?.compactMap { $0 as? String }.filter {
-                $0.hasSuffix(".swift")
-            } ?? []
+                $0.hasPrefix("HTTP") || $0.hasPrefix("LarderHTTP") || $0.hasPrefix("LarderGateway")
+            }.filter { $0.hasSuffix(".swift") } ?? []
         let code = try paths.map { try String(contentsOf: tests.appending(path: $0), encoding: .utf8) }.joined()
         for row in try Self.rows() {
             for name in row[3].split(separator: ",").compactMap({ $0.split(separator: " ").first })

@@ -1,3 +1,4 @@
+import HTTPScenarios
 import HTTPTypes
 
 @testable import HTTPCaching
@@ -5,29 +6,6 @@ import HTTPTypes
 /// A cache in memory that does what ``CacheRules`` says and nothing else: what a joining layer has to do, in its
 /// shortest form.
 struct ModelCache {
-    /// An answer of the origin.
-    struct OriginAnswer {
-        var head: HTTPResponse
-        var body: [UInt8]
-        var isComplete = true
-        var delaySeconds = 0.0
-    }
-
-    /// What the client got.
-    struct Outcome {
-        var status: Int
-        var fields: HTTPFields
-        var body: [UInt8]
-        /// Requests that reached the origin, in order.
-        var sent: [HTTPRequest] = []
-        /// Whether the answer came from a stored response without asking the origin.
-        var isCached = false
-        var cacheStatus = ""
-        var obstacle: StoringObstacle?
-
-        var text: String { String(decoding: body, as: UTF8.self) }
-    }
-
     struct Entry {
         var response: StoredResponse
         var body: [UInt8]
@@ -163,5 +141,24 @@ struct ModelCache {
                 parts.ranges.indices.flatMap { parts.header(of: $0) + entry.bytes(parts.ranges[$0]) } + parts.trailer
         }
         return Outcome(status: served.head.status.code, fields: served.head.headerFields, body: body)
+    }
+}
+
+extension Scenario {
+    /// Runs the steps against the rules alone and reports what does not hold.
+    func run(_ options: CachingOptions? = nil) {
+        var options = options ?? .gateway
+        options.mode = mode
+        var cache = ModelCache(options)
+        for (number, step) in steps.enumerated() {
+            cache.advance(step.after)
+            let now = cache.now
+            var request = request(step.method, step.path)
+            request.headerFields = fields(step.requestLines, now: now)
+            let outcome = cache.handle(request, hasContent: step.hasContent) { sent in
+                step.isOriginGone ? nil : step.originAnswer(to: sent, now: now)
+            }
+            check(step, outcome, now: now, "\(name), step \(number + 1)")
+        }
     }
 }

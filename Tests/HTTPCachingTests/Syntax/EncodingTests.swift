@@ -1,3 +1,4 @@
+import HTTPScenarios
 import HTTPTypes
 import Testing
 

@@ -1,3 +1,4 @@
+import HTTPScenarios
 import Testing
 
 @testable import HTTPCaching

@@ -1,10 +1,9 @@
-import Testing
-
-@testable import HTTPCaching
+import HTTPCaching
+import HTTPTypes
 
 /// RFC 9111 sections 4.2, 5.2.2 and 5.3 seen from outside.
-struct FreshnessScenarios {
-    static let cacheControl: [Scenario] = [
+package enum FreshnessScenarios {
+    package static let cacheControl: [Scenario] = [
         .reuse("no freshness information", .required, [], .notCached),
         .reuse("max-age", .optimal, ["Cache-Control: max-age=3600"], .cached),
         .reuse("max-age is over", .required, ["Cache-Control: max-age=2"], .notCached),
@@ -38,7 +37,7 @@ struct FreshnessScenarios {
             "s-maxage, past Expires", .optimal, ["@Expires: -10", "Cache-Control: max-age=0, s-maxage=3600"], .cached),
     ]
 
-    static let parsing: [Scenario] = [
+    package static let parsing: [Scenario] = [
         .reuse("first of two counts", .optimal, ["Cache-Control: max-age=1800, max-age=1"], .cached),
         .reuse(
             "first of two lines counts", .optimal, ["Cache-Control: max-age=1800", "Cache-Control: max-age=1"], .cached),
@@ -64,7 +63,7 @@ struct FreshnessScenarios {
         .reuse("max-age without value", .optimal, ["Cache-Control: max-age"], .notCached),
     ]
 
-    static let age: [Scenario] = [
+    package static let age: [Scenario] = [
         .reuse("not a number", .optimal, ["@Date: 0", "Cache-Control: max-age=3600", "Age: abc"], .cached),
         .reuse("negative", .optimal, ["@Date: 0", "Cache-Control: max-age=3600", "Age: -7200"], .cached),
         .reuse("fraction", .optimal, ["@Date: 0", "Cache-Control: max-age=3600", "Age: 7200.0"], .cached),
@@ -81,7 +80,7 @@ struct FreshnessScenarios {
         .reuse("empty", .optimal, ["@Date: 0", "Cache-Control: max-age=3600", "Age: "], .cached),
     ]
 
-    static let expires: [Scenario] = [
+    package static let expires: [Scenario] = [
         .reuse("future", .optimal, ["@Expires: 2592000", "@Date: 0"], .cached),
         .reuse("past", .required, ["@Expires: -2592000", "@Date: 0"], .notCached),
         .reuse("present", .required, ["@Expires: 0", "@Date: 0"], .notCached, after: 0),
@@ -104,7 +103,7 @@ struct FreshnessScenarios {
         .reuse("first of two lines", .optimal, ["@Expires: 60", "@Expires: -60", "@Date: 0"], .cached),
     ]
 
-    static let heuristic: [Scenario] =
+    package static let heuristic: [Scenario] =
         [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].map {
             .reuse("\($0)", .optimal, ["@Last-Modified: -86400", "@Date: 0"], .cached, status: $0)
         }
@@ -126,7 +125,7 @@ struct FreshnessScenarios {
                 mode: .private),
         ]
 
-    static let statuses: [Scenario] = [
+    package static let statuses: [Scenario] = [
         200, 203, 204, 299, 301, 302, 303, 307, 308, 400, 404, 410, 499, 500, 502, 503, 504, 599,
     ].flatMap {
         [
@@ -140,10 +139,6 @@ struct FreshnessScenarios {
         ]
     }
 
-    @Test(arguments: cacheControl) func cacheControlFreshness(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: parsing) func cacheControlParsing(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: age) func ageParsing(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: expires) func expiresFreshness(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: heuristic) func heuristicFreshness(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: statuses) func statusCodes(_ scenario: Scenario) { scenario.run() }
+    /// Every table.
+    package static let all = cacheControl + parsing + age + expires + heuristic + statuses
 }

@@ -1,12 +1,11 @@
-import Testing
-
-@testable import HTTPCaching
+import HTTPCaching
+import HTTPTypes
 
 /// RFC 9111 section 4.3 and RFC 9110 section 13 seen from outside.
-struct ValidationScenarios {
-    static let hour = "Cache-Control: max-age=3600"
+package enum ValidationScenarios {
+    package static let hour = "Cache-Control: max-age=3600"
 
-    static func conditional(
+    package static func conditional(
         _ name: String, _ kind: Scenario.Kind, _ stored: [String], _ lines: [String], status: Int,
         _ expect: Scenario.Expectation = .cached,
         storedStatus: Int = 200, lines expected: [String] = [], missing: [String] = []
@@ -18,7 +17,7 @@ struct ValidationScenarios {
                 expectMissing: missing))
     }
 
-    static let received: [Scenario] = [
+    package static let received: [Scenario] = [
         conditional(
             "strong tag", .optimal, [hour, "ETag: \"abcdef\""], ["If-None-Match: \"abcdef\""], status: 304,
             lines: ["ETag: \"abcdef\""]),
@@ -107,7 +106,7 @@ struct ValidationScenarios {
                 expect: .validatedByDate, expectStatus: 304)),
     ]
 
-    static let sent: [Scenario] = [
+    package static let sent: [Scenario] = [
         Scenario(
             "strong tag", .optimal, .shared,
             .init(responseLines: ["Cache-Control: max-age=2", "ETag: \"abcdef\""], body: "x"),
@@ -173,7 +172,7 @@ struct ValidationScenarios {
             .init(isOriginGone: true, expectStatus: 502)),
     ]
 
-    static func update(_ name: String, old: String, new: String, _ expected: String) -> Scenario {
+    package static func update(_ name: String, old: String, new: String, _ expected: String) -> Scenario {
         let common = ["ETag: \"a\"", "@Date: 0"]
         let control = name == "Cache-Control" ? [] : ["Cache-Control: max-age=2"]
         return Scenario(
@@ -185,7 +184,7 @@ struct ValidationScenarios {
             .init(expect: .cached, expectLines: ["\(name): \(expected)"]))
     }
 
-    static let updates: [Scenario] =
+    package static let updates: [Scenario] =
         [
             "Test-Header", "X-Test-Header", "Content-Foo", "X-Content-Foo", "Content-Type", "Content-Location",
             "Set-Cookie", "Content-Encoding",
@@ -218,8 +217,8 @@ struct ValidationScenarios {
                 .init(expect: .notCached)),
         ]
 
-    static let aged = ["Cache-Control: max-age=2", "Template-A: 1"]
-    static let head: [Scenario] = [
+    package static let aged = ["Cache-Control: max-age=2", "Template-A: 1"]
+    package static let head: [Scenario] = [
         Scenario(
             "a fresh GET answers HEAD", .optimal, .shared, .init(responseLines: [hour], body: "x"),
             .init(method: "HEAD", expect: .cached, expectStatus: 200, expectBody: "")),
@@ -250,8 +249,6 @@ struct ValidationScenarios {
             .init(method: "HEAD", responseLines: [hour]), .init(expect: .notCached)),
     ]
 
-    @Test(arguments: received) func clientConditions(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: sent) func cacheConditions(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: updates) func update304(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: head) func headUpdates(_ scenario: Scenario) { scenario.run() }
+    /// Every table.
+    package static let all = received + sent + updates + head
 }

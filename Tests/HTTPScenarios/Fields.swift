@@ -1,10 +1,9 @@
+import HTTPCaching
 import HTTPTypes
-
-@testable import HTTPCaching
 
 /// Fields from `"Name: value"` lines; a line that begins with `@` has its value taken as seconds from `now` and
 /// written as a date.
-func fields(_ lines: [String], now: Instant = Instant(seconds: 1_700_000_000)) -> HTTPFields {
+package func fields(_ lines: [String], now: Instant = Instant(seconds: 1_700_000_000)) -> HTTPFields {
     var fields = HTTPFields()
     for line in lines {
         let isDate = line.hasPrefix("@")
@@ -21,21 +20,21 @@ func fields(_ lines: [String], now: Instant = Instant(seconds: 1_700_000_000)) -
 }
 
 /// A request for `https://example.org/resource`, or another path.
-func request(_ method: String = "GET", _ path: String = "/resource", _ lines: [String] = []) -> HTTPRequest {
+package func request(_ method: String = "GET", _ path: String = "/resource", _ lines: [String] = []) -> HTTPRequest {
     HTTPRequest(
         method: HTTPRequest.Method(method)!, scheme: "https", authority: "example.org", path: path,
         headerFields: fields(lines))
 }
 
 /// A response.
-func response(_ status: Int = 200, _ lines: [String] = [], now: Instant = start) -> HTTPResponse {
+package func response(_ status: Int = 200, _ lines: [String] = [], now: Instant = start) -> HTTPResponse {
     HTTPResponse(status: .init(code: status), headerFields: fields(lines, now: now))
 }
 
 /// The time at which tests begin: 2023-11-14 22:13:20 GMT, not a whole second.
-let start = Instant(milliseconds: 1_700_000_000_250)
+package let start = Instant(milliseconds: 1_700_000_000_250)
 
 extension Instant {
     /// This instant some seconds later.
-    func after(_ seconds: Double) -> Instant { advanced(byMilliseconds: Int64(seconds * 1_000)) }
+    package func after(_ seconds: Double) -> Instant { advanced(byMilliseconds: Int64(seconds * 1_000)) }
 }

@@ -1,13 +1,12 @@
+import HTTPCaching
 import HTTPTypes
 import Testing
 
-@testable import HTTPCaching
-
-/// A sequence of requests through a ``ModelCache``, in the manner of conformance suites for caches: each step says
+/// A sequence of requests through a cache, in the manner of conformance suites for caches: each step says
 /// what the client sends, what the origin would answer, and what must be seen.
-struct Scenario: Sendable, CustomTestStringConvertible {
+package struct Scenario: Sendable, CustomTestStringConvertible {
     /// What a step must show.
-    enum Expectation: Sendable {
+    package enum Expectation: Sendable {
         /// Anything.
         case any
         /// Answered without asking the origin.
@@ -21,39 +20,64 @@ struct Scenario: Sendable, CustomTestStringConvertible {
     }
 
     /// How much a specification wants the behaviour.
-    enum Kind: Sendable {
+    package enum Kind: Sendable {
         /// A MUST or MUST NOT.
         case required
         /// Allowed by the specification and good for the user.
         case optimal
     }
 
-    struct Step: Sendable {
-        var method = "GET"
-        var path = "/resource"
-        var requestLines: [String] = []
-        var status = 200
-        var responseLines: [String] = []
-        var body: String?
-        var isOriginGone = false
+    package struct Step: Sendable {
+        package var method = "GET"
+        package var path = "/resource"
+        package var requestLines: [String] = []
+        package var status = 200
+        package var responseLines: [String] = []
+        package var body: String?
+        package var isOriginGone = false
         /// Seconds that pass before the step.
-        var after = 0.0
-        var expect = Expectation.any
-        var expectStatus: Int?
-        var expectLines: [String] = []
-        var expectMissing: [String] = []
-        var expectBody: String?
-        var expectSent: [String] = []
+        package var after = 0.0
+        package var expect = Expectation.any
+        package var expectStatus: Int?
+        package var expectLines: [String] = []
+        package var expectMissing: [String] = []
+        package var expectBody: String?
+        package var expectSent: [String] = []
+
+        package init(
+            method: String = "GET", path: String = "/resource", requestLines: [String] = [], status: Int = 200,
+            responseLines: [String] = [], body: String? = nil, isOriginGone: Bool = false, after: Double = 0,
+            expect: Expectation = .any, expectStatus: Int? = nil, expectLines: [String] = [],
+            expectMissing: [String] = [], expectBody: String? = nil, expectSent: [String] = []
+        ) {
+            self.method = method
+            self.path = path
+            self.requestLines = requestLines
+            self.status = status
+            self.responseLines = responseLines
+            self.body = body
+            self.isOriginGone = isOriginGone
+            self.after = after
+            self.expect = expect
+            self.expectStatus = expectStatus
+            self.expectLines = expectLines
+            self.expectMissing = expectMissing
+            self.expectBody = expectBody
+            self.expectSent = expectSent
+        }
+
+        /// Whether the request has content.
+        package var hasContent: Bool { !["GET", "HEAD", "OPTIONS"].contains(method) }
     }
 
-    var name: String
-    var kind: Kind = .required
-    var mode: CacheMode = .shared
-    var steps: [Step]
+    package var name: String
+    package var kind: Kind = .required
+    package var mode: CacheMode = .shared
+    package var steps: [Step]
 
-    var testDescription: String { name }
+    package var testDescription: String { name }
 
-    init(_ name: String, _ kind: Kind = .required, _ mode: CacheMode = .shared, _ steps: Step...) {
+    package init(_ name: String, _ kind: Kind = .required, _ mode: CacheMode = .shared, _ steps: Step...) {
         self.name = name
         self.kind = kind
         self.mode = mode
@@ -61,7 +85,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
     }
 
     /// Two requests: the first is answered with `lines`, the second, 3 seconds later, must be as expected.
-    static func reuse(
+    package static func reuse(
         _ name: String, _ kind: Kind, _ lines: [String], _ expect: Expectation, status: Int = 200, after: Double = 3,
         mode: CacheMode = .shared
     ) -> Scenario {
@@ -70,25 +94,8 @@ struct Scenario: Sendable, CustomTestStringConvertible {
             Step(status: status, responseLines: lines, after: after, expect: expect))
     }
 
-    /// Runs the steps and reports what does not hold.
-    func run(_ options: CachingOptions? = nil) {
-        var options = options ?? .gateway
-        options.mode = mode
-        var cache = ModelCache(options)
-        for (number, step) in steps.enumerated() {
-            cache.advance(step.after)
-            let now = cache.now
-            var request = request(step.method, step.path)
-            request.headerFields = fields(step.requestLines, now: now)
-            let hasContent = !["GET", "HEAD", "OPTIONS"].contains(step.method)
-            let outcome = cache.handle(request, hasContent: hasContent) { sent in
-                step.isOriginGone ? nil : step.originAnswer(to: sent, now: now)
-            }
-            check(step, outcome, now: now, "\(name), step \(number + 1)")
-        }
-    }
-
-    private func check(_ step: Step, _ outcome: ModelCache.Outcome, now: Instant, _ place: String) {
+    /// Reports what does not hold of a step.
+    package func check(_ step: Step, _ outcome: Outcome, now: Instant, _ place: String) {
         let sent = outcome.sent.first?.headerFields
         let note = "\(place): \(outcome.status) \(outcome.fields) sent \(outcome.sent)"
         switch step.expect {
@@ -116,7 +123,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 
 extension Scenario.Step {
     /// The scripted answer; 304 when the request's validators are those of the script.
-    func originAnswer(to request: HTTPRequest, now: Instant) -> ModelCache.OriginAnswer {
+    package func originAnswer(to request: HTTPRequest, now: Instant) -> OriginAnswer {
         var head = HTTPResponse(status: .init(code: status), headerFields: fields(responseLines, now: now))
         let tags = request.headerFields[values: .ifNoneMatch].joined(separator: ",")
         let isSameTag = head.headerFields[.eTag].map { tags.contains($0) } ?? false
@@ -125,8 +132,8 @@ extension Scenario.Step {
             && head.headerFields[.lastModified] == request.headerFields[.ifModifiedSince]
         if status == 200, isSameTag || (tags.isEmpty && isSameDate) {
             head.status = .notModified
-            return ModelCache.OriginAnswer(head: head, body: [])
+            return OriginAnswer(head: head, body: [])
         }
-        return ModelCache.OriginAnswer(head: head, body: Array((method == "HEAD" ? "" : body ?? "body").utf8))
+        return OriginAnswer(head: head, body: Array((method == "HEAD" ? "" : body ?? "body").utf8))
     }
 }

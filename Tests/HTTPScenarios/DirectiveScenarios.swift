@@ -1,12 +1,11 @@
-import Testing
-
-@testable import HTTPCaching
+import HTTPCaching
+import HTTPTypes
 
 /// RFC 9111 sections 3.5 and 5.2, RFC 9213, RFC 8246 seen from outside.
-struct DirectiveScenarios {
-    static let fresh = ["@Expires: 10000", "@Date: 0"]
+package enum DirectiveScenarios {
+    package static let fresh = ["@Expires: 10000", "@Date: 0"]
 
-    static let response: [Scenario] = [
+    package static let response: [Scenario] = [
         .reuse("private, shared", .required, ["Cache-Control: private, max-age=3600"], .notCached),
         .reuse("private, private", .optimal, ["Cache-Control: private, max-age=3600"], .cached, mode: .private),
         .reuse("no-store", .required, ["Cache-Control: no-store"], .notCached),
@@ -67,7 +66,7 @@ struct DirectiveScenarios {
     ]
 
     /// A response stored first, then a request with directives.
-    static func requested(
+    package static func requested(
         _ name: String, _ stored: [String], _ lines: [String], _ expect: Scenario.Expectation, after: Double = 3
     ) -> Scenario {
         Scenario(
@@ -75,8 +74,8 @@ struct DirectiveScenarios {
             .init(requestLines: lines, responseLines: stored, after: after, expect: expect))
     }
 
-    static let hour = ["Cache-Control: max-age=3600"]
-    static let request: [Scenario] = [
+    package static let hour = ["Cache-Control: max-age=3600"]
+    package static let request: [Scenario] = [
         requested("max-age=0", hour, ["Cache-Control: max-age=0"], .notCached),
         requested("max-age=1", hour, ["Cache-Control: max-age=1"], .notCached),
         requested("max-age=10", hour, ["Cache-Control: max-age=10"], .cached),
@@ -117,7 +116,7 @@ struct DirectiveScenarios {
             .init(requestLines: ["Cache-Control: only-if-cached"], after: 9, expectStatus: 504)),
     ]
 
-    static func authorized(
+    package static func authorized(
         _ name: String, _ kind: Scenario.Kind, _ lines: [String], _ expect: Scenario.Expectation,
         _ mode: CacheMode = .shared
     )
@@ -129,7 +128,7 @@ struct DirectiveScenarios {
             .init(responseLines: lines, after: 3, expect: expect))
     }
 
-    static let authorization: [Scenario] = [
+    package static let authorization: [Scenario] = [
         authorized("explicit freshness is not enough", .required, fresh, .notCached),
         authorized("max-age is not enough", .required, hour, .notCached),
         authorized("public", .optimal, ["Cache-Control: max-age=3600, public"], .cached),
@@ -150,13 +149,13 @@ struct DirectiveScenarios {
                 expectMissing: ["X"])),
     ]
 
-    static func targeted(_ name: String, _ kind: Scenario.Kind, _ lines: [String], _ expect: Scenario.Expectation)
+    package static func targeted(_ name: String, _ kind: Scenario.Kind, _ lines: [String], _ expect: Scenario.Expectation)
         -> Scenario
     {
         .reuse(name, kind, lines, expect)
     }
 
-    static let cdn: [Scenario] = [
+    package static let cdn: [Scenario] = [
         targeted("max-age", .optimal, ["CDN-Cache-Control: max-age=3600"], .cached),
         targeted("2^31", .optimal, ["CDN-Cache-Control: max-age=2147483648"], .cached),
         targeted("99999999999", .optimal, ["CDN-Cache-Control: max-age=99999999999"], .cached),
@@ -203,33 +202,6 @@ struct DirectiveScenarios {
                 expectLines: ["CDN-Cache-Control: foo"])),
     ]
 
-    @Test(arguments: response) func responseDirectives(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: request) func requestDirectives(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: authorization) func authenticatedRequests(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: cdn) func targetedFields(_ scenario: Scenario) { scenario.run() }
-
-    @Test func targetedFieldIsIgnoredWhenNotOnTheTargetList() {
-        let scenario = Scenario.reuse("other", .required, ["CDN-Cache-Control: max-age=3600"], .notCached)
-        scenario.run(CachingOptions(mode: .shared))
-    }
-
-    @Test func firstValidTargetedFieldOnTheListDecides() {
-        var options = CachingOptions.gateway
-        options.targetedFields = [.init("Mine-Cache-Control")!, .cdnCacheControl]
-        Scenario.reuse("first", .required, ["CDN-Cache-Control: no-store", "Mine-Cache-Control: max-age=99"], .cached)
-            .run(options)
-        Scenario.reuse("second", .required, ["CDN-Cache-Control: max-age=99", "Mine-Cache-Control: ("], .cached).run(
-            options)
-    }
-
-    @Test func pragmaAndRequestDirectivesFollowTheOptions() {
-        var options = CachingOptions.gateway
-        options.honorsPragma = true
-        Self.requested("pragma", Self.hour, ["Pragma: no-cache"], .notCached).run(options)
-        Self.requested("pragma, extension", Self.hour, ["Pragma: other"], .cached).run(options)
-        Self.requested("cache-control wins", Self.hour, ["Pragma: no-cache", "Cache-Control: max-age=9"], .cached).run(
-            options)
-        options.honorsRequestDirectives = false
-        Self.requested("ignored", Self.hour, ["Cache-Control: no-cache"], .cached).run(options)
-    }
+    /// Every table.
+    package static let all = response + request + authorization + cdn
 }

@@ -1,10 +1,9 @@
-import Testing
-
-@testable import HTTPCaching
+import HTTPCaching
+import HTTPTypes
 
 /// RFC 9111 section 4.1, section 2 and RFC 9110 section 4.2.3 seen from outside.
-struct SelectionScenarios {
-    static func vary(
+package enum SelectionScenarios {
+    package static func vary(
         _ name: String, _ kind: Scenario.Kind, _ vary: String, _ first: [String], _ second: [String],
         _ expect: Scenario.Expectation
     )
@@ -16,7 +15,7 @@ struct SelectionScenarios {
             .init(requestLines: second, responseLines: lines, expect: expect))
     }
 
-    static let scenarios: [Scenario] = [
+    package static let scenarios: [Scenario] = [
         vary("match", .optimal, "Foo", ["Foo: 1"], ["Foo: 1"], .cached),
         vary("no match", .required, "Foo", ["Foo: 1"], ["Foo: 2"], .notCached),
         vary("stored request omits it", .required, "Foo", [], ["Foo: 1"], .notCached),
@@ -134,16 +133,6 @@ struct SelectionScenarios {
             .init(expect: .notCached)),
     ]
 
-    @Test(arguments: scenarios) func selection(_ scenario: Scenario) { scenario.run() }
-
-    @Test func contentInGETReachesOnlyTheOrigin() {
-        var cache = ModelCache()
-        let answer = ModelCache.OriginAnswer(head: response(200, ["Cache-Control: max-age=99"]), body: [1])
-        var outcome = cache.handle(request(), hasContent: true) { _ in answer }
-        #expect(outcome.obstacle == .requestHasContent && outcome.cacheStatus.contains("fwd=bypass"))
-        outcome = cache.handle(request()) { _ in answer }
-        #expect(!outcome.isCached)
-        outcome = cache.handle(request(), hasContent: true) { _ in answer }
-        #expect(!outcome.isCached)
-    }
+    /// Every table.
+    package static let all = scenarios
 }

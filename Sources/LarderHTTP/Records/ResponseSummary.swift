@@ -1,0 +1,60 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// What an entry of an HTTP cache says of the response in it, for tools.
+public struct ResponseSummary: Sendable, Hashable {
+    /// The URL.
+    public let url: String
+    /// The request fields that selected the response (RFC 9111 section 4.1), as `name: value`; `name` alone where the
+    /// request did not have the field. Empty for a response that does not vary.
+    public let variant: [String]
+    /// The status code.
+    public let status: Int
+    /// The fields as stored.
+    public let fields: HTTPFields
+    /// The age in seconds.
+    public let ageSeconds: Int64
+    /// Seconds of freshness left, negative when stale.
+    public let freshSeconds: Int64
+    /// Whether it may be used only after the origin was asked.
+    public let needsValidation: Bool
+    /// `ETag`, where there is one.
+    public let entityTag: String?
+    /// `Last-Modified`, where there is one.
+    public let lastModified: String?
+    /// The length of the whole representation, where it is known.
+    public let totalBytes: Int64?
+    /// Whether all bytes of it are stored.
+    public let isComplete: Bool
+    /// The cache groups (RFC 9875).
+    public let groups: [String]
+
+    /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
+    public init?(_ entry: Attributes, now: Timestamp = .now) {
+        guard let response = StoredRecord(entry.metadata)?.response else { return nil }
+        let key = entry.key.text
+        // Keys are the URL, perhaps behind a method and before what tells variants apart; no URL has a space.
+        let parts = key.split(separator: " ")
+        url = parts.first { $0.contains("://") }.map(String.init) ?? key
+        variant = response.selecting.fields.map { field in
+            field.value.map { "\(field.name): \(String(decoding: $0, as: UTF8.self))" } ?? field.name
+        }
+        let moment = Instant(milliseconds: now.microseconds / 1_000)
+        let policy = response.policy
+        status = response.head.status.code
+        fields = response.head.headerFields
+        ageSeconds = policy.ageMilliseconds(at: moment) / 1_000
+        let (left, overflow) = policy.lifetimeMilliseconds.subtractingReportingOverflow(policy.ageMilliseconds(at: moment))
+        freshSeconds = overflow ? 0 : left / 1_000
+        needsValidation = response.isInvalidated || policy.flags.contains(.noCache)
+        entityTag = response.head.headerFields[.eTag]
+        lastModified = response.head.headerFields[.lastModified]
+        totalBytes = response.body.total
+        isComplete = response.body.isComplete
+        groups = response.groups
+    }
+
+    /// The number of variants, if an entry is the list of them that stands under a URL; nil for any other entry.
+    public static func variantCount(of entry: Attributes) -> Int? { VariantIndex(entry.metadata)?.variants.count }
+}

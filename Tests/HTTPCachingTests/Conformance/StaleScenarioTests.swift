@@ -1,0 +1,52 @@
+import HTTPScenarios
+import HTTPTypes
+import Testing
+
+@testable import HTTPCaching
+
+/// RFC 9111 section 4.2.4 and RFC 5861 seen from outside.
+struct StaleScenarioTests {
+    @Test(arguments: StaleScenarios.scenarios) func servingStale(_ scenario: Scenario) { scenario.run() }
+
+    @Test func staleLimitsFollowTheOptions() {
+        let gone = Scenario(
+            "limit", .optimal, .shared, .init(responseLines: [StaleScenarios.two, "ETag: \"a\""]),
+            .init(isOriginGone: true, after: 3, expectStatus: 502))
+        var options = CachingOptions.gateway
+        options.servesStaleWhenDisconnected = false
+        gone.run(options)
+        options.servesStaleWhenDisconnected = true
+        options.disconnectedStaleLimitSeconds = 0
+        gone.run(options)
+        options.disconnectedStaleLimitSeconds = 99
+        options.takesServerErrorAsDisconnection = false
+        Scenario(
+            "503", .optimal, .shared, .init(responseLines: [StaleScenarios.two, "ETag: \"a\""]),
+            .init(status: 503, after: 3, expectStatus: 503)
+        ).run(options)
+    }
+
+    @Test func aDisconnectedCacheServesStaleAndRefusesTheRest() {
+        var cache = ModelCache(.privateCache)
+        let answer = OriginAnswer(
+            head: response(200, ["Cache-Control: max-age=2", "ETag: \"a\""]), body: [7])
+        _ = cache.handle(request()) { _ in answer }
+        cache.advance(3)
+        let offline = cache.handle(request(), isDisconnected: true) { _ in answer }
+        #expect(offline.isCached && offline.sent.isEmpty && offline.body == [7])
+        let miss = cache.handle(request("GET", "/other"), isDisconnected: true) { _ in answer }
+        #expect(miss.status == 504 && miss.sent.isEmpty)
+    }
+
+    @Test func aClockThatGoesBackMakesResponsesStaleNotImmortal() {
+        var cache = ModelCache()
+        let answer = OriginAnswer(
+            head: response(200, ["Cache-Control: max-age=60", "ETag: \"a\""]), body: [7])
+        _ = cache.handle(request()) { _ in answer }
+        cache.advance(-30)
+        #expect(cache.handle(request()) { _ in answer }.isCached)
+        cache.advance(-86_400)
+        let outcome = cache.handle(request()) { _ in answer }
+        #expect(!outcome.isCached)
+    }
+}
