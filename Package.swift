@@ -142,6 +142,10 @@ let package = Package(
             name: "HTTPCachingTests",
             dependencies: ["HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")]
         ),
+        .testTarget(
+            name: "HTTPWireTests",
+            dependencies: ["HTTPWire", .product(name: "HTTPTypes", package: "swift-http-types")]
+        ),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
