@@ -149,6 +149,16 @@ let package = Package(
             exclude: ["Golden"],
             swiftSettings: failpoints
         ),
+        .target(
+            name: "HTTPTestSupport",
+            dependencies: [
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Tests/HTTPTestSupport"
+        ),
+        .testTarget(name: "TestOriginTests", dependencies: ["HTTPTestSupport", "TestOrigin"]),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],
