@@ -290,6 +290,9 @@ final class Mutation {
         return BlobRecord(raw)
     }
 
+    /// The digest of a blob; nil if there is no such blob, or its record cannot be read.
+    func digest(ofBlob id: UInt64) throws -> Digest? { try blob(id)?.digest }
+
     /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a power
     /// loss as far as anybody knows. Otherwise the bytes at hand replace it.
     private func isSound(_ head: BlobRecord) throws -> Bool {

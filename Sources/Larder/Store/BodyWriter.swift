@@ -10,7 +10,7 @@ public final class BodyWriter: @unchecked Sendable {
     // SAFETY: every variable is touched only under `lock`.
     private let store: Store
     private let key: Key
-    private let options: PutOptions
+    private var options: PutOptions
     private let declaredLength: ByteCount?
     private let declaredDigest: Digest?
     private let lock = Monitor()
@@ -20,6 +20,14 @@ public final class BodyWriter: @unchecked Sendable {
     private var length: Int64 = 0
     private var isOver = false
     private var budget: Budget
+    /// What can still be read when the writer is over.
+    private var kept = Kept.nothing
+
+    private enum Kept {
+        case nothing
+        case memory([UInt8])
+        case file(OwnedDescriptor, FilePath)
+    }
 
     /// How much of the budget a growing file takes at a time.
     private static let step: Int64 = 4 << 20
@@ -67,6 +75,17 @@ public final class BodyWriter: @unchecked Sendable {
         for try await piece in pieces { try await write(piece) }
     }
 
+    /// Takes other metadata, tags, lifetime, pin and durability than the writer was made with: what is known only when the
+    /// body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer goes on.
+    public func use(_ options: PutOptions) throws {
+        try options.validate(key: key)
+        lock.locked {
+            let policy = self.options.storagePolicy
+            self.options = options
+            self.options.storagePolicy = policy
+        }
+    }
+
     /// Stores what was written under the writer's key, and returns its digest.
     ///
     /// Errors: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and those of `Store.put`. The writer is over
@@ -91,7 +110,36 @@ public final class BodyWriter: @unchecked Sendable {
         lock.locked { drop() }
     }
 
+    /// The bytes of a range that were written so far, cut to what there is. They stay readable after `commit()`, `cancel()`
+    /// and a failed `write`, for as long as the writer is held. Errors: `io`.
+    public func bytes(in range: Range<Int64>) throws -> [UInt8] {
+        let (source, written) = lock.locked { (isOver ? kept : current, length) }
+        let range = range.clamped(to: 0..<written)
+        switch source {
+        case .nothing: return []
+        case .memory(let bytes): return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+        case .file(let descriptor, let path):
+            return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+                count = try FileSystem.read(
+                    descriptor,
+                    into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
+                    at: range.lowerBound, path: path)
+            }
+        }
+    }
+
+    /// As the synchronous `bytes(in:)`; a file is read on a thread that may wait for the disk.
+    public func bytes(of range: Range<Int64>) async throws -> [UInt8] {
+        if lock.locked({ file == nil && !isOver }) { return try bytes(in: range) }
+        return try await IOPool.shared.run { [self] in try bytes(in: range) }
+    }
+
     // MARK: Under the lock
+
+    private var current: Kept {
+        guard let file else { return .memory(memory) }
+        return .file(file.descriptor, store.engine.files.staging.path(of: file.token.name))
+    }
 
     private func requireOpen() throws(LarderError) {
         if isOver { throw LarderError(.closed, "the writer of \(key) was committed or cancelled before", key: key) }
@@ -159,6 +207,7 @@ public final class BodyWriter: @unchecked Sendable {
             do {
                 try requireOpen()
                 let put = try seal()
+                kept = current
                 isOver = true
                 file = nil
                 memory = []
@@ -183,6 +232,7 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     private func drop() {
+        if !isOver { kept = current }
         isOver = true
         memory = []
         guard let file, let writing = store.engine.writing else { return }

@@ -3,6 +3,18 @@ import HTTPTypes
 
 /// A request that the store cannot answer, with what was found for it.
 package struct PendingLoad: Sendable {
-    /// What the rules said: the request to send, and why.
+    /// The client's request.
+    var request: HTTPRequest
+    /// The request that the rules see; another than the client's where the key policy makes one of a kind that they know.
+    var subject: HTTPRequest
+    /// The primary key; nil for a request that nothing is stored for.
+    var primary: String?
+    /// What is stored under the key.
+    var found: [Shelf.Found]
+    /// The request to send, and why.
     var exchange: Exchange
+    /// How this fetch wants it.
+    var plan: FetchPlan
+    /// What an invalidation since then would have changed.
+    var generation: UInt32
 }

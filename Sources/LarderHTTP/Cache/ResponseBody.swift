@@ -50,7 +50,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
 
     /// Where the reading is.
-    public struct Iterator: AsyncIteratorProtocol {
+    public struct Iterator: AsyncIteratorProtocol, Sendable {
         let source: Source
         var segment = 0
         var offset: Int64 = 0

@@ -6,12 +6,15 @@ public struct RequestBody: Sendable {
     public let length: Int64?
     /// Whether it can be read from the start a second time, so that a request may be tried again.
     public let isReplayable: Bool
+    /// All of it, where it is in memory.
+    let bytes: [UInt8]?
     private let begin: @Sendable () -> (@Sendable () async throws -> [UInt8]?)
 
     /// A body in memory.
     public init(_ bytes: [UInt8]) {
         length = Int64(bytes.count)
         isReplayable = true
+        self.bytes = bytes
         begin = {
             let once = Once(bytes)
             return { once.take() }
@@ -26,6 +29,7 @@ public struct RequestBody: Sendable {
     public init(length: Int64?, pull: @escaping @Sendable () async throws -> [UInt8]?) {
         self.length = length
         isReplayable = false
+        bytes = nil
         begin = { pull }
     }
 

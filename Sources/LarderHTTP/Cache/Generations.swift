@@ -1,0 +1,17 @@
+import Synchronization
+
+/// Tells a response that was asked for before its key was invalidated from one asked for after (RFC 9111 section 4.4): the
+/// former must not be stored. One number for many keys: a stranger's invalidation costs a response not stored.
+final class Generations: Sendable {
+    private let counts = Mutex<[UInt32]>(Array(repeating: 0, count: 4_096))
+
+    func current(_ key: String) -> UInt32 { counts.withLock { $0[Self.slot(key)] } }
+    func advance(_ key: String) { counts.withLock { $0[Self.slot(key)] &+= 1 } }
+    func advanceAll() {
+        counts.withLock { counts in
+            for index in counts.indices { counts[index] &+= 1 }
+        }
+    }
+
+    private static func slot(_ key: String) -> Int { Int(UInt(bitPattern: key.hashValue) % 4_096) }
+}

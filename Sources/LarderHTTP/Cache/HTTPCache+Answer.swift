@@ -1,0 +1,209 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// Answering from the store.
+extension HTTPCache {
+    /// What the store says to a request under the cache's default options, on the calling thread and without waiting for
+    /// the network.
+    package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
+        try answer(request, hasContent: hasContent, body: nil, FetchOptions())
+    }
+
+    /// What the store says to a request.
+    package func answer(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+    ) throws(FetchError) -> LocalAnswer {
+        var request = request
+        let url = Self.url(of: request)
+        let plan = try FetchPlan(options, self, url: url)
+        let key = rules.cacheKey(for: request)
+        if let authorization = configuration.authorization, let key, !request.headerFields.contains(.authorization) {
+            request.headerFields[.authorization] = authorization(key.origin)
+        }
+        return try decide(request, hasContent: hasContent, body: body, key: key, plan: plan, url: url)
+    }
+
+    private func decide(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, key: CacheKey?, plan: FetchPlan, url: String
+    ) throws(FetchError) -> LocalAnswer {
+        let now = now
+        var subject = request
+        var hasContent = hasContent
+        var primary: String?
+        if let key {
+            do {
+                primary = try plan.keyPolicy.uri(key) + plan.keyPolicy.additions(request, body: body?.bytes)
+            } catch {
+                throw FetchError(.policyFailed, url: url, "the key policy failed for \(url): \(error)")
+            }
+            if plan.keyPolicy.addsMethod, request.method != .head {
+                // Under a key of its own such a request is as good as a GET.
+                subject.method = .get
+                hasContent = false
+            }
+        }
+        let reads = !plan.policy.contains(.doNotRead)
+        let mayStillRead = plan.policy.contains(.fallbackToCacheIfLoadFails)
+        var found: [Shelf.Found] = []
+        let generation = primary.map { generations.current($0) } ?? 0
+        if let primary, reads || mayStillRead || !rules.isSafe(subject.method) { found = find(primary) }
+        func pending(_ exchange: Exchange) -> LocalAnswer {
+            .load(
+                PendingLoad(
+                    request: request, subject: subject, primary: primary, found: found, exchange: exchange, plan: plan,
+                    generation: generation))
+        }
+
+        guard reads else {
+            if plan.isOffline || plan.policy.contains(.doNotLoad) { throw notCached(url) }
+            return pending(Exchange(request: subject, reason: .bypass, hasContent: hasContent))
+        }
+        let use = try use(of: found, for: subject, plan: plan, now: now, url: url)
+        if use == .use, !hasContent, let served = serveRegardless(subject, found, now: now) {
+            return .response(response(from: served, found, now: now))
+        }
+        if plan.policy.contains(.doNotLoad) { throw notCached(url) }
+        let asksFirst = use == .load || plan.policy.contains(.askIfModified)
+        let stored = found.map { asksFirst ? $0.response.needingValidation : $0.response }
+        switch rules.reuse(
+            subject, hasContent: hasContent, stored: stored, now: now, isDisconnected: plan.isOffline)
+        {
+        case .serve(let served):
+            if let background = served.background, let primary {
+                refresh(background, primary: primary, found: found, plan: plan, generation: generation)
+            }
+            return .response(response(from: served, found, now: now))
+        case .refuse(let head):
+            if plan.isOffline { throw notCached(url) }
+            return .response(refusal(head))
+        case .forward(let exchange): return pending(exchange)
+        }
+    }
+
+    /// What is stored under a primary key; nothing when the store cannot be read, for a cache in trouble is a miss.
+    func find(_ primary: String) -> [Shelf.Found] {
+        do {
+            return try shelf.find(primary)
+        } catch {
+            configuration.logger.warning("cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
+            return []
+        }
+    }
+
+    /// What the policy says of what is stored, before the rules are asked.
+    private func use(
+        of found: [Shelf.Found], for request: HTTPRequest, plan: FetchPlan, now: Instant, url: String
+    ) throws(FetchError) -> Reuse {
+        if let user = plan.user {
+            guard let candidate = found.first(where: { $0.response.selecting.matches(request.headerFields) }) else {
+                return .followRules
+            }
+            do {
+                return try user.reuse(candidate.response, for: request, now: now)
+            } catch {
+                throw FetchError(.policyFailed, url: url, "the policy failed for \(url): \(error)")
+            }
+        }
+        return plan.policy.ignoresExpiry ? .use : .followRules
+    }
+
+    private func notCached(_ url: String) -> FetchError {
+        FetchError(.notCached, url: url, "\(url) is not in the cache, and loading it is not allowed")
+    }
+
+    /// A stored response for a request, fresh or not, whatever it says about being used stale.
+    func serveRegardless(_ request: HTTPRequest, _ found: [Shelf.Found], now: Instant) -> ServedResponse? {
+        var request = request
+        request.headerFields[.cacheControl] = nil
+        request.headerFields[.pragma] = nil
+        let loosened = found.map { $0.response.alwaysFresh }
+        guard case .serve(var served) = rules.reuse(request, stored: loosened, now: now) else { return nil }
+        let policy = found[served.index].response.policy
+        served.lifetimeMilliseconds = policy.lifetimeMilliseconds
+        // The caller accepts any staleness.
+        served.stale = policy.isFresh(at: now) ? nil : .maxStale
+        return served
+    }
+
+    // MARK: Answers
+
+    /// The answer made of a stored response, its own or one that was just freshened.
+    func response(
+        from served: ServedResponse, _ found: [Shelf.Found], source: FetchResponse.Source? = nil,
+        originStatus: Int? = nil, cacheStatus: CacheStatus? = nil, now: Instant
+    ) -> FetchResponse {
+        let entry = found[served.index]
+        var head = served.head
+        if entry.response.head.status != head.status || head.status.reasonPhrase.isEmpty {
+            head.status = HTTPResponse.Status(code: head.status.code)
+        }
+        let status = cacheStatus ?? served.cacheStatus(name: rules.options.cacheName)
+        finish(&head, status)
+        return FetchResponse(
+            head: head, body: ResponseBody(Self.segments(served.content, entry)),
+            source: source ?? (served.stale == nil ? .hit : .stale), storedStatus: entry.response.head.status.code,
+            originStatus: originStatus, ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: served.ttlSeconds,
+            cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: true)
+    }
+
+    private static func segments(_ content: ServedResponse.Content, _ found: Shelf.Found) -> [ResponseBody.Segment] {
+        let body = found.entry.body
+        switch content {
+        case .none: return []
+        case .whole: return [.stored(body, 0..<body.length.bytes)]
+        case .range(let range): return stored(range, found)
+        case .multipart(let parts):
+            var segments: [ResponseBody.Segment] = []
+            for (index, range) in parts.ranges.enumerated() {
+                segments.append(.bytes(parts.header(of: index)))
+                segments += stored(range, found)
+            }
+            segments.append(.bytes(parts.trailer))
+            return segments
+        }
+    }
+
+    /// Where the bytes of a range of the representation stand in the stored body.
+    static func stored(_ range: Range<Int64>, _ found: Shelf.Found) -> [ResponseBody.Segment] {
+        guard let offset = found.response.body.available.storageOffset(of: range.lowerBound) else { return [] }
+        return [.stored(found.entry.body, offset..<(offset + Int64(range.count)))]
+    }
+
+    private func refusal(_ head: HTTPResponse) -> FetchResponse {
+        var head = head
+        if let name = configuration.viaName { head.headerFields.appendVia(name) }
+        return FetchResponse(
+            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: nil, ageSeconds: nil,
+            freshSeconds: nil, cacheStatus: nil, isStored: false)
+    }
+
+    /// Adds what every answer gets.
+    func finish(_ head: inout HTTPResponse, _ status: CacheStatus) {
+        if let name = configuration.viaName { head.headerFields.appendVia(name) }
+        if configuration.addsCacheStatus { status.append(to: &head.headerFields) }
+    }
+
+    static func url(of request: HTTPRequest) -> String {
+        "\(request.scheme ?? "http")://\(request.authority ?? "")\(request.path ?? "")"
+    }
+}
+
+extension StoredResponse {
+    /// The same response as one that may not be used before the origin was asked.
+    fileprivate var needingValidation: StoredResponse {
+        var result = self
+        result.isInvalidated = true
+        return result
+    }
+
+    /// The same response as one that never goes stale.
+    fileprivate var alwaysFresh: StoredResponse {
+        var result = self
+        result.isInvalidated = false
+        result.policy.flags.subtract([.noCache, .staleProhibited])
+        result.policy.lifetimeSource = .override
+        result.policy.lifetimeMilliseconds = .max
+        return result
+    }
+}

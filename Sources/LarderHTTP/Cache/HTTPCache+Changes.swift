@@ -1,0 +1,89 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// What a response changes in the store, besides being stored.
+extension HTTPCache {
+    /// Applies updates and removals; returns what was found with the updates in it.
+    func apply(_ decision: ReceivedDecision, to pending: PendingLoad) -> [Shelf.Found] {
+        var found = pending.found
+        for update in decision.updates {
+            attempt("freshen", pending.primary) { _ = try shelf.update(found[update.index], to: update.response) }
+            found[update.index].response = update.response
+        }
+        for index in decision.removals {
+            attempt("remove", pending.primary) { _ = try shelf.remove(found[index]) }
+        }
+        return found
+    }
+
+    /// Section 4.4, and RFC 9875 section 3.
+    func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) {
+        for key in invalidation.keys {
+            let primary = keyPolicy.uri(key)
+            generations.advance(primary)
+            attempt("invalidate", primary) {
+                _ = try shelf.removeAll(primary)
+                // Keys with additions start with the URI and a space, which no URI has.
+                if keyPolicy.hasAdditions { try store.remove(.prefix(Key(primary + " "))) }
+            }
+        }
+        for group in invalidation.groups {
+            generations.advanceAll()
+            attempt("invalidate", group) { try store.remove(.tag(Self.tag(group: group, origin: invalidation.origin))) }
+        }
+    }
+
+    /// A store in trouble does not keep the answer from the client.
+    private func attempt(_ what: String, _ key: String?, _ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            configuration.logger.error(
+                "could not \(what) what is stored", metadata: ["key": "\(key ?? "")", "error": "\(error)"])
+        }
+    }
+
+    func logRefusal(_ error: any Error, _ key: String) {
+        configuration.logger.debug("a response is not stored", metadata: ["key": "\(key)", "error": "\(error)"])
+    }
+
+    // MARK: Tags
+
+    /// The tag of a group (RFC 9875 section 2), which belongs to one origin; a digest where the name is too long.
+    static func tag(group: String, origin: String) -> String {
+        let tag = "group \(origin) \(group)"
+        return tag.utf8.count <= 200 && !tag.utf8.contains(0)
+            ? tag : "group " + Digest.of(Array(tag.utf8)).description
+    }
+
+    /// The tags of a new response: its groups, what its tag fields name, and the caller's.
+    func tags(of new: NewResponse, primary: String, own: [String]) -> [String] {
+        var tags = own
+        if !new.groups.isEmpty, let slashes = primary.range(of: "://") {
+            let start = primary[..<slashes.lowerBound].lastIndex(of: " ").map(primary.index(after:)) ?? primary.startIndex
+            let origin = String(primary[start...].prefix(upTo: primary[slashes.upperBound...].firstIndex(of: "/") ?? primary.endIndex))
+            tags += new.groups.map { Self.tag(group: $0, origin: origin) }
+        }
+        for name in configuration.tagFields {
+            for value in new.head.headerFields[values: name] {
+                tags += value.split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
+            }
+        }
+        var seen: Set<String> = []
+        var bytes = 0
+        return tags.filter { tag in
+            let count = tag.utf8.count
+            guard (1...200).contains(count), !tag.utf8.contains(0), seen.count < 64, bytes + count + 1 <= 8_192,
+                seen.insert(tag).inserted
+            else { return false }
+            bytes += count + 1
+            return true
+        }
+    }
+
+    /// Throws when a body of this length has no place in the store.
+    func checkRoom(_ length: Int64, _ key: Key) throws {
+        try store.writer(for: key, length: ByteCount(length)).cancel()
+    }
+}

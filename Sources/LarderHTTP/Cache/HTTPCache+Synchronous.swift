@@ -1,0 +1,59 @@
+import Dispatch
+import HTTPTypes
+import Synchronization
+
+/// The same for callers without a task.
+extension HTTPCache {
+    /// As `fetch`, waiting on the calling thread: any thread but those of Swift's cooperative pool, which must not wait.
+    /// What is in the store is answered without a change of thread.
+    public func fetchAndWait(
+        _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions()
+    ) throws(FetchError) -> FetchResponse {
+        switch try answer(request, hasContent: body != nil, body: body, options) {
+        case .response(let response): return options.watched(response)
+        case .load(let pending):
+            let result = Self.wait { [self] () async -> Result<FetchResponse, FetchError> in
+                do throws(FetchError) {
+                    return .success(try await load(pending, body: body, onInformational: nil))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            return options.watched(try result.get())
+        }
+    }
+
+    /// Runs `body` in a task and waits for it.
+    static func wait<R: Sendable>(_ body: @escaping @Sendable () async -> R) -> R {
+        let waiting = Waiting<R>()
+        Task { waiting.set(await body()) }
+        return waiting.wait()
+    }
+}
+
+/// A value that a thread waits for.
+private final class Waiting<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func set(_ new: Value) {
+        value.withLock { $0 = new }
+        semaphore.signal()
+    }
+
+    func wait() -> Value {
+        while true {
+            semaphore.wait()
+            if let value = value.withLock({ $0 }) { return value }
+        }
+    }
+}
+
+extension ResponseBody {
+    /// As `bytes(limit:)`, waiting on the calling thread: any thread but those of Swift's cooperative pool.
+    public func bytesAndWait(limit: Int = 64 << 20) throws -> [UInt8] {
+        try HTTPCache.wait { () async -> Result<[UInt8], any Error> in
+            do { return .success(try await bytes(limit: limit)) } catch { return .failure(error) }
+        }.get()
+    }
+}

@@ -1,0 +1,135 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+import Synchronization
+
+/// An HTTP cache: the rules of RFC 9111 joined with a store and a transport.
+///
+///     let cache = HTTPCache(store: store, transport: NIOTransport())
+///     let answer = try await cache.fetch("https://example.org/")
+///     print(answer.source, answer.head.status, try await answer.body.bytes().count)
+///
+/// Safe to use from any thread and task. Several caches, in this process or others, may share one store.
+public final class HTTPCache: Sendable {
+    /// The store behind it. Entries of others in it are left alone.
+    public let store: Store
+    /// How it behaves.
+    public let configuration: HTTPCacheConfiguration
+    let transport: any Transport
+    let rules: CacheRules
+    let shelf: Shelf
+    let flights = Flights()
+    let active = ActiveLoads()
+    let limiter: HostLimiter
+    let generations = Generations()
+    private let offline = Atomic<Bool>(false)
+
+    /// Joins a store and a transport.
+    public init(
+        store: Store, transport: any Transport, configuration: HTTPCacheConfiguration = HTTPCacheConfiguration()
+    ) {
+        self.store = store
+        self.transport = transport
+        self.configuration = configuration
+        rules = CacheRules(configuration.caching)
+        shelf = Shelf(store: store, retention: configuration.retention)
+        limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
+    }
+
+    /// Offline mode: while true no connection is attempted, and what is not stored ends with
+    /// ``FetchError/Kind/notCached``. Stale responses are used where RFC 9111 section 4.2.4 lets a disconnected cache.
+    public var isOffline: Bool {
+        get { offline.load(ordering: .relaxed) }
+        set { offline.store(newValue, ordering: .relaxed) }
+    }
+
+    var now: Instant { Instant(milliseconds: configuration.clock.now().microseconds / 1_000) }
+
+    // MARK: Fetching
+
+    /// Answers a request from the store, or from the origin, storing what may be stored.
+    ///
+    /// - Parameters:
+    ///   - request: scheme (`http` or `https`), authority, path and fields. Fields of one connection are not passed on.
+    ///   - body: the request's content; nil for none.
+    ///   - options: what this request wants other than the configuration says.
+    ///   - onInformational: told of interim (1xx) responses.
+    /// - Returns: the answer when its head is there; the body may still be arriving. Every answer of the origin counts,
+    ///   whatever its status.
+    /// - Throws: ``FetchError``, once and nothing else.
+    public func fetch(
+        _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions(),
+        onInformational: (@Sendable (HTTPResponse) async -> Void)? = nil
+    ) async throws(FetchError) -> FetchResponse {
+        switch try answer(request, hasContent: body != nil, body: body, options) {
+        case .response(let response): return options.watched(response)
+        case .load(let pending):
+            return options.watched(try await load(pending, body: body, onInformational: onInformational))
+        }
+    }
+
+    /// Fetches a URL with GET. Errors as above, and ``FetchError/Kind/invalidURL``.
+    public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse {
+        try await fetch(Self.request(for: url), body: nil, options)
+    }
+
+    /// The request for a URL: GET, with the parts in their places.
+    public static func request(for url: String, method: HTTPRequest.Method = .get) throws(FetchError) -> HTTPRequest {
+        func invalid(_ why: String) -> FetchError { FetchError(.invalidURL, url: url, "'\(url)' is no URL: \(why)") }
+        guard let colon = url.range(of: "://") else { throw invalid("it has no scheme, such as https://") }
+        let scheme = url[..<colon.lowerBound].lowercased()
+        guard scheme == "http" || scheme == "https" else { throw invalid("the scheme is neither http nor https") }
+        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw invalid("it has a character that has to be percent-encoded")
+        }
+        let rest = url[colon.upperBound...].prefix { $0 != "#" }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        var path = String(rest[authority.endIndex...])
+        if !path.hasPrefix("/") { path = "/" + path }
+        let request = HTTPRequest(method: method, scheme: scheme, authority: String(authority), path: path)
+        guard CacheRules().cacheKey(for: request) != nil else { throw invalid("the host or the port is not right") }
+        return request
+    }
+
+    // MARK: Cancelling
+
+    /// Cancels every load of a URL; those who wait for one get ``FetchError/Kind/cancelled``. Returns how many loads.
+    @discardableResult
+    public func cancel(url: String) -> Int { active.cancel { $0.url == url } }
+
+    /// Cancels every load. Returns how many.
+    @discardableResult
+    public func cancelAll() -> Int { active.cancel { _ in true } }
+}
+
+extension FetchOptions {
+    /// The response with ``onProgress`` told of what is read.
+    func watched(_ response: FetchResponse) -> FetchResponse {
+        guard let onProgress else { return response }
+        var result = response
+        let reading = Reading(response.body.makeAsyncIterator())
+        let total = response.body.length
+        result.body = ResponseBody(length: total) {
+            let piece = try await reading.next()
+            if let piece { onProgress(FetchProgress(bytes: reading.add(piece.count), total: total)) }
+            return piece
+        }
+        return result
+    }
+
+    /// An iterator that a closure can hold: one reader at a time uses it.
+    private final class Reading: Sendable {
+        private let iterator: Mutex<ResponseBody.Iterator>
+        private let bytes = Atomic<Int64>(0)
+        init(_ iterator: ResponseBody.Iterator) { self.iterator = Mutex(iterator) }
+
+        func next() async throws -> [UInt8]? {
+            var current = iterator.withLock { $0 }
+            let piece = try await current.next()
+            iterator.withLock { [current] held in held = current }
+            return piece
+        }
+
+        func add(_ count: Int) -> Int64 { bytes.add(Int64(count), ordering: .relaxed).newValue }
+    }
+}

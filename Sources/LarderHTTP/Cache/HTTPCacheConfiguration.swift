@@ -1,0 +1,89 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+import Logging
+
+/// How an ``HTTPCache`` behaves.
+public struct HTTPCacheConfiguration: Sendable {
+    /// The rules: private or shared cache, heuristics, what is stored. Default: a private cache.
+    public var caching = CachingOptions.privateCache
+    /// What ``CachePolicy/useDefault`` stands for. Default: ``CachePolicy/askIfModifiedWhenStale``.
+    public var defaultPolicy = CachePolicy.askIfModifiedWhenStale
+    /// False stores responses to GET although they say `no-store`, `private` or nothing at all, for
+    /// ``defaultLifetimeSeconds``. Default: true.
+    public var respectsCacheControl = true
+    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds. Default:
+    /// 3,600.
+    public var defaultLifetimeSeconds: Int64 = 3_600
+    /// Overrides the lifetime of every response, in seconds; the response's own `no-store` still holds. Nil: its own.
+    public var secondsToCache: Int64?
+    /// Whether responses are kept across sessions. Default: permanent.
+    public var storagePolicy = StoragePolicy.permanent
+    /// How keys are made. Default: the target URI.
+    public var keyPolicy = KeyPolicy()
+    /// Policies that requests name by number.
+    public var registry = PolicyRegistry()
+    /// Time limits of requests to origins.
+    public var timeouts = Timeouts()
+    /// When a request that failed is tried again. Default: a second time, if it cannot have reached the origin.
+    public var retries = RetryPolicy()
+    /// Requests to one host at once. Default: 256.
+    public var requestsPerHost = 256
+    /// Requests at once. Default: 4,096.
+    public var requestLimit = 4_096
+    /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
+    public var collapsesRequests = true
+    /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
+    public var viaName: String?
+    /// Whether answers get a `Cache-Status` (RFC 9211) under ``CachingOptions/cacheName``. Default: true.
+    public var addsCacheStatus = true
+    /// Response fields whose members become tags, by which responses can be listed and purged. Members are separated by
+    /// commas or spaces. Default: `Cache-Tag`, `Surrogate-Key`, `xkey`.
+    public var tagFields: [HTTPField.Name] = [.cacheTag, .surrogateKey, .xkey]
+    /// How long a response stays after it may last be served without asking the origin, so that it can still be validated
+    /// or serve as a fallback. The budget may displace it earlier. Default: 7 days.
+    public var retention = Duration.seconds(7 * 86_400)
+    /// Gives the `Authorization` for an origin (`https://example.org`), for requests that have none; kept out of the store.
+    public var authorization: (@Sendable (_ origin: String) -> String?)?
+    /// Where the time comes from. Default: the machine's clock.
+    public var clock: any StoreClock = SystemClock()
+    /// Waits between two attempts. Default: `ContinuousClock`.
+    public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    /// Where the cache tells what it could not store. Default: a logger labelled `larder.http`.
+    public var logger = Logger(label: "larder.http")
+
+    /// A private cache with default settings.
+    public init() {}
+}
+
+extension HTTPField.Name {
+    static let cacheTag = HTTPField.Name("Cache-Tag")!
+    static let surrogateKey = HTTPField.Name("Surrogate-Key")!
+    static let xkey = HTTPField.Name("xkey")!
+    static let via = HTTPField.Name("Via")!
+    static let keepAlive = HTTPField.Name("Keep-Alive")!
+    static let proxyConnection = HTTPField.Name("Proxy-Connection")!
+    static let pragma = HTTPField.Name("Pragma")!
+    static let host = HTTPField.Name("Host")!
+}
+
+/// When a request that failed is sent again.
+public struct RetryPolicy: Sendable, Hashable {
+    /// How often at most, besides the first time. Default: 1.
+    public var limit: Int
+    /// The wait before the first repetition; it doubles each time. Default: 50 ms.
+    public var delay: Duration
+    /// Also repeats requests that the origin may have acted on, if their method is idempotent (RFC 9110 section 9.2.2)
+    /// and their content can be read again. Default: false.
+    public var repeatsIdempotent: Bool
+
+    /// Makes a policy; each value has a default.
+    public init(limit: Int = 1, delay: Duration = .milliseconds(50), repeatsIdempotent: Bool = false) {
+        self.limit = limit
+        self.delay = delay
+        self.repeatsIdempotent = repeatsIdempotent
+    }
+
+    /// Never.
+    public static let none = RetryPolicy(limit: 0)
+}

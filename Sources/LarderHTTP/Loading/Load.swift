@@ -1,0 +1,113 @@
+import HTTPCaching
+import HTTPTypes
+import Synchronization
+
+/// One request on its way, and those who wait for it.
+final class Load: Sendable {
+    /// What the head of the answer brought.
+    struct Arrival: Sendable {
+        /// For the one who asked first.
+        var response: FetchResponse
+        /// For the others; nil when each has to ask for itself.
+        var shared: Shared?
+    }
+
+    /// A response that others may have while its body arrives.
+    struct Shared: Sendable {
+        let new: NewResponse
+        let spool: Spool
+        let exchange: Exchange
+        let originStatus: Int
+    }
+
+    private struct State {
+        var result: Result<Arrival, FetchError>?
+        var waiters: [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>] = [:]
+        var nextWaiter = 0
+        var task: Task<Void, Never>?
+        var isCancelled = false
+    }
+
+    let url: String
+    private let isDetached: Bool
+    private let state = Mutex(State())
+
+    /// - Parameter isDetached: goes on when nobody waits.
+    init(url: String, isDetached: Bool = false) {
+        self.url = url
+        self.isDetached = isDetached
+    }
+
+    /// Starts; `body` calls ``arrive(_:)`` once.
+    func start(priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Void) {
+        let task = Task(priority: priority, operation: body)
+        let isCancelled = state.withLock { state in
+            state.task = task
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    /// Hands over what came. Only the first call counts.
+    func arrive(_ result: Result<Arrival, FetchError>) {
+        let waiters = state.withLock { state in
+            guard state.result == nil else { return [:] as [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>] }
+            state.result = result
+            defer { state.waiters = [:] }
+            return state.waiters
+        }
+        for waiter in waiters.values { waiter.resume(returning: result) }
+    }
+
+    /// Waits for the head. When everybody who waits is cancelled, so is the load.
+    func arrival() async -> Result<Arrival, FetchError> {
+        let id = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let result: Result<Arrival, FetchError>? = state.withLock { state in
+                    if let result = state.result { return result }
+                    if Task.isCancelled { return .failure(cancellation) }
+                    state.waiters[id] = continuation
+                    return nil
+                }
+                if let result { continuation.resume(returning: result) }
+                if Task.isCancelled { give(up: id) }
+            }
+        } onCancel: {
+            give(up: id)
+        }
+    }
+
+    private var cancellation: FetchError { FetchError(.cancelled, url: url, "the fetch of \(url) was cancelled") }
+
+    private func give(up id: Int) {
+        let (waiter, isLast) = state.withLock { state in
+            let waiter = state.waiters.removeValue(forKey: id)
+            return (waiter, state.waiters.isEmpty && state.result == nil && !isDetached)
+        }
+        waiter?.resume(returning: .failure(cancellation))
+        if isLast { cancel() }
+    }
+
+    /// Gives the load up: the connection is closed, whoever waits gets ``FetchError/Kind/cancelled``.
+    func cancel() {
+        let task = state.withLock { state in
+            state.isCancelled = true
+            return state.task
+        }
+        task?.cancel()
+    }
+
+    /// Lets go of the answer when whoever asked has it, so that its reader counts for nobody else.
+    func forgetResponse() {
+        state.withLock { state in
+            if case .success(var arrival) = state.result {
+                arrival.response.body = .empty
+                state.result = .success(arrival)
+            }
+        }
+    }
+}

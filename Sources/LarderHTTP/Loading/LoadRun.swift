@@ -1,0 +1,173 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// One load from the request to the end of the body: sends, lets the rules judge what comes, applies what they say, and
+/// hands the answer over once.
+struct LoadRun: Sendable {
+    let cache: HTTPCache
+    let load: Load
+    var pending: PendingLoad
+    let body: RequestBody?
+    let flight: String?
+    let isDetached: Bool
+    let onInformational: (@Sendable (HTTPResponse) async -> Void)?
+
+    private var rules: CacheRules { cache.rules }
+    private var url: String { load.url }
+
+    func run() async {
+        do {
+            try await exchange(pending.exchange, isRepetition: false)
+        } catch {
+            let result: Result<FetchResponse, FetchError>
+            do {
+                result = .success(try cache.fallback(pending, error))
+            } catch {
+                result = .failure(error)
+            }
+            arrive(result.map { Load.Arrival(response: $0, shared: nil) }, isShareable: nil)
+        }
+    }
+
+    private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
+        // Out of the flights first, unless the others can have it: whoever comes now must find the store or ask anew.
+        if let flight, (try? result.get().shared) == nil { cache.flights.leave(flight, load, isShareable: isShareable) }
+        load.arrive(result)
+    }
+
+    /// One request and its answer.
+    private func exchange(_ exchange: Exchange, isRepetition: Bool) async throws(FetchError) {
+        let requestTime = cache.now
+        let received = try await cache.send(
+            exchange, as: pending, url: url, body: isRepetition ? nil : body, onInformational: onInformational)
+        let responseTime = cache.now
+        let stored = pending.found.map(\.response)
+        var decision = rules.received(
+            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+        reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
+
+        // Before anybody hears of the answer (section 4.4).
+        if let invalidation = decision.invalidation { cache.invalidate(invalidation, pending.plan.keyPolicy) }
+        let updated = cache.apply(decision, to: pending)
+        if case .fetch(let again) = decision.answer, !isRepetition {
+            await drain(received.body)
+            try await self.exchange(again, isRepetition: true)
+            return
+        }
+        await answer(received, decision, exchange, updated, requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// What the options change of what the rules say.
+    private func reconsider(
+        _ decision: inout ReceivedDecision, _ head: HTTPResponse, _ exchange: Exchange, requestTime: Instant,
+        responseTime: Instant
+    ) {
+        let plan = pending.plan
+        if plan.policy.contains(.doNotWrite) || pending.primary == nil {
+            decision.store = nil
+            decision.updates = []
+            return
+        }
+        if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil, case .asReceived = decision.answer,
+            var new = rules.storingRegardless(
+                head, to: exchange.request, stored: pending.found.map(\.response), requestTime: requestTime,
+                responseTime: responseTime)
+        {
+            if plan.secondsToCache == nil, [.none, .invalid].contains(new.policy.lifetimeSource) || new.policy.lifetimeMilliseconds <= 0 {
+                new.policy.override(lifetimeSeconds: plan.defaultLifetimeSeconds)
+            }
+            new.policy.flags.subtract([.noCache])
+            decision.store = new
+        }
+        if decision.store != nil { plan.adjust(&decision.store!.policy) }
+        for index in decision.updates.indices {
+            let old = pending.found[decision.updates[index].index].response.policy
+            // A lifetime that was given stays given.
+            if let seconds = plan.secondsToCache {
+                decision.updates[index].response.policy.override(lifetimeSeconds: seconds)
+            } else if old.lifetimeSource == .override {
+                decision.updates[index].response.policy.override(lifetimeSeconds: old.lifetimeMilliseconds / 1_000)
+            }
+        }
+    }
+
+    private func answer(
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ found: [Shelf.Found],
+        requestTime: Instant, responseTime: Instant
+    ) async {
+        let code = received.head.status.code
+        if case .serve(let served) = decision.answer {
+            let status = rules.cacheStatus(
+                forwarded: exchange, receivedStatus: code, sentStatus: served.head.status.code,
+                stored: decision.store?.policy, now: responseTime)
+            let source: FetchResponse.Source = served.stale == nil ? .revalidated : .fallback
+            let response = cache.response(
+                from: served, found, source: source, originStatus: code, cacheStatus: status, now: responseTime)
+            arrive(.success(Load.Arrival(response: response, shared: nil)), isShareable: true)
+            if decision.store == nil {
+                await drain(received.body)
+                return
+            }
+        }
+        let storing = decision.store.flatMap { Storing(cache: cache, pending: pending, new: $0, found: found, length: received.body.length) }
+        let load = load
+        let hasReader: Bool
+        if case .serve = decision.answer { hasReader = false } else { hasReader = true }
+        let spool = Spool(
+            length: received.body.length, writer: storing?.writer, base: storing?.writeLeading() ?? 0,
+            isDetached: isDetached || !hasReader
+        ) { load.cancel() }
+        if hasReader, let reader = spool.makeReader() {
+            var response = head(received, decision, exchange, isStored: storing != nil, now: responseTime)
+            response.body = body(decision, reader, received, found)
+            var shared: Load.Shared?
+            if let storing, code != 206, exchange.purpose != .complete {
+                shared = Load.Shared(new: storing.new, spool: spool, exchange: exchange, originStatus: code)
+            }
+            arrive(
+                .success(Load.Arrival(response: response, shared: shared)), isShareable: storing != nil)
+        }
+        await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
+        if let flight { cache.flights.leave(flight, load, isShareable: storing != nil) }
+    }
+
+    /// Head and origin of an answer that comes from the network.
+    private func head(
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, isStored: Bool, now: Instant
+    ) -> FetchResponse {
+        var head = received.head
+        if case .combined(let combination) = decision.answer { head = combination.head }
+        head.headerFields = head.headerFields.withoutConnectionFields()
+        if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
+        let policy = isStored ? decision.store?.policy : nil
+        let status = rules.cacheStatus(
+            forwarded: exchange, receivedStatus: received.head.status.code, sentStatus: head.status.code,
+            stored: policy, now: now)
+        cache.finish(&head, status)
+        return FetchResponse(
+            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: received.head.status.code,
+            ageSeconds: nil, freshSeconds: policy.map { ($0.lifetimeMilliseconds - $0.ageMilliseconds(at: now)) / 1_000 },
+            cacheStatus: cache.configuration.addsCacheStatus ? status : nil, isStored: isStored)
+    }
+
+    /// What the client gets of a body that is arriving, and of a stored part that it completes.
+    private func body(
+        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse, _ found: [Shelf.Found]
+    ) -> ResponseBody {
+        guard case .combined(let combination) = decision.answer else {
+            return ResponseBody(length: received.body.length) { try await reader.next() }
+        }
+        let stored = ResponseBody(HTTPCache.stored(combination.stored, found[combination.index]))
+        let total = Int64(combination.stored.count) + Int64(combination.received.count)
+        let storedFirst = combination.stored.lowerBound <= combination.received.lowerBound
+        let both = Sequenced(stored: stored.makeAsyncIterator(), reader: reader, storedFirst: storedFirst)
+        return ResponseBody(length: total) { try await both.next() }
+    }
+
+    private func drain(_ body: TransportBody) async {
+        // The connection can go on after a short body; nobody waits for a long one.
+        var count = 0
+        while count < 1 << 20, let piece = try? await body.next() { count += piece.count }
+    }
+}

@@ -1,0 +1,35 @@
+/// Moves a body from the transport to those who read it and to the store.
+struct Pump {
+    let url: String
+    let body: TransportBody
+    let spool: Spool
+    let storing: Storing?
+
+    func run() async {
+        var received: Int64 = 0
+        var isLastShown = true
+        do throws(TransportError) {
+            while let piece = try await body.next() {
+                received += Int64(piece.count)
+                // The last byte is shown when the store has the response: who has all of it may ask again at once.
+                isLastShown = !(storing != nil && body.length.map { received >= $0 } ?? false)
+                await spool.append(piece, isShown: isLastShown)
+                if spool.isAbandoned { throw TransportError(.cancelled, mayHaveBeenSeen: true, "nobody reads any more") }
+            }
+            await end(received, isComplete: true)
+            spool.finish(.success(()))
+        } catch {
+            await end(received, isComplete: false)
+            spool.finish(.failure(HTTPCache.fetchError(error, url)))
+        }
+    }
+
+    private func end(_ received: Int64, isComplete: Bool) async {
+        guard let storing else { return }
+        if spool.isStoring {
+            await storing.finish(receivedBytes: received, isComplete: isComplete)
+        } else {
+            storing.cancel()
+        }
+    }
+}

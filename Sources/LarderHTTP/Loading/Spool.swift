@@ -1,0 +1,251 @@
+import Larder
+import Synchronization
+
+/// A body while it arrives: one load appends, any number of readers follow at their own pace.
+///
+/// While the body is stored, readers read what the store's writer has: memory for a small body, its file for a large one.
+/// So a slow reader holds nobody up, and memory stays bounded whatever the length. A body that is not stored, or no
+/// longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets the pace.
+final class Spool: Sendable {
+    /// The most bytes of a body that is not stored that wait for readers. Default of the product: 256 KiB.
+    static let window: Int64 = 256 * 1024
+
+    private struct State {
+        /// Bytes before this position are in the writer, those behind it in `tail`.
+        var tailStart: Int64 = 0
+        var tail: [[UInt8]] = []
+        /// Where the bytes that readers may see end.
+        var end: Int64 = 0
+        var isStoring: Bool
+        var ending: Result<Void, FetchError>?
+        var positions: [Int: Int64] = [:]
+        var nextReader = 0
+        var waitingReaders: [Int: CheckedContinuation<Void, Never>] = [:]
+        var waitingLoad: CheckedContinuation<Void, Never>?
+        var isAbandoned = false
+        /// Goes on without readers.
+        var isDetached: Bool
+    }
+
+    /// The exact length, where it is known.
+    let length: Int64?
+    /// Where the bytes go that are stored; nil for a body that is not.
+    let writer: BodyWriter?
+    /// Where in the writer the first byte of this body stands.
+    private let base: Int64
+    private let onAbandon: @Sendable () -> Void
+    private let state: Mutex<State>
+
+    /// - Parameter onAbandon: called once when the last reader goes before the end.
+    init(
+        length: Int64?, writer: BodyWriter?, base: Int64 = 0, isDetached: Bool, onAbandon: @escaping @Sendable () -> Void
+    ) {
+        self.length = length
+        self.writer = writer
+        self.base = base
+        self.onAbandon = onAbandon
+        state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
+    }
+
+    // MARK: The load's side
+
+    var isStoring: Bool { state.withLock { $0.isStoring } }
+    var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
+
+    /// Takes a piece, and waits while readers of a body that is not stored are behind.
+    /// - Parameter isShown: false keeps it from readers until ``show()``.
+    /// - Returns: false if it is no longer being stored.
+    @discardableResult
+    func append(_ piece: [UInt8], isShown: Bool = true) async -> Bool {
+        if let writer, isStoring {
+            do {
+                if piece.count <= 64 * 1024 { try write(piece, writer) } else { try await writer.write(piece) }
+                state.withLock { state in
+                    state.tailStart += Int64(piece.count)
+                    if isShown { Self.show(&state) }
+                }
+                return true
+            } catch {
+                // The readers still get everything: what the writer has, then the window.
+                state.withLock { $0.isStoring = false }
+            }
+        }
+        state.withLock { state in
+            state.tail.append(piece)
+            if isShown { Self.show(&state) }
+        }
+        await waitForRoom()
+        return false
+    }
+
+    private func write(_ piece: [UInt8], _ writer: BodyWriter) throws { try writer.write(piece) }
+
+    /// Lets readers see everything that was appended.
+    func show() { state.withLock { Self.show(&$0) } }
+
+    private static func show(_ state: inout State) {
+        state.end = state.tailStart + state.tail.reduce(0) { $0 + Int64($1.count) }
+        wakeReaders(&state)
+    }
+
+    private static func wakeReaders(_ state: inout State) {
+        let waiting = state.waitingReaders
+        state.waitingReaders = [:]
+        for continuation in waiting.values { continuation.resume() }
+    }
+
+    private func waitForRoom() async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            state.withLock { state in
+                Self.trim(&state)
+                if Self.hasRoom(state) {
+                    continuation.resume()
+                } else {
+                    state.waitingLoad = continuation
+                }
+            }
+        }
+    }
+
+    private static func hasRoom(_ state: State) -> Bool {
+        state.isAbandoned || state.end - state.tailStart <= window
+    }
+
+    /// Drops what every reader has.
+    private static func trim(_ state: inout State) {
+        guard !state.isStoring, !state.tail.isEmpty else { return }
+        let slowest = state.positions.values.min() ?? (state.isDetached || state.isAbandoned ? state.end : 0)
+        while let first = state.tail.first, state.tailStart + Int64(first.count) <= slowest {
+            state.tailStart += Int64(first.count)
+            state.tail.removeFirst()
+        }
+        if hasRoom(state), let load = state.waitingLoad {
+            state.waitingLoad = nil
+            load.resume()
+        }
+    }
+
+    /// Ends the body: properly, or with an error after the bytes that came.
+    func finish(_ ending: Result<Void, FetchError>) {
+        state.withLock { state in
+            state.ending = ending
+            Self.show(&state)
+        }
+    }
+
+    // MARK: The readers' side
+
+    /// A reader from the first byte; nil when the first bytes are gone.
+    func makeReader() -> SpoolReader? {
+        let id: Int? = state.withLock { state in
+            // What the writer has stays; what went through the window alone does not.
+            if writer == nil, state.tailStart > 0 { return nil }
+            if state.isAbandoned { return nil }
+            if !state.isStoring, writer != nil { return nil }
+            state.nextReader += 1
+            state.positions[state.nextReader] = 0
+            return state.nextReader
+        }
+        return id.map { SpoolReader(spool: self, id: $0) }
+    }
+
+    fileprivate func next(_ id: Int) async throws -> [UInt8]? {
+        while true {
+            try Task.checkCancellation()
+            enum Step {
+                case stored(Range<Int64>)
+                case piece([UInt8])
+                case end
+                case failed(FetchError)
+                case wait
+            }
+            let step: Step = state.withLock { state in
+                guard let position = state.positions[id] else { return .end }
+                if position < state.end {
+                    if position < state.tailStart {
+                        return .stored(position..<min(position + 256 * 1024, state.tailStart, state.end))
+                    }
+                    var start = state.tailStart
+                    for piece in state.tail {
+                        let end = start + Int64(piece.count)
+                        if position < end {
+                            state.positions[id] = end
+                            Self.trim(&state)
+                            return .piece(position == start ? piece : Array(piece[Int(position - start)...]))
+                        }
+                        start = end
+                    }
+                }
+                switch state.ending {
+                case .success: return .end
+                case .failure(let error): return .failed(error)
+                case nil: return .wait
+                }
+            }
+            switch step {
+            case .end: return nil
+            case .failed(let error): throw error
+            case .piece(let piece): return piece
+            case .stored(let range):
+                let bytes = try await writer?.bytes(of: (range.lowerBound + base)..<(range.upperBound + base)) ?? []
+                guard bytes.count == range.count else {
+                    throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
+                }
+                state.withLock { state in
+                    state.positions[id] = range.upperBound
+                    Self.trim(&state)
+                }
+                return bytes
+            case .wait: await wait(id)
+            }
+        }
+    }
+
+    private func wait(_ id: Int) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                state.withLock { state in
+                    let isBehind = state.positions[id].map { $0 < state.end } ?? true
+                    if isBehind || state.ending != nil || Task.isCancelled {
+                        continuation.resume()
+                    } else {
+                        state.waitingReaders[id] = continuation
+                    }
+                }
+            }
+        } onCancel: {
+            state.withLock { $0.waitingReaders.removeValue(forKey: id) }?.resume()
+        }
+    }
+
+    fileprivate func leave(_ id: Int) {
+        let isLast = state.withLock { state in
+            state.positions[id] = nil
+            Self.trim(&state)
+            guard state.positions.isEmpty, !state.isDetached, state.ending == nil else { return false }
+            state.isAbandoned = true
+            if let load = state.waitingLoad {
+                state.waitingLoad = nil
+                load.resume()
+            }
+            return true
+        }
+        if isLast { onAbandon() }
+    }
+}
+
+/// One reader of a ``Spool``; leaves when it goes.
+final class SpoolReader: Sendable {
+    private let spool: Spool
+    private let id: Int
+
+    init(spool: Spool, id: Int) {
+        self.spool = spool
+        self.id = id
+    }
+
+    deinit { spool.leave(id) }
+
+    /// The next piece; nil at the end.
+    func next() async throws -> [UInt8]? { try await spool.next(id) }
+}

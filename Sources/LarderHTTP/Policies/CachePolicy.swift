@@ -1,0 +1,49 @@
+/// What a fetch may take from the cache, put into it and ask of the origin: the eight policies, which combine.
+///
+/// One of the ways to use what is stored (``askIfModifiedWhenStale``, ``askIfModified``, ``onlyLoadIfNotCached``,
+/// ``doNotLoad``) with any of ``doNotRead``, ``doNotWrite`` and ``fallbackToCacheIfLoadFails``. Where several ways are
+/// given the one that loads least counts: ``doNotLoad``, then ``onlyLoadIfNotCached``, then ``askIfModified``.
+///
+///     // Ask every time; if that fails, take what is there, stale or not.
+///     cache.fetch(request, FetchOptions(policy: [.askIfModified, .fallbackToCacheIfLoadFails]))
+public struct CachePolicy: OptionSet, Sendable, Hashable, CustomStringConvertible {
+    /// The bits.
+    public let rawValue: UInt8
+
+    /// A set by its bits.
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// The cache's own default. Not to be combined.
+    public static let useDefault: CachePolicy = []
+    /// Nothing is taken from the cache.
+    public static let doNotRead = CachePolicy(rawValue: 1 << 0)
+    /// Nothing is put into the cache.
+    public static let doNotWrite = CachePolicy(rawValue: 1 << 1)
+    /// What is fresh is used, what is stale is validated: RFC 9111 as it stands. The default.
+    public static let askIfModifiedWhenStale = CachePolicy(rawValue: 1 << 2)
+    /// What is stored is validated every time.
+    public static let askIfModified = CachePolicy(rawValue: 1 << 3)
+    /// What is stored is used, fresh or not.
+    public static let onlyLoadIfNotCached = CachePolicy(rawValue: 1 << 4)
+    /// What is stored is used, fresh or not; without it the fetch ends with ``FetchError/Kind/notCached``.
+    public static let doNotLoad = CachePolicy(rawValue: 1 << 5)
+    /// When the origin fails, what is stored is used, fresh or not.
+    public static let fallbackToCacheIfLoadFails = CachePolicy(rawValue: 1 << 6)
+
+    /// Every policy with the name it has on the command line.
+    public static let named: [(name: String, policy: CachePolicy)] = [
+        ("default", .useDefault), ("do-not-read", .doNotRead), ("do-not-write", .doNotWrite),
+        ("ask-if-modified-when-stale", .askIfModifiedWhenStale), ("ask-if-modified", .askIfModified),
+        ("only-load-if-not-cached", .onlyLoadIfNotCached), ("do-not-load", .doNotLoad),
+        ("fallback-to-cache-if-load-fails", .fallbackToCacheIfLoadFails),
+    ]
+
+    /// The names of its members, joined by `+`.
+    public var description: String {
+        let names = Self.named.filter { !$0.policy.isEmpty && contains($0.policy) }.map(\.name)
+        return names.isEmpty ? "default" : names.joined(separator: "+")
+    }
+
+    /// What is stored is used whatever its age.
+    var ignoresExpiry: Bool { contains(.onlyLoadIfNotCached) || contains(.doNotLoad) }
+}

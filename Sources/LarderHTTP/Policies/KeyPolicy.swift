@@ -1,0 +1,88 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// Which requests count as asking for the same thing: how the primary cache key is made from a request.
+///
+/// The default is RFC 9111's: the target URI. Everything else trades safety for hits, or the other way round: a key that
+/// leaves out what the origin looks at serves one answer for another.
+public struct KeyPolicy: Sendable {
+    /// Leaves out the whole query. Default: false.
+    public var ignoresQuery = false
+    /// Leaves out the query parameters of these names (exact, as sent, before `=`).
+    public var ignoredParameters: Set<String> = []
+    /// Hosts that stand for others: `["www.example.org": "example.org"]`; in lower case, with the port where it is not
+    /// the default one.
+    public var hostAliases: [String: String] = [:]
+    /// Adds the method, so that requests of methods besides GET and HEAD can be answered from the cache. Use it with
+    /// ``addsBodyDigest`` for requests that have content. Default: false.
+    public var addsMethod = false
+    /// Adds the SHA-256 of the request's content, which has to be in memory. Default: false.
+    public var addsBodyDigest = false
+    /// Adds the values of these request fields.
+    public var addedFields: [HTTPField.Name] = []
+    /// Adds a text of the application's, such as its version. Default: nil.
+    public var addedText: String?
+    /// Adds what this says of a request; runs last. Default: nil.
+    public var custom: (@Sendable (HTTPRequest) throws -> String)?
+
+    /// The target URI alone.
+    public init() {}
+
+    /// Whether the key is made of more than the URI, so that one URI has several keys.
+    var hasAdditions: Bool {
+        addsMethod || addsBodyDigest || !addedFields.isEmpty || addedText != nil || custom != nil
+    }
+
+    /// Whether the rules' own key is all there is.
+    var isDefault: Bool { !hasAdditions && !ignoresQuery && ignoredParameters.isEmpty && hostAliases.isEmpty }
+
+    /// The URI with what is ignored left out.
+    func uri(_ key: CacheKey) -> String {
+        if isDefault { return key.description }
+        var origin = key.origin
+        if let scheme = origin.range(of: "://"), let alias = hostAliases[String(origin[scheme.upperBound...])] {
+            origin = origin[..<scheme.upperBound] + alias
+        }
+        var target = key.target
+        if let mark = target.firstIndex(of: "?"), ignoresQuery || !ignoredParameters.isEmpty {
+            let kept =
+                ignoresQuery
+                ? []
+                : target[target.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false).filter {
+                    !ignoredParameters.contains(String($0.prefix { $0 != "=" }))
+                }
+            target = target[..<mark] + (kept.isEmpty ? "" : "?" + kept.joined(separator: "&"))
+        }
+        return (key.method.map { $0 + " " } ?? "") + origin + target
+    }
+
+    /// What is added to the URI; empty for nothing. Parts are told apart by their lengths.
+    func additions(_ request: HTTPRequest, body: [UInt8]?) throws -> String {
+        guard hasAdditions else { return "" }
+        var text = ""
+        func add(_ name: String, _ value: String) { text += " \(name)=\(value.utf8.count):\(value)" }
+        if addsMethod, request.method != .get, request.method != .head { add("method", request.method.rawValue) }
+        if addsBodyDigest { add("body", Digest.of(body ?? []).description) }
+        for name in addedFields {
+            let values = request.headerFields[values: name]
+            // Whatever is secret in them stays out of the store.
+            add(name.canonicalName, values.isEmpty ? "-" : Digest.of(Array(values.joined(separator: "\n").utf8)).description)
+        }
+        if let addedText { add("text", addedText) }
+        if let custom { add("custom", try custom(request)) }
+        return text
+    }
+}
+
+extension String {
+    /// The first place where `other` stands.
+    func range(of other: String) -> Range<Index>? {
+        var start = startIndex
+        while start < endIndex {
+            if self[start...].hasPrefix(other) { return start..<index(start, offsetBy: other.count) }
+            start = index(after: start)
+        }
+        return nil
+    }
+}

@@ -1,0 +1,69 @@
+import HTTPCaching
+import HTTPTypes
+import Synchronization
+
+/// A policy of the user's: decides whether a stored response may be used, and nothing else.
+///
+/// It neither loads nor stores; two values of one type with different settings can stand side by side under two ids.
+public protocol ReusePolicy: Sendable {
+    /// Decides about one stored response that matches the request. Throwing ends the fetch with
+    /// ``FetchError/Kind/policyFailed``.
+    func reuse(_ stored: StoredResponse, for request: HTTPRequest, now: Instant) throws -> Reuse
+}
+
+/// What a ``ReusePolicy`` says.
+public enum Reuse: Sendable, Hashable {
+    /// Use it, fresh or not.
+    case use
+    /// Do not use it: load, and store what comes.
+    case load
+    /// What RFC 9111 says.
+    case followRules
+}
+
+/// Policies under the numbers by which requests name them: 0 to 99 are Larder's, 100 and up the user's.
+public final class PolicyRegistry: Sendable {
+    /// A registered policy.
+    enum Entry: Sendable {
+        /// As one of the built-in sets.
+        case set(CachePolicy)
+        case user(any ReusePolicy)
+    }
+
+    /// Neither read nor written.
+    public static let noCache = 0
+    /// What is stored is used, fresh or not; otherwise loaded.
+    public static let cacheFirst = 1
+    /// Always loaded, and stored.
+    public static let writeOnly = 2
+    /// The lowest number of the user's own.
+    public static let firstUserDefined = 100
+
+    private let entries = Mutex<[Int: Entry]>([
+        noCache: .set([.doNotRead, .doNotWrite]), cacheFirst: .set(.onlyLoadIfNotCached), writeOnly: .set(.doNotRead),
+    ])
+
+    /// A registry with the built-in policies.
+    public init() {}
+
+    /// Registers a policy; replaces what the number stood for. False, and nothing changes, for a number below
+    /// ``firstUserDefined``.
+    @discardableResult
+    public func register(_ policy: any ReusePolicy, id: Int) -> Bool {
+        guard id >= Self.firstUserDefined else { return false }
+        entries.withLock { $0[id] = .user(policy) }
+        return true
+    }
+
+    /// Takes a policy of the user's back; false if there was none.
+    @discardableResult
+    public func unregister(id: Int) -> Bool {
+        guard id >= Self.firstUserDefined else { return false }
+        return entries.withLock { $0.removeValue(forKey: id) != nil }
+    }
+
+    /// The numbers in use, ascending.
+    public var ids: [Int] { entries.withLock { $0.keys.sorted() } }
+
+    func entry(_ id: Int) -> Entry? { entries.withLock { $0[id] } }
+}

@@ -1,0 +1,126 @@
+import HTTPCaching
+import Larder
+import Synchronization
+
+/// The stored responses of a store, found by primary key.
+///
+/// A response that does not vary stands under the primary key itself, one that does under a key of its own, with a
+/// `VariantIndex` under the primary key. Several processes may use one store: a change applies only to an entry that is
+/// still the one that was read; an index that two write at once may lose a variant, which is then fetched again.
+final class Shelf: Sendable {
+    /// A stored response and its entry.
+    struct Found: Sendable {
+        let key: Key
+        let entry: Entry
+        var response: StoredResponse
+    }
+
+    let store: Store
+    /// How long a response stays after it may last be used without asking the origin, so that it can be validated.
+    private let retention: Duration
+    private let locks = (0..<64).map { _ in StripedLock() }
+
+    init(store: Store, retention: Duration) {
+        self.store = store
+        self.retention = retention
+    }
+
+    // MARK: Reading
+
+    /// What is stored under a primary key. Damaged or foreign entries count as absent.
+    func find(_ primary: String) throws -> [Found] {
+        let key = Key(primary)
+        guard let entry = try store.get(key, includingExpired: true) else { return [] }
+        let metadata = entry.metadata
+        if let found = Self.found(key, entry, metadata) { return [found] }
+        guard let index = VariantIndex(metadata) else { return [] }
+        return try index.variants.compactMap { variant in
+            let key = VariantIndex.key(primary, variant)
+            guard let entry = try store.get(key, includingExpired: true),
+                let found = Self.found(key, entry, entry.metadata), found.response.selecting == variant
+            else { return nil }
+            return found
+        }
+    }
+
+    private static func found(_ key: Key, _ entry: Entry, _ metadata: [UInt8]) -> Found? {
+        guard let record = StoredRecord(metadata) else { return nil }
+        // The body has to be as long as the record says.
+        guard entry.body.length.bytes == record.response.body.available.count else { return nil }
+        return Found(key: key, entry: entry, response: record.response)
+    }
+
+    // MARK: Writing
+
+    /// Where a new response will stand.
+    func key(for selecting: SelectingFields, primary: String) throws -> Key {
+        if selecting.fields.isEmpty, try index(primary) == nil { return Key(primary) }
+        return VariantIndex.key(primary, selecting)
+    }
+
+    /// What to keep with the body of a response.
+    func options(for response: StoredResponse, tags: [String], storagePolicy: StoragePolicy) -> PutOptions {
+        PutOptions(
+            lifetime: lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
+            metadata: StoredRecord(response).encoded)
+    }
+
+    /// Makes a response that was just put under `key` findable.
+    func list(_ selecting: SelectingFields, at key: Key, primary: String) throws {
+        let primaryKey = Key(primary)
+        guard key != primaryKey else { return }
+        try lock(primary).locked {
+            var index = try index(primary) ?? VariantIndex()
+            let surplus = index.insert(selecting)
+            try store.put([], for: primaryKey, PutOptions(lifetime: .never, metadata: index.encoded))
+            for variant in surplus { try store.remove(VariantIndex.key(primary, variant)) }
+        }
+    }
+
+    /// Replaces what is known of a stored response; false if it was replaced or removed meanwhile.
+    func update(_ found: Found, to response: StoredResponse) throws -> Bool {
+        try store.update(
+            found.entry, metadata: StoredRecord(response).encoded, lifetime: lifetime(of: response.policy))
+    }
+
+    /// Removes a stored response; false if it was replaced or removed meanwhile.
+    func remove(_ found: Found) throws -> Bool { try store.remove(found.entry) }
+
+    /// Removes every response under a primary key. Returns how many.
+    func removeAll(_ primary: String) throws -> Int {
+        let key = Key(primary)
+        guard let entry = try store.get(key, includingExpired: true) else { return 0 }
+        guard let index = VariantIndex(entry.metadata) else { return try store.remove(key) ? 1 : 0 }
+        return try lock(primary).locked {
+            var count = 0
+            for variant in index.variants where try store.remove(VariantIndex.key(primary, variant)) { count += 1 }
+            try store.remove(key)
+            return count
+        }
+    }
+
+    private func index(_ primary: String) throws -> VariantIndex? {
+        try store.get(Key(primary), includingExpired: true).flatMap { VariantIndex($0.metadata) }
+    }
+
+    /// Until it may not even be served stale, and the retention.
+    private func lifetime(of policy: StoredPolicy) -> Lifetime {
+        let stale = max(0, policy.staleWhileRevalidateSeconds, policy.staleIfErrorSeconds)
+        let (extra, overflow) = stale.multipliedReportingOverflow(by: 1_000_000)
+        let (fresh, isNever) = policy.freshUntil.milliseconds.multipliedReportingOverflow(by: 1_000)
+        if overflow || isNever { return .never }
+        let base = Timestamp(microseconds: max(fresh, policy.responseTime.milliseconds * 1_000))
+        return .until(base + .microseconds(extra) + retention)
+    }
+
+    private func lock(_ primary: String) -> StripedLock { locks[abs(primary.hashValue % locks.count)] }
+}
+
+/// A lock of its own address, so that many can stand in an array.
+final class StripedLock: Sendable {
+    private let mutex = Mutex(())
+
+    func locked<R>(_ body: () throws -> R) rethrows -> R {
+        try mutex.withLock { _ in try body() }
+    }
+}
