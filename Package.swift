@@ -156,6 +156,10 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
+        .testTarget(
+            name: "HTTPWireTests",
+            dependencies: ["HTTPWire", .product(name: "HTTPTypes", package: "swift-http-types")]
+        ),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
@@ -163,6 +167,16 @@ let package = Package(
             exclude: ["Golden"],
             swiftSettings: failpoints
         ),
+        .target(
+            name: "HTTPTestSupport",
+            dependencies: [
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            path: "Tests/HTTPTestSupport"
+        ),
+        .testTarget(name: "TestOriginTests", dependencies: ["HTTPTestSupport", "TestOrigin"]),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],

@@ -19,6 +19,7 @@ let target: @Sendable ([UInt8]) -> Void = {
 
 let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "records": fuzzRecords, "names": fuzzNames, "keys": fuzzKeys, "pages": fuzzPages, "arguments": fuzzArguments,
+    "requests": fuzzRequests, "responses": fuzzResponses, "chunks": fuzzChunks,
 ]
 
 /// What libFuzzer calls.

@@ -1,0 +1,78 @@
+extension OriginAnswer {
+    private func with(_ change: (inout OriginAnswer) -> Void) -> OriginAnswer {
+        var copy = self
+        change(&copy)
+        return copy
+    }
+
+    /// Adds a field line; earlier ones of the same name stay.
+    public func header(_ name: String, _ value: String) -> OriginAnswer {
+        with { $0.fields.append(Field(name, value)) }
+    }
+
+    /// Replaces the content.
+    public func content(_ bytes: [UInt8]) -> OriginAnswer { with { $0.pieces = bytes.isEmpty ? [] : [.bytes(bytes)] } }
+
+    /// Adds a piece of content; sent on its own, and as a chunk of its own.
+    public func then(_ text: String) -> OriginAnswer { with { $0.pieces.append(.bytes(Array(text.utf8))) } }
+
+    /// Adds a piece of generated content.
+    public func then(_ bytes: GeneratedBytes) -> OriginAnswer { with { $0.pieces.append(.generated(bytes)) } }
+
+    /// Holds between the pieces before and after this call until the gate is open.
+    public func then(_ gate: Gate) -> OriginAnswer { with { $0.pieces.append(.gate(gate)) } }
+
+    /// Holds before the head until the gate is open.
+    public func holding(at gate: Gate) -> OriginAnswer { with { $0.gateBeforeHead = gate } }
+
+    /// Sends an interim (1xx) answer before the head; after those that were added before.
+    /// - Parameter gate: holds before this interim answer. Default: nil.
+    public func interim(_ status: Int, _ fields: [Field] = [], holdingAt gate: Gate? = nil) -> OriginAnswer {
+        with {
+            $0.interim.append(
+                Interim(status: status, reason: Self.usualReason(status), fields: fields, gate: gate))
+        }
+    }
+
+    /// Uses the chunked coding: a chunk for each piece.
+    public func chunked(trailers: [Field] = []) -> OriginAnswer {
+        with {
+            $0.framing = .chunked
+            $0.trailers = trailers
+        }
+    }
+
+    /// Shows the end of the content by closing the connection.
+    public func untilClose() -> OriginAnswer {
+        with {
+            $0.framing = .untilClose
+            $0.ending = .close
+        }
+    }
+
+    /// Declares another length than the content has.
+    public func declaringLength(_ length: Int64) -> OriginAnswer { header("Content-Length", String(length)) }
+
+    /// Stops after so many bytes of content. Default: the connection is closed then.
+    public func truncated(after bytes: Int64, then ending: Ending = .close) -> OriginAnswer {
+        with {
+            $0.limit = bytes
+            $0.ending = ending
+        }
+    }
+
+    /// Sends bytes after the end of the answer that the framing declares.
+    public func garbage(_ text: String) -> OriginAnswer { with { $0.garbage = Array(text.utf8) } }
+
+    /// Sends the content even where a response has none: to HEAD, with 204, with 304.
+    public func forcingContent() -> OriginAnswer { with { $0.forcesContent = true } }
+
+    /// Closes the connection after the answer, and says so.
+    public func closing() -> OriginAnswer { header("Connection", "close").with { $0.ending = .close } }
+
+    /// Another ending.
+    public func ending(_ ending: Ending) -> OriginAnswer { with { $0.ending = ending } }
+
+    /// Another minor version in the status line.
+    public func version(minor: Int) -> OriginAnswer { with { $0.minorVersion = minor } }
+}

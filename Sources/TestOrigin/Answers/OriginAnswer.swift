@@ -1,0 +1,104 @@
+/// What the origin answers to one request: a value that is built up by chained calls, and may be as wrong as a test
+/// wants it.
+///
+/// ```swift
+/// .ok("hello").header("Cache-Control", "max-age=60").chunked()
+/// .status(206, "ell").header("Content-Range", "bytes 1-3/5")
+/// .ok(GeneratedBytes(count: 4 << 30)).truncated(after: 1 << 20)
+/// ```
+///
+/// Without other orders the content's length goes into `Content-Length`, and the connection stays open. No `Date` is
+/// added.
+public struct OriginAnswer: Sendable {
+    /// A field line: anything can stand in it.
+    public struct Field: Sendable, Hashable {
+        /// The name.
+        public var name: String
+        /// The value.
+        public var value: String
+
+        /// Makes a field line.
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// How the content's end is shown.
+    public enum Framing: Sendable, Hashable {
+        /// `Content-Length` with the content's length; a `Content-Length` set by hand replaces it.
+        case length
+        /// `Transfer-Encoding: chunked`, one chunk for each piece.
+        case chunked
+        /// The end of the connection.
+        case untilClose
+    }
+
+    /// What is done after the last byte.
+    public enum Ending: Sendable, Hashable {
+        /// The connection stays open, unless the request asks for its end.
+        case keepAlive
+        /// The connection is closed (FIN).
+        case close
+        /// The connection is reset (RST).
+        case reset
+        /// Nothing: no more is read or sent until the client leaves.
+        case silence
+    }
+
+    /// A step of the content.
+    enum Piece: Sendable {
+        case bytes([UInt8])
+        case generated(GeneratedBytes)
+        case gate(Gate)
+    }
+
+    /// An interim answer.
+    struct Interim: Sendable {
+        var status: Int
+        var reason: String
+        var fields: [Field]
+        var gate: Gate?
+    }
+
+    /// The status code; 100 to 999.
+    public var status: Int
+    /// The reason phrase.
+    public var reason: String
+    /// The field lines, in order.
+    public var fields: [Field] = []
+    /// How the content's end is shown.
+    public var framing: Framing = .length
+    /// What is done after the last byte.
+    public var ending: Ending = .keepAlive
+
+    var minorVersion = 1
+    var pieces: [Piece] = []
+    var trailers: [Field] = []
+    var interim: [Interim] = []
+    var gateBeforeHead: Gate?
+    /// Content is cut after so many bytes, and the ending follows.
+    var limit: Int64?
+    /// Sent in place of the whole answer.
+    var raw: [UInt8]?
+    /// Sent after the proper end of the answer.
+    var garbage: [UInt8] = []
+    /// The head says one thing for HEAD, 204 and 304 and the content follows nevertheless.
+    var forcesContent = false
+
+    init(status: Int, reason: String) {
+        self.status = status
+        self.reason = reason
+    }
+
+    /// The number of bytes that ``Framing/length`` declares.
+    var contentLength: Int64 {
+        pieces.reduce(0) { sum, piece in
+            switch piece {
+            case .bytes(let bytes): sum + Int64(bytes.count)
+            case .generated(let bytes): sum + bytes.count
+            case .gate: sum
+            }
+        }
+    }
+}

@@ -1,2 +1,0 @@
-/// A scripted origin.
-enum TestOriginPlaceholder {}

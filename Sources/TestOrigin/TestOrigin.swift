@@ -1,0 +1,105 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// A scripted HTTP/1.1 origin in this process, on a real socket of 127.0.0.1.
+///
+/// ```swift
+/// let origin = try await TestOrigin.start { _ in .ok("body").header("Cache-Control", "max-age=60") }
+/// let gate = Gate()
+/// origin.script("/slow", .ok("first"), .ok("second and later").holding(at: gate))
+/// // … requests to origin.url + "/slow" …
+/// #expect(origin.requests.map(\.target) == ["/slow", "/slow"])
+/// await origin.stop()
+/// ```
+///
+/// Requests on one connection are answered in order, pipelined ones too; connections go on side by side. What cannot be
+/// read as a request is answered with 400 and noted in ``OriginHistory/failures``. Safe to use from any thread.
+public final class TestOrigin: Sendable {
+    /// Makes the answer to a request.
+    public typealias Responder = @Sendable (OriginRequest) async throws -> OriginAnswer
+
+    /// How much of a request's content is kept: 1 MiB. All of it is read and counted.
+    public static let recordedBodyLimit = 1 << 20
+
+    /// The port it listens on.
+    public let port: Int
+    let recorder: Recorder
+    let scripts: Scripts
+    private let listener: any Channel
+
+    private init(listener: any Channel, port: Int, recorder: Recorder, scripts: Scripts) {
+        self.listener = listener
+        self.port = port
+        self.recorder = recorder
+        self.scripts = scripts
+    }
+
+    /// Starts an origin. Throws the system's error when it cannot listen.
+    /// - Parameters:
+    ///   - port: the port. Default: 0, one that is free.
+    ///   - otherwise: answers requests whose path has no script. Default: 404.
+    public static func start(
+        port: Int = 0, _ otherwise: @escaping Responder = { _ in .notFound }
+    ) async throws -> TestOrigin {
+        let recorder = Recorder()
+        let scripts = Scripts(otherwise: otherwise)
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.backlog, value: 1024)
+            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let stream = try NIOAsyncChannel<ByteBuffer, Never>(wrappingChannelSynchronously: channel)
+                    Connection(number: recorder.connectionOpened(channel), recorder: recorder, scripts: scripts)
+                        .start(stream)
+                }
+            }
+            .bind(host: "127.0.0.1", port: port).get()
+        return TestOrigin(
+            listener: listener, port: listener.localAddress?.port ?? port, recorder: recorder, scripts: scripts)
+    }
+
+    /// `127.0.0.1:PORT`.
+    public var authority: String { "127.0.0.1:\(port)" }
+
+    /// `http://127.0.0.1:PORT`, without a path.
+    public var url: String { "http://\(authority)" }
+
+    /// Answers the requests for a path in this order; the last answer again and again. Replaces what was there.
+    /// - Parameter path: compared with the whole target first, then with the target without its query.
+    public func script(_ path: String, _ answers: OriginAnswer...) {
+        let answers = answers.isEmpty ? [.notFound] : answers
+        let turn = Atomic(0)
+        scripts.set(path, answersOnHead: false) { _ in
+            answers[min(turn.add(1, ordering: .relaxed).oldValue, answers.count - 1)]
+        }
+    }
+
+    /// Answers the requests for a path by a function. Replaces what was there.
+    /// - Parameter onHead: asks the function as soon as the head is there, and reads the content after the answer; no
+    ///   `100 Continue` is sent then. Default: false, when the content has arrived.
+    public func script(_ path: String, onHead: Bool = false, _ responder: @escaping Responder) {
+        scripts.set(path, answersOnHead: onHead, responder)
+    }
+
+    /// What has happened so far.
+    public var history: OriginHistory { recorder.history }
+
+    /// The requests that arrived whole, in the order in which their heads came.
+    public var requests: [OriginRequest] { history.requests.filter(\.isComplete) }
+
+    /// The requests that arrived whole for a path, whatever their query.
+    public func requests(for path: String) -> [OriginRequest] { requests.filter { $0.path == path } }
+
+    /// Waits until something has happened; looks after each change.
+    public func wait(until condition: @escaping @Sendable (OriginHistory) -> Bool) async {
+        await recorder.wait(until: condition)
+    }
+
+    /// Stops listening and closes all connections.
+    public func stop() async {
+        try? await listener.close().get()
+        await recorder.closeAll()
+    }
+}
