@@ -58,6 +58,7 @@ let package = Package(
         .target(
             name: "HTTPCaching",
             dependencies: [
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ]

@@ -56,7 +56,8 @@ import Testing
             let body = (try? await response.body.bytes()) ?? []
             return Outcome(
                 status: response.head.status.code, fields: response.head.headerFields, body: body,
-                isCached: [.hit, .stale, .fallback].contains(response.source))
+                isCached: [.hit, .stale].contains(response.source)
+                    || response.source == .fallback && response.originStatus == nil)
         } catch {
             return Outcome(status: error.kind == .timedOut ? 504 : 502, fields: [:], body: [])
         }
