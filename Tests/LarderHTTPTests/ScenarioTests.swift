@@ -45,7 +45,7 @@ import Testing
     private static func handler(_ step: Scenario.Step, now: Instant) -> ScriptedTransport.Handler {
         if step.isOriginGone { return ScriptedTransport.unreachable }
         return { request throws(TransportError) in
-            let answer = step.originAnswer(to: request.head, now: now)
+            let answer = step.scriptedAnswer(to: request.head, now: now)
             return .answer(answer.head, answer.body, isComplete: answer.isComplete)
         }
     }
