@@ -95,8 +95,8 @@ let package = Package(
             name: "LarderGateway",
             dependencies: [
                 "HTTPWire",
+                "Larder",
                 "LarderHTTP",
-                "LarderNIOTransport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -105,6 +105,8 @@ let package = Package(
                 .product(name: "NIOHTTPTypesHTTP2", package: "swift-nio-extras"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
+                .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),
         .target(
@@ -184,6 +186,15 @@ let package = Package(
             path: "Tests/HTTPTestSupport"
         ),
         .testTarget(name: "TestOriginTests", dependencies: ["HTTPTestSupport", "TestOrigin"]),
+        .testTarget(
+            name: "LarderGatewayTests",
+            dependencies: [
+                "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", "TestOrigin", "TestSupport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]
+        ),
         .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],

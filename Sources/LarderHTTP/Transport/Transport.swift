@@ -22,6 +22,9 @@ public struct TransportRequest: Sendable {
     public var onInformational: (@Sendable (HTTPResponse) async -> Void)?
     /// Time limits.
     public var timeouts: Timeouts
+    /// Where to connect in place of what the target says; the message stays as it is, with the target's authority as
+    /// `Host`. For the origins behind a reverse proxy. Default: nil.
+    public var destination: TransportDestination?
 
     /// Makes a request.
     public init(

@@ -1,0 +1,85 @@
+import Larder
+
+/// The text exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
+struct PrometheusText {
+    private(set) var text = ""
+
+    static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+    init(_ counters: Counters, _ statistics: Statistics?, droppedLogBytes: Int) {
+        addRequests(counters)
+        addConnections(counters)
+        add("larder_gateway_log_dropped_bytes_total", "counter", "Bytes of access log lines that were given up.")
+        sample("larder_gateway_log_dropped_bytes_total", droppedLogBytes)
+        if let statistics { addStore(statistics) }
+    }
+
+    private mutating func addRequests(_ counters: Counters) {
+        add("larder_gateway_requests_total", "counter", "Requests answered, by method and class of status.")
+        for (row, method) in Counters.methods.enumerated() {
+            for column in 0..<9 where counters.requests[row * 9 + column] > 0 {
+                sample(
+                    "larder_gateway_requests_total{method=\"\(method)\",status=\"\(column + 1)xx\"}",
+                    counters.requests[row * 9 + column])
+            }
+        }
+        add("larder_gateway_answers_total", "counter", "Answers by where they came from.")
+        for (index, source) in (Counters.sources.map(\.rawValue) + ["gateway"]).enumerated() {
+            sample("larder_gateway_answers_total{source=\"\(source)\"}", counters.answers[index])
+        }
+        add("larder_gateway_request_duration_seconds", "histogram", "From a request's head to the end of its answer.")
+        var sum: UInt64 = 0
+        for (index, bound) in Counters.latencyBounds.enumerated() {
+            sum += counters.latency[index]
+            sample("larder_gateway_request_duration_seconds_bucket{le=\"\(bound)\"}", sum)
+        }
+        sum += counters.latency[Counters.latencyBounds.count]
+        sample("larder_gateway_request_duration_seconds_bucket{le=\"+Inf\"}", sum)
+        sample("larder_gateway_request_duration_seconds_sum", counters.latencySumSeconds)
+        sample("larder_gateway_request_duration_seconds_count", sum)
+        add("larder_gateway_upstream_errors_total", "counter", "Requests for which the origin gave no proper answer.")
+        sample("larder_gateway_upstream_errors_total", counters.upstreamErrors)
+        add("larder_gateway_malformed_requests_total", "counter", "Requests that were no proper HTTP.")
+        sample("larder_gateway_malformed_requests_total", counters.malformedRequests)
+    }
+
+    private mutating func addConnections(_ counters: Counters) {
+        add("larder_gateway_bytes_total", "counter", "Bytes from and to clients.")
+        sample("larder_gateway_bytes_total{direction=\"in\"}", counters.bytesIn)
+        sample("larder_gateway_bytes_total{direction=\"out\"}", counters.bytesOut)
+        add("larder_gateway_connections", "gauge", "Client connections that are open.")
+        sample("larder_gateway_connections", counters.connectionsOpen)
+        add("larder_gateway_connections_total", "counter", "Client connections, by what became of them.")
+        sample("larder_gateway_connections_total{result=\"accepted\"}", counters.connectionsAccepted)
+        sample("larder_gateway_connections_total{result=\"refused\"}", counters.connectionsRefused)
+        add(
+            "larder_gateway_client_aborts_total", "counter",
+            "Requests whose client left before the answer was complete.")
+        sample("larder_gateway_client_aborts_total", counters.clientAborts)
+        add("larder_gateway_timeouts_total", "counter", "Clients cut off because they were too slow.")
+        sample("larder_gateway_timeouts_total", counters.timeouts)
+        add("larder_gateway_tunnels_total", "counter", "Tunnels made for CONNECT.")
+        sample("larder_gateway_tunnels_total", counters.tunnels)
+    }
+
+    private mutating func addStore(_ statistics: Statistics) {
+        add("larder_store_entries", "gauge", "Stored responses.")
+        sample("larder_store_entries", statistics.entryCount)
+        add("larder_store_bytes", "gauge", "Bytes on disk.")
+        sample("larder_store_bytes", statistics.allocatedBytes.bytes)
+        if case let limit = statistics.budget.bytes, limit != .unlimited {
+            add("larder_store_budget_bytes", "gauge", "Bytes on disk that the store may use.")
+            sample("larder_store_budget_bytes", limit.bytes)
+        }
+        add("larder_store_displaced_total", "counter", "Entries displaced by this process.")
+        sample("larder_store_displaced_total", statistics.displacedCount)
+    }
+
+    private mutating func add(_ name: String, _ type: String, _ help: String) {
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+    }
+
+    private mutating func sample(_ name: String, _ value: some CustomStringConvertible) {
+        text += "\(name) \(value)\n"
+    }
+}

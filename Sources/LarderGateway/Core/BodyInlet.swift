@@ -1,0 +1,96 @@
+import LarderHTTP
+import Synchronization
+
+/// The content of a request between the connection that brings it and the load that sends it on: a short queue, which
+/// holds the client back when it is full.
+final class BodyInlet: Sendable {
+    /// Why there is no more content.
+    struct Cut: Error {}
+
+    /// What may wait. More than a connection's read brings at once, so that the client is not stopped for each piece.
+    private static let capacity = 256 << 10
+
+    private struct State {
+        var pieces: [[UInt8]] = []
+        var bytes = 0
+        var ending: Result<Void, any Error>?
+        var waiter: CheckedContinuation<[UInt8]?, any Error>?
+        var hasBeenPulled = false
+    }
+
+    private let state = Mutex(State())
+    private let onDemand: @Sendable () -> Void
+
+    /// - Parameter onDemand: called when content is asked for that is not there; from any thread.
+    init(onDemand: @escaping @Sendable () -> Void) { self.onDemand = onDemand }
+
+    /// The content as a load wants it.
+    func body(length: Int64?) -> RequestBody {
+        RequestBody(length: length) { try await self.next() }
+    }
+
+    /// Whether there is room.
+    var takesMore: Bool { state.withLock { $0.bytes < Self.capacity && $0.ending == nil } }
+
+    /// Whether somebody has asked for content.
+    var hasBeenPulled: Bool { state.withLock { $0.hasBeenPulled } }
+
+    func offer(_ bytes: [UInt8]) {
+        let waiter = state.withLock { state -> CheckedContinuation<[UInt8]?, any Error>? in
+            guard state.ending == nil else { return nil }
+            if let waiter = state.waiter {
+                state.waiter = nil
+                return waiter
+            }
+            state.pieces.append(bytes)
+            state.bytes += bytes.count
+            return nil
+        }
+        waiter?.resume(returning: bytes)
+    }
+
+    /// The content is complete.
+    func finish() { end(.success(())) }
+
+    /// The content ends early.
+    func fail() { end(.failure(Cut())) }
+
+    private func end(_ ending: Result<Void, any Error>) {
+        let waiter = state.withLock { state in
+            guard state.ending == nil else { return nil as CheckedContinuation<[UInt8]?, any Error>? }
+            state.ending = ending
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume(with: ending.map { nil })
+    }
+
+    private func next() async throws -> [UInt8]? {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let (outcome, isDemand) = state.withLock { state -> (Result<[UInt8]?, any Error>?, Bool) in
+                    let isFirst = !state.hasBeenPulled
+                    state.hasBeenPulled = true
+                    if !state.pieces.isEmpty {
+                        let wasFull = state.bytes >= Self.capacity
+                        let piece = state.pieces.removeFirst()
+                        state.bytes -= piece.count
+                        return (.success(piece), isFirst || wasFull)
+                    }
+                    if let ending = state.ending { return (ending.map { nil }, false) }
+                    if Task.isCancelled { return (.failure(CancellationError()), false) }
+                    state.waiter = continuation
+                    return (nil, true)
+                }
+                if isDemand { onDemand() }
+                if let outcome { continuation.resume(with: outcome) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                defer { state.waiter = nil }
+                return state.waiter
+            }
+            waiter?.resume(throwing: CancellationError())
+        }
+    }
+}

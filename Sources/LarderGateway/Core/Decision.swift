@@ -1,0 +1,23 @@
+import HTTPTypes
+import LarderHTTP
+
+/// What is done about a request.
+enum Decision: Sendable {
+    /// Answered by the gateway itself.
+    case own(OwnAnswer)
+    /// Answered from the store.
+    case stored(FetchResponse)
+    /// The origin has to be asked.
+    case load(PendingLoad)
+    /// A tunnel to a host.
+    case tunnel(host: String, port: Int)
+    /// Stored responses are removed, which may wait for the disk.
+    case purge(PurgeOrder)
+}
+
+/// What a PURGE removes.
+enum PurgeOrder: Sendable {
+    case url(String)
+    case prefix(String)
+    case tags([String])
+}

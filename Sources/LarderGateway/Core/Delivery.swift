@@ -1,0 +1,141 @@
+import HTTPTypes
+import LarderHTTP
+import NIOCore
+
+/// Takes an answer that comes later, or in pieces. On its event loop only.
+protocol DeliverySink: AnyObject {
+    /// An interim (1xx) response.
+    func deliver(informational head: HTTPResponse)
+    /// The answer. Returns whether its content has to be brought piece by piece.
+    func deliver(_ result: Result<FetchResponse, FetchError>) -> Bool
+    /// A piece of the content.
+    func deliver(piece: [UInt8])
+    /// The content is complete.
+    func deliverEnd()
+    /// The content will not be complete.
+    func deliverFailure(_ error: any Error)
+    /// Whether the client takes more at once.
+    var takesMore: Bool { get }
+}
+
+/// What of an exchange cannot be done at once: asking the origin, and content that arrives or comes from a disk. One task,
+/// which a client that leaves cancels.
+///
+/// SAFETY: everything that changes is used on `eventLoop` only.
+final class Delivery: @unchecked Sendable {
+    private let eventLoop: any EventLoop
+    private weak var sink: (any DeliverySink)?
+    private var task: Task<Void, Never>?
+    private var writer: CheckedContinuation<Void, any Error>?
+    private var isOver = false
+
+    init(_ eventLoop: any EventLoop, to sink: any DeliverySink) {
+        self.eventLoop = eventLoop
+        self.sink = sink
+    }
+
+    /// Loads what the store could not answer.
+    func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+        task = Task {
+            let result = await self.load(pending, cache, body, relaysInformational)
+            let hasContent = await self.onLoop { $0.deliver(result) } ?? false
+            if hasContent, case .success(let response) = result { await self.pump(response.body) }
+        }
+    }
+
+    private func load(
+        _ pending: PendingLoad, _ cache: HTTPCache, _ body: RequestBody?, _ relaysInformational: Bool
+    ) async -> Result<FetchResponse, FetchError> {
+        do throws(FetchError) {
+            guard relaysInformational else {
+                return .success(try await cache.load(pending, body: body, onInformational: nil))
+            }
+            return .success(
+                try await cache.load(pending, body: body) { head in
+                    await self.onLoop { $0.deliver(informational: head) }
+                })
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Brings content whose head has been written.
+    func send(_ body: ResponseBody) {
+        task = Task { await self.pump(body) }
+    }
+
+    /// Does something away from the event loop, and delivers its answer.
+    func perform(_ work: @escaping @Sendable () -> OwnAnswer, then body: @escaping @Sendable (OwnAnswer) -> Void) {
+        task = Task {
+            let answer = work()
+            await self.onLoop { _ in body(answer) }
+        }
+    }
+
+    /// The client takes more.
+    func resume() {
+        guard let writer, let sink, sink.takesMore else { return }
+        self.writer = nil
+        writer.resume()
+    }
+
+    /// Nobody wants the rest.
+    func cancel() {
+        isOver = true
+        sink = nil
+        task?.cancel()
+        writer?.resume(throwing: CancellationError())
+        writer = nil
+    }
+
+    private func pump(_ body: ResponseBody) async {
+        var iterator = body.makeAsyncIterator()
+        var left = body.length
+        do {
+            while let piece = try await iterator.next() {
+                if let rest = left {
+                    left = rest - Int64(piece.count)
+                    // The last byte of a declared length tells the client that it has all. By then the response has to be
+                    // stored, which the end of the content tells us.
+                    if left == 0, try await iterator.next() != nil { left = -1 }
+                    guard left ?? 0 >= 0 else { throw WrongLength() }
+                }
+                try await write(piece)
+            }
+            guard left ?? 0 == 0 else { throw WrongLength() }
+            await onLoop { $0.deliverEnd() }
+        } catch {
+            await onLoop { $0.deliverFailure(error) }
+        }
+    }
+
+    /// More or less content than declared.
+    struct WrongLength: Error {}
+
+    private func write(_ piece: [UInt8]) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            eventLoop.execute {
+                guard !self.isOver, let sink = self.sink else {
+                    return continuation.resume(throwing: CancellationError())
+                }
+                sink.deliver(piece: piece)
+                // The piece may have been the connection's end.
+                if self.isOver || sink.takesMore {
+                    continuation.resume()
+                } else {
+                    self.writer = continuation
+                }
+            }
+        }
+    }
+
+    @discardableResult
+    private func onLoop<R: Sendable>(_ body: @escaping @Sendable (any DeliverySink) -> R) async -> R? {
+        await withCheckedContinuation { continuation in
+            eventLoop.execute {
+                guard !self.isOver, let sink = self.sink else { return continuation.resume(returning: nil) }
+                continuation.resume(returning: body(sink))
+            }
+        }
+    }
+}

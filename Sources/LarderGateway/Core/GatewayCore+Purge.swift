@@ -1,0 +1,57 @@
+import HTTPTypes
+import LarderHTTP
+
+/// PURGE: taking responses out of the store.
+extension GatewayCore {
+    /// Whether the client may, and what it asks for.
+    func purge(_ request: HTTPRequest, isLoopback: Bool) -> Decision {
+        guard (isLoopback && configuration.purging.allowsLoopback) || hasToken(request) else {
+            return .own(OwnAnswer(403, "PURGE is not allowed from here."))
+        }
+        guard let authority = request.authority, !authority.isEmpty else {
+            return .own(OwnAnswer(400, "The request names no host."))
+        }
+        let base = "\(request.scheme ?? "http")://\(authority)"
+        if let prefix = request.headerFields[.purgePrefix] {
+            let isURL = prefix.hasPrefix("http://") || prefix.hasPrefix("https://")
+            guard isURL || prefix.hasPrefix("/") else {
+                return .own(OwnAnswer(400, "Purge-Prefix has to be a URL or a path."))
+            }
+            return .purge(.prefix(isURL ? prefix : base + prefix))
+        }
+        if let tags = request.headerFields[.purgeTag] {
+            let list = tags.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }).map(String.init)
+            return list.isEmpty ? .own(OwnAnswer(400, "Purge-Tag is empty.")) : .purge(.tags(list))
+        }
+        return .purge(.url(base + (request.path ?? "/")))
+    }
+
+    private func hasToken(_ request: HTTPRequest) -> Bool {
+        guard let token = configuration.purging.token, !token.isEmpty,
+            let value = request.headerFields[.authorization], value.lowercased().hasPrefix("bearer ")
+        else { return false }
+        // The time depends on the lengths alone.
+        let given = Array(value.dropFirst("bearer ".count).utf8)
+        let expected = Array(token.utf8)
+        guard given.count == expected.count else { return false }
+        return zip(given, expected).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    /// Removes. May wait for the disk.
+    func perform(_ order: PurgeOrder) -> OwnAnswer {
+        do {
+            let count =
+                switch order {
+                case .url(let url): try cache.purge(url)
+                case .prefix(let prefix): try cache.purge(prefix: prefix)
+                case .tags(let tags): try tags.reduce(0) { try $0 + cache.purge(tag: $1) }
+                }
+            return OwnAnswer(200, "{\"removed\": \(count)}", contentType: "application/json")
+        } catch let error as FetchError {
+            return Self.answer(to: error)
+        } catch {
+            logger.error("cannot purge", metadata: ["error": "\(error)"])
+            return OwnAnswer(500, "The store cannot be changed.")
+        }
+    }
+}

@@ -1,0 +1,158 @@
+import HTTPTypes
+import LarderHTTP
+import Logging
+import NIOCore
+import Synchronization
+
+/// What all connections share, and what is done about a request, whatever version of HTTP brought it.
+final class GatewayCore: Sendable {
+    let cache: HTTPCache
+    let configuration: GatewayConfiguration
+    let accessLog: AccessLogWriter?
+    let time: any GatewayTime
+    let logger: Logger
+    /// Client connections, of all event loops.
+    let connectionCount = Atomic<Int>(0)
+    /// How this gateway is named in `Via`: a request that has it has been here before.
+    private let pseudonym: String?
+
+    init(_ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?) {
+        self.cache = cache
+        self.configuration = configuration
+        self.accessLog = accessLog
+        time = configuration.time
+        logger = configuration.logger
+        pseudonym = cache.configuration.viaName
+    }
+
+    /// Decides on a request.
+    /// - Parameters:
+    ///   - request: with scheme, authority and path; without `Host`. Changed where a proxy has to change it.
+    ///   - isAbsolute: whether the target was a whole URL, as clients send it to proxies.
+    ///   - isLoopback: whether the client is on this machine.
+    func decide(
+        _ request: inout HTTPRequest, hasContent: Bool, isAbsolute: Bool, isLoopback: Bool
+    ) -> Decision {
+        if request.method == .connect { return tunnel(request) }
+        if request.method.rawValue == "PURGE", configuration.purging.isEnabled {
+            return purge(request, isLoopback: isLoopback)
+        }
+        if let answer = refusal(&request, isAbsolute: isAbsolute) { return .own(answer) }
+        do throws(FetchError) {
+            switch try cache.answer(request, hasContent: hasContent) {
+            case .response(let response): return .stored(response)
+            case .load(let pending): return .load(pending)
+            }
+        } catch {
+            return .own(Self.answer(to: error))
+        }
+    }
+
+    private func refusal(_ request: inout HTTPRequest, isAbsolute: Bool) -> OwnAnswer? {
+        guard let authority = request.authority, !authority.isEmpty else {
+            return OwnAnswer(400, "The request names no host.")
+        }
+        if configuration.routes.origin(for: authority) == nil {
+            guard configuration.routes.allowsForwarding else {
+                return OwnAnswer(421, "This gateway has no origin for the host of the request.")
+            }
+            guard isAbsolute else {
+                return OwnAnswer(400, "This is a proxy: the target of a request has to be a whole URL.")
+            }
+        }
+        if hasBeenHere(request.headerFields) {
+            return OwnAnswer(508, "The request has passed this gateway before: its origin leads back to it.")
+        }
+        return countDown(&request)
+    }
+
+    /// RFC 9110 section 7.6.3: "A proxy can use Via to detect loops".
+    private func hasBeenHere(_ fields: HTTPFields) -> Bool {
+        guard let pseudonym, fields.contains(.via) else { return false }
+        return fields[values: .via].contains { value in
+            value.split(separator: ",").contains { member in
+                let words = member.split(whereSeparator: { $0 == " " || $0 == "\t" })
+                return words.count >= 2 && words[1] == pseudonym
+            }
+        }
+    }
+
+    /// RFC 9110 section 7.6.2: TRACE and OPTIONS go no further than `Max-Forwards` says.
+    private func countDown(_ request: inout HTTPRequest) -> OwnAnswer? {
+        guard request.method == .trace || request.method == .options,
+            let value = request.headerFields[.maxForwards], !value.isEmpty,
+            value.utf8.allSatisfy({ 48...57 ~= $0 })
+        else { return nil }
+        // "The updated field value is the lesser of a) the received value decremented by one (1) or b) the recipient's
+        // maximum supported value for Max-Forwards."
+        let hops = Int(value) ?? 256
+        if hops > 0 {
+            request.headerFields[.maxForwards] = String(min(hops - 1, 255))
+            return nil
+        }
+        if request.method == .trace { return traced(request) }
+        var answer = OwnAnswer(200, "This gateway forwards every method.")
+        answer.fields[.allow] = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH"
+        return answer
+    }
+
+    /// RFC 9110 section 9.3.8: the request as received, "excluding some fields" that hold secrets.
+    private func traced(_ request: HTTPRequest) -> OwnAnswer {
+        var text = "TRACE \(request.path ?? "/") HTTP/1.1\r\nHost: \(request.authority ?? "")\r\n"
+        let secrets: [HTTPField.Name] = [.authorization, .proxyAuthorization, .cookie]
+        for field in request.headerFields where !secrets.contains(field.name) {
+            text += "\(field.name.rawName): \(field.value)\r\n"
+        }
+        var answer = OwnAnswer(200, "", contentType: "message/http")
+        answer.body = Array((text + "\r\n").utf8)
+        return answer
+    }
+
+    private func tunnel(_ request: HTTPRequest) -> Decision {
+        let policy = configuration.tunnels
+        guard policy.isAllowed else { return .own(OwnAnswer(405, "This gateway makes no tunnels.", closes: true)) }
+        guard let target = Authority.split(request.authority ?? ""), let port = target.port, port > 0 else {
+            return .own(OwnAnswer(400, "CONNECT needs a host and a port.", closes: true))
+        }
+        guard policy.ports.contains(port) else {
+            return .own(OwnAnswer(403, "This gateway makes no tunnels to that port.", closes: true))
+        }
+        var host = target.host
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        return .tunnel(host: host, port: port)
+    }
+
+    /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.
+    static func answer(to error: FetchError) -> OwnAnswer {
+        switch error.kind {
+        case .timedOut: OwnAnswer(504, "The origin did not answer in time.")
+        case .notCached: OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
+        case .invalidURL: OwnAnswer(400, "The target of the request is no proper URL.")
+        case .unknownPolicy, .policyFailed: OwnAnswer(500, "A policy of the cache failed.")
+        case .tooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
+        case .cancelled: OwnAnswer(503, "The request was cancelled.")
+        case .origin: originAnswer(error.transport?.kind)
+        }
+    }
+
+    private static func originAnswer(_ kind: TransportError.Kind?) -> OwnAnswer {
+        switch kind {
+        case .cannotConnect: OwnAnswer(502, "The origin cannot be reached.")
+        case .malformedResponse: OwnAnswer(502, "The origin's response is no proper HTTP.")
+        case .responseTooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
+        case .closed, .incompleteResponse:
+            OwnAnswer(502, "The origin closed the connection before its response was complete.")
+        default: OwnAnswer(502, "The origin gave no proper response.")
+        }
+    }
+}
+
+extension HTTPField.Name {
+    static let via = HTTPField.Name("Via")!
+    static let maxForwards = HTTPField.Name("Max-Forwards")!
+    static let allow = HTTPField.Name("Allow")!
+    static let purgePrefix = HTTPField.Name("Purge-Prefix")!
+    static let purgeTag = HTTPField.Name("Purge-Tag")!
+    static let referer = HTTPField.Name("Referer")!
+    static let keepAlive = HTTPField.Name("Keep-Alive")!
+}

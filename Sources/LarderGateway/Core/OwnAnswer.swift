@@ -1,0 +1,27 @@
+import HTTPTypes
+
+/// An answer of the gateway's own. It says what was wrong and repeats nothing that the client sent.
+struct OwnAnswer: Sendable {
+    var status: Int
+    var fields: HTTPFields
+    var body: [UInt8]
+    /// The connection cannot be used any more, as where the next request starts is not certain.
+    var closes = false
+
+    init(_ status: Int, _ text: String, contentType: String = "text/plain; charset=utf-8", closes: Bool = false) {
+        self.status = status
+        self.closes = closes
+        body = Array((text + "\n").utf8)
+        fields = [.contentType: contentType, .cacheControl: "no-store"]
+    }
+
+    /// Status and fields as a response's head.
+    var head: HTTPResponse {
+        HTTPResponse(status: .init(code: status, reasonPhrase: Self.reason(status)), headerFields: fields)
+    }
+
+    /// RFC 9110 section 15, for the codes used here.
+    static func reason(_ status: Int) -> String {
+        HTTPResponse.Status(code: status).reasonPhrase
+    }
+}

@@ -1,0 +1,95 @@
+import NIOCore
+import Synchronization
+
+/// What the connections of one event loop share: counters, room to write heads in, the log's lines.
+///
+/// SAFETY: everything that changes is used on `eventLoop` only.
+final class Worker: @unchecked Sendable {
+    let eventLoop: any EventLoop
+    let core: GatewayCore
+    var counters = Counters()
+    /// Answers on their way to the connection that is being served; empty when its handler returns. Reused, so that a hit
+    /// allocates nothing for its bytes.
+    var output: ByteBuffer
+    /// Room for a head.
+    var scratch: [UInt8] = []
+    var log: AccessLogLines?
+    private var connections: [ObjectIdentifier: any SupervisedConnection] = [:]
+    private var ticker: RepeatedTask?
+    private(set) var isDraining = false
+    private var emptied: EventLoopPromise<Void>?
+
+    init(_ eventLoop: any EventLoop, _ core: GatewayCore) {
+        self.eventLoop = eventLoop
+        self.core = core
+        output = ByteBufferAllocator().buffer(capacity: 16_384)
+        scratch.reserveCapacity(4_096)
+        log = core.accessLog.map { AccessLogLines($0) }
+    }
+
+    // MARK: Connections
+
+    func add(_ connection: any SupervisedConnection) {
+        connections[ObjectIdentifier(connection)] = connection
+        counters.connectionsAccepted += 1
+        counters.connectionsOpen += 1
+    }
+
+    func remove(_ connection: any SupervisedConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        counters.connectionsOpen -= 1
+        if connections.isEmpty { emptied?.succeed() }
+    }
+
+    /// Looks at all connections for limits in time, and hands over the log's lines.
+    func tick() {
+        let now = core.time.now()
+        for connection in connections.values { connection.tick(now) }
+        log?.handOver()
+    }
+
+    func startTicking(every interval: TimeAmount) {
+        ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in self.tick() }
+    }
+
+    /// Lets every connection finish what it does; the future comes when the last is gone.
+    func drain() -> EventLoopFuture<Void> {
+        isDraining = true
+        if connections.isEmpty { return eventLoop.makeSucceededVoidFuture() }
+        let promise = emptied ?? eventLoop.makePromise()
+        emptied = promise
+        for connection in connections.values { connection.drain() }
+        return promise.futureResult
+    }
+
+    /// Closes every connection at once.
+    func closeAll() {
+        isDraining = true
+        for connection in connections.values { connection.abort() }
+    }
+
+    func stop() {
+        ticker?.cancel()
+        ticker = nil
+        log?.handOver()
+    }
+
+    // MARK: Requests
+
+    /// Counts and logs a request that is over.
+    func finished(_ record: RequestRecord) {
+        let seconds = Double((core.time.now() - record.start).nanoseconds) / 1e9
+        counters.record(method: record.methodIndex, status: record.status, source: record.source, seconds: seconds)
+        if log != nil { log?.append(record, seconds: seconds, time: core.time.wallSeconds()) }
+    }
+}
+
+/// A connection that the worker looks after.
+protocol SupervisedConnection: AnyObject {
+    /// Checks limits in time.
+    func tick(_ now: NIODeadline)
+    /// Ends when what is under way is done.
+    func drain()
+    /// Ends now.
+    func abort()
+}

@@ -1,0 +1,68 @@
+import HTTPTypes
+import LarderHTTP
+import NIOCore
+
+/// Answers that come later.
+extension HTTP1Handler: DeliverySink {
+    var takesMore: Bool { context?.channel.isWritable ?? false }
+
+    func deliver(informational head: HTTPResponse) {
+        guard let context else { return }
+        writeInformational(head, context)
+    }
+
+    func deliver(_ result: Result<FetchResponse, FetchError>) -> Bool {
+        guard let context, current != nil else { return false }
+        defer { settle(context) }
+        switch result {
+        case .failure(let error):
+            if error.transport != nil { worker.counters.upstreamErrors += 1 }
+            write(GatewayCore.answer(to: error), context)
+            return false
+        case .success(let response):
+            guard case .live = response.body.source else {
+                write(response, context)
+                return false
+            }
+            return writeHead(response, context)
+        }
+    }
+
+    func deliver(piece: [UInt8]) {
+        guard let context, current != nil else { return }
+        writePiece(piece)
+        flush(context)
+    }
+
+    func deliverEnd() {
+        guard let context else { return }
+        finish()
+        settle(context)
+    }
+
+    func deliverFailure(_ error: any Error) {
+        guard let context else { return }
+        if error is FetchError { worker.counters.upstreamErrors += 1 }
+        fail(context)
+    }
+
+    /// Goes on with what waited for the answer.
+    private func settle(_ context: ChannelHandlerContext) {
+        advance(context)
+        flush(context)
+        resumeReading(context)
+    }
+
+    /// Removing stored responses may wait for the disk: it is done elsewhere.
+    func purge(_ order: PurgeOrder) {
+        let delivery = Delivery(worker.eventLoop, to: self)
+        self.delivery = delivery
+        let core = worker.core
+        let handler = NIOLoopBound(self, eventLoop: worker.eventLoop)
+        delivery.perform({ core.perform(order) }) { answer in
+            guard let context = handler.value.context, handler.value.current != nil else { return }
+            handler.value.write(answer, context)
+            handler.value.settle(context)
+        }
+    }
+}

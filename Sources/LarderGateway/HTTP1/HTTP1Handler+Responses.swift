@@ -1,0 +1,239 @@
+import HTTPTypes
+import HTTPWire
+import Larder
+import LarderHTTP
+import NIOCore
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// Writing answers.
+extension HTTP1Handler {
+    /// Writes an answer of the gateway's own.
+    func write(_ answer: OwnAnswer, _ context: ChannelHandlerContext) {
+        if answer.closes { current?.closes = true }
+        begin(answer.head, length: Int64(answer.body.count))
+        if current?.method != .head { content(answer.body) }
+        finish()
+    }
+
+    /// Writes an answer of the cache: all of it, if it is there, or its head.
+    func write(_ response: FetchResponse, _ context: ChannelHandlerContext) {
+        current?.record.source = response.source
+        guard begin(response.head, length: response.body.length) else {
+            current?.record.source = nil
+            return write(OwnAnswer(502, "The origin's response cannot be passed on."), context)
+        }
+        guard hasContent(response.head.status.code) else { return finish() }
+        guard case .segments(let segments) = response.body.source, isImmediate(segments) else {
+            let delivery = self.delivery ?? Delivery(worker.eventLoop, to: self)
+            self.delivery = delivery
+            delivery.send(response.body)
+            return
+        }
+        do {
+            for segment in segments { try content(segment, context) }
+            finish()
+        } catch {
+            worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
+            fail(context)
+        }
+    }
+
+    /// Writes the head of an answer whose content arrives. Returns whether it has any.
+    func writeHead(_ response: FetchResponse, _ context: ChannelHandlerContext) -> Bool {
+        current?.record.source = response.source
+        guard begin(response.head, length: response.body.length) else {
+            current?.record.source = nil
+            write(OwnAnswer(502, "The origin's response cannot be passed on."), context)
+            return false
+        }
+        guard hasContent(response.head.status.code) else {
+            finish()
+            return false
+        }
+        return true
+    }
+
+    /// RFC 9110 section 6.4.1.
+    private func hasContent(_ status: Int) -> Bool {
+        current?.method != .head && status >= 200 && status != 204 && status != 304
+    }
+
+    // MARK: Heads
+
+    /// Writes the head of the final answer. Returns false, having written nothing, if it cannot be written.
+    @discardableResult
+    private func begin(_ head: HTTPResponse, length: Int64?) -> Bool {
+        guard var current else { return false }
+        let status = head.status.code
+        worker.scratch.removeAll(keepingCapacity: true)
+        do throws(WireError) {
+            try MessageWriter.appendStatusLine(head.status, to: &worker.scratch)
+            var declared: HTTPField?
+            for field in head.headerFields {
+                switch field.name {
+                case .contentLength: declared = field
+                case .connection, .transferEncoding, .keepAlive: break
+                default: try MessageWriter.append(field, to: &worker.scratch)
+                }
+            }
+            if status == 204 || status < 200 {
+                // RFC 9110 section 8.6: no Content-Length.
+            } else if current.method == .head || status == 304 {
+                // The length of what is not sent, if the origin said it.
+                if let declared { try MessageWriter.append(declared, to: &worker.scratch) }
+            } else if let length {
+                worker.scratch += "Content-Length: \(length)\r\n".utf8
+            } else if current.version == .http11 {
+                worker.scratch += "Transfer-Encoding: chunked\r\n".utf8
+                current.isChunked = true
+            } else {
+                current.closes = true
+            }
+        } catch {
+            return false
+        }
+        if current.owesContinue, current.content != nil {
+            // It is not told to go on, and may or may not send its content: where the next request starts is not certain.
+            current.closes = true
+        }
+        if current.closes {
+            worker.scratch += "Connection: close\r\n\r\n".utf8
+        } else if current.version == .http10 {
+            worker.scratch += "Connection: keep-alive\r\n\r\n".utf8
+        } else {
+            worker.scratch += "\r\n".utf8
+        }
+        worker.output.writeBytes(worker.scratch)
+        current.hasBegun = true
+        current.record.status = status
+        self.current = current
+        return true
+    }
+
+    /// Writes an interim answer.
+    func writeInformational(_ head: HTTPResponse, _ context: ChannelHandlerContext) {
+        // 101 is between us and the origin, and 100 is sent when the content is wanted.
+        guard let current, !current.hasBegun, head.status.code != 101, head.status.code != 100 else { return }
+        worker.scratch.removeAll(keepingCapacity: true)
+        do throws(WireError) {
+            try MessageWriter.append(head, to: &worker.scratch)
+        } catch {
+            return
+        }
+        worker.output.writeBytes(worker.scratch)
+        flush(context)
+    }
+
+    // MARK: Content
+
+    /// What is read from a file at once, into one write with the head: up to here that is less work than sendfile(2).
+    private static let smallFile: Int64 = 64 << 10
+
+    private func isImmediate(_ segments: [ResponseBody.Segment]) -> Bool {
+        isPlaintext || segments.reduce(0) { $0 + $1.count } <= Self.smallFile
+    }
+
+    private func content(_ segment: ResponseBody.Segment, _ context: ChannelHandlerContext) throws {
+        switch segment {
+        case .bytes(let bytes): content(bytes)
+        case .stored(let body, let range):
+            current?.record.bytesSent += range.upperBound - range.lowerBound
+            if range.count > Self.smallFile, let descriptor = try body.withFileDescriptor({ try $0.duplicate() }) {
+                append(to: context)
+                let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor.rawValue)
+                let region = FileRegion(
+                    fileHandle: handle, readerIndex: Int(range.lowerBound), endIndex: Int(range.upperBound))
+                bytesQueued += Int64(region.readableBytes)
+                worker.counters.bytesOut += UInt64(region.readableBytes)
+                context.write(wrapOutboundOut(.fileRegion(region))).assumeIsolated().whenComplete { _ in
+                    // Of a duplicate that was read from: closing cannot lose anything.
+                    try? handle.close()
+                }
+            } else if range.lowerBound == 0, range.upperBound == body.length.bytes {
+                try body.withBytes { span in
+                    _ = span.withUnsafeBytes { worker.output.writeBytes($0) }
+                }
+            } else {
+                worker.output.writeBytes(try body.bytes(in: range))
+            }
+        }
+    }
+
+    private func content(_ bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return }
+        current?.record.bytesSent += Int64(bytes.count)
+        worker.output.writeBytes(bytes)
+    }
+
+    /// Writes a piece of content whose length need not be known.
+    func writePiece(_ bytes: [UInt8]) {
+        guard current?.isChunked == true else { return content(bytes) }
+        guard !bytes.isEmpty else { return }
+        worker.scratch.removeAll(keepingCapacity: true)
+        MessageWriter.appendChunkStart(count: bytes.count, to: &worker.scratch)
+        worker.output.writeBytes(worker.scratch)
+        content(bytes)
+        worker.output.writeBytes(MessageWriter.chunkEnd)
+    }
+
+    // MARK: Endings
+
+    /// The answer is complete.
+    func finish() {
+        guard var current, !current.isAnswered else { return }
+        if current.isChunked { worker.output.writeBytes(MessageWriter.lastChunk) }
+        current.isAnswered = true
+        // Content that is still coming is for nobody.
+        current.inlet?.fail()
+        current.inlet = nil
+        worker.finished(current.record)
+        self.current = current
+    }
+
+    /// The answer will not be complete: the client sees that by the connection's end. Where that is how a complete answer
+    /// ends, too, it has to be a reset.
+    func fail(_ context: ChannelHandlerContext) {
+        guard var current, !current.isAnswered else { return }
+        current.record.isIncomplete = true
+        worker.finished(current.record)
+        self.current = nil
+        if current.version == .http10, let socket = context.channel as? any SocketOptionProvider {
+            phase = .lingering
+            socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).assumeIsolated().whenComplete { _ in
+                self.close(context)
+            }
+        } else {
+            closeWhenWritten(context)
+        }
+    }
+
+    /// Hands over what is held and makes it go out.
+    func flush(_ context: ChannelHandlerContext) {
+        guard worker.output.readableBytes > 0 || hasUnflushed else { return }
+        append(to: context)
+        hasUnflushed = false
+        context.flush()
+    }
+
+    /// Hands over what is held.
+    func append(to context: ChannelHandlerContext) {
+        let count = worker.output.readableBytes
+        guard count > 0 else { return }
+        bytesQueued += Int64(count)
+        worker.counters.bytesOut += UInt64(count)
+        hasUnflushed = true
+        context.write(wrapOutboundOut(.byteBuffer(worker.output)), promise: nil)
+        if worker.output.capacity > 256 << 10 {
+            worker.output = context.channel.allocator.buffer(capacity: 16_384)
+        } else {
+            worker.output.clear()
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import NIOCore
+import NIOPosix
+
+/// Bytes between a client and the host it asked for with CONNECT (RFC 9110 section 9.3.6). Each direction ends on its own,
+/// and none is read faster than the other side takes.
+///
+/// Both connections are on one event loop, and everything here is used on it only.
+final class Tunnel {
+    private weak var handler: HTTP1Handler?
+    private var peer: (any Channel)?
+    private var isOver = false
+    private var hasPeerFinished = false
+    private var hasClientFinished = false
+
+    init(_ handler: HTTP1Handler) { self.handler = handler }
+
+    // MARK: From the client
+
+    func connect(host: String, port: Int, timeout: Duration, on eventLoop: any EventLoop) {
+        let tunnel = NIOLoopBound(self, eventLoop: eventLoop)
+        ClientBootstrap(group: eventLoop)
+            .connectTimeout(TimeAmount(timeout))
+            .channelOption(.socketOption(.tcp_nodelay), value: 1)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelOption(.autoRead, value: false)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(TunnelPeerHandler(tunnel.value))
+                }
+            }
+            .connect(host: host, port: port)
+            .assumeIsolated()
+            .whenComplete { result in
+                switch result {
+                case .failure: self.handler?.tunnelFailed()
+                case .success(let channel): self.connected(channel)
+                }
+            }
+    }
+
+    private func connected(_ channel: any Channel) {
+        guard !isOver, let handler else { return channel.close(promise: nil) }
+        peer = channel
+        handler.tunnelStands()
+        channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
+    }
+
+    /// Whether the host takes more.
+    var takesMore: Bool { peer?.isWritable ?? false }
+
+    func send(_ bytes: ByteBuffer) {
+        guard let peer, bytes.readableBytes > 0 else { return }
+        peer.writeAndFlush(bytes, promise: nil)
+    }
+
+    func clientFinished() {
+        hasClientFinished = true
+        guard let peer else { return }
+        // When both directions have ended NIO closes at once, and what is still to be written is lost: so it is first
+        // waited for.
+        peer.writeAndFlush(ByteBuffer()).assumeIsolated().whenComplete { _ in
+            peer.close(mode: .output, promise: nil)
+            self.endIfFinished()
+        }
+    }
+
+    func clientTakesMore() {
+        // Reads that were held back are asked for again.
+        peer?.read()
+    }
+
+    func clientLeft() {
+        isOver = true
+        handler = nil
+        peer?.close(promise: nil)
+        peer = nil
+    }
+
+    // MARK: From the host
+
+    fileprivate var clientTakes: Bool { handler?.takesMore ?? true }
+
+    fileprivate func received(_ bytes: ByteBuffer) { handler?.tunnelReceived(bytes) }
+
+    fileprivate func peerFinished() {
+        hasPeerFinished = true
+        handler?.tunnelPeerFinished()
+        endIfFinished()
+    }
+
+    fileprivate func peerTakesMore() { handler?.tunnelTakesMore() }
+
+    fileprivate func peerLeft() {
+        guard !isOver else { return }
+        isOver = true
+        handler?.tunnelOver()
+    }
+
+    private func endIfFinished() {
+        if hasClientFinished && hasPeerFinished { peerLeft() }
+    }
+}
+
+/// The connection to the host.
+private final class TunnelPeerHandler: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+
+    private let tunnel: Tunnel
+
+    init(_ tunnel: Tunnel) { self.tunnel = tunnel }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { tunnel.received(unwrapInboundIn(data)) }
+
+    func read(context: ChannelHandlerContext) {
+        if tunnel.clientTakes { context.read() }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case ChannelEvent.inputClosed = event { tunnel.peerFinished() }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { tunnel.peerTakesMore() }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { tunnel.peerLeft() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}

@@ -1,0 +1,87 @@
+import NIOCore
+import NIOHTTP2
+import NIOHTTPTypesHTTP2
+import NIOSSL
+import NIOTLS
+
+/// The port with TLS: HTTP/2 or HTTP/1.1, as the client chooses (ALPN, RFC 7301).
+extension ListenerFactory {
+    func tls(
+        host: String, settings: GatewayTLS, context: NIOSSLContext
+    ) async throws(GatewayError) -> any Channel {
+        let find = finder()
+        return try await bind(host, settings.port) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                guard let worker = find(channel.eventLoop) else { throw ChannelError.operationUnsupported }
+                try admit(channel, worker)
+                let pipeline = channel.pipeline.syncOperations
+                // A handshake has as much time as the head of a request.
+                try pipeline.addHandler(HandshakeTimer(worker))
+                try pipeline.addHandler(NIOSSLServerHandler(context: context))
+                try pipeline.addHandler(
+                    ApplicationProtocolNegotiationHandler { result, channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            if case .negotiated("h2") = result {
+                                try Self.addHTTP2(channel, worker)
+                            } else {
+                                try channel.pipeline.syncOperations.addHandler(HTTP1Handler(worker, isPlaintext: false))
+                            }
+                        }
+                    })
+            }
+        }
+    }
+
+    private static func addHTTP2(_ channel: any Channel, _ worker: Worker) throws {
+        let limits = worker.core.configuration.limits
+        let connection = HTTP2Connection(worker, channel)
+        let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
+        var http2 = NIOHTTP2Handler.ConnectionConfiguration()
+        http2.initialSettings = [
+            HTTP2Setting(parameter: .maxConcurrentStreams, value: limits.streams),
+            HTTP2Setting(parameter: .maxHeaderListSize, value: limits.headBytes),
+            HTTP2Setting(parameter: .initialWindowSize, value: 256 << 10),
+        ]
+        var stream = NIOHTTP2Handler.StreamConfiguration()
+        stream.targetWindowSize = 256 << 10
+        _ = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
+            mode: .server, connectionConfiguration: http2, streamConfiguration: stream
+        ) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                let pipeline = channel.pipeline.syncOperations
+                try pipeline.addHandler(HTTP2FramePayloadToHTTPServerCodec())
+                try pipeline.addHandler(HTTP2StreamHandler(worker, bound.value))
+            }
+        }
+        try channel.pipeline.syncOperations.addHandler(connection)
+    }
+}
+
+/// Closes a connection that does not get through its handshake.
+private final class HandshakeTimer: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let worker: Worker
+    private var timeout: Scheduled<Void>?
+
+    init(_ worker: Worker) { self.worker = worker }
+
+    func channelActive(context: ChannelHandlerContext) {
+        let limit = TimeAmount(worker.core.configuration.limits.headTimeout)
+        timeout = context.eventLoop.assumeIsolated().scheduleTask(in: limit) {
+            self.worker.counters.timeouts += 1
+            context.close(promise: nil)
+        }
+        context.fireChannelActive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case TLSUserEvent.handshakeCompleted = event { timeout?.cancel() }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timeout?.cancel()
+        context.fireChannelInactive()
+    }
+}

@@ -1,0 +1,81 @@
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+/// Opens the ports.
+struct ListenerFactory {
+    let core: GatewayCore
+    let group: MultiThreadedEventLoopGroup
+    let workers: [Worker]
+
+    func plain(host: String, port: Int) async throws(GatewayError) -> any Channel {
+        let find = finder()
+        return try await bind(host, port) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                guard let worker = find(channel.eventLoop) else { throw ChannelError.operationUnsupported }
+                try admit(channel, worker)
+                try channel.pipeline.syncOperations.addHandler(HTTP1Handler(worker, isPlaintext: true))
+            }
+        }
+    }
+
+    func admin(host: String, port: Int, reader: MetricsReader) async throws(GatewayError) -> any Channel {
+        try await bind(host, port) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(AdminHandler(reader))
+            }
+        }
+    }
+
+    /// The worker of an event loop.
+    func finder() -> @Sendable (any EventLoop) -> Worker? {
+        let table = Dictionary(uniqueKeysWithValues: workers.map { (ObjectIdentifier($0.eventLoop), $0) })
+        return { table[ObjectIdentifier($0)] }
+    }
+
+    /// Counts a connection, and puts one that is too many in the hands of a handler that says so.
+    func admit(_ channel: any Channel, _ worker: Worker) throws {
+        let count = core.connectionCount.add(1, ordering: .relaxed).newValue
+        let core = core
+        channel.closeFuture.whenComplete { _ in core.connectionCount.subtract(1, ordering: .relaxed) }
+        if count > core.configuration.limits.connections {
+            worker.counters.connectionsRefused += 1
+            try channel.pipeline.syncOperations.addHandler(BusyHandler())
+        }
+    }
+
+    func bind(
+        _ host: String, _ port: Int, _ initializer: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) async throws(GatewayError) -> any Channel {
+        do {
+            return try await ServerBootstrap(group: group)
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                .serverChannelOption(.backlog, value: 4_096)
+                .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+                .childChannelOption(.allowRemoteHalfClosure, value: true)
+                // Otherwise each request costs another read(2) that finds nothing.
+                .childChannelOption(.maxMessagesPerRead, value: 1)
+                .childChannelInitializer(initializer)
+                .bind(host: host, port: port).get()
+        } catch {
+            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(error)")
+        }
+    }
+}
+
+/// Tells a client that there are too many, and closes.
+private final class BusyHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    func channelActive(context: ChannelHandlerContext) {
+        let text = "Too many connections; try again later.\n"
+        let answer =
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nRetry-After: 1\r\n"
+            + "Connection: close\r\nContent-Length: \(text.utf8.count)\r\n\r\n" + text
+        context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(string: answer)))
+            .assumeIsolated().whenComplete { _ in context.close(promise: nil) }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {}
+}

@@ -1,0 +1,97 @@
+import LarderHTTP
+
+/// The lines that an event loop has not handed over yet.
+struct AccessLogLines {
+    private static let handOverSize = 64 << 10
+
+    private let writer: AccessLogWriter
+    private var lines: [UInt8] = []
+    /// The time stamp of the second that was written last.
+    private var second = Int64.min
+    private var stamp: [UInt8] = []
+
+    init(_ writer: AccessLogWriter) {
+        self.writer = writer
+    }
+
+    mutating func append(_ record: RequestRecord, seconds: Double, time: Int64) {
+        if time != second {
+            second = time
+            stamp = Array((writer.format == .common ? LogTime.common(time) : LogTime.iso(time)).utf8)
+        }
+        switch writer.format {
+        case .common: common(record)
+        case .json: json(record, seconds)
+        }
+        if lines.count >= Self.handOverSize { handOver() }
+    }
+
+    mutating func handOver() {
+        guard !lines.isEmpty else { return }
+        writer.write(lines)
+        lines.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func common(_ record: RequestRecord) {
+        lines += record.client.utf8
+        lines += " - - [".utf8
+        lines += stamp
+        lines += "] \"".utf8
+        escape(record.method)
+        lines.append(UInt8(ascii: " "))
+        escape(record.target)
+        lines.append(UInt8(ascii: " "))
+        lines += record.version.utf8
+        lines += "\" ".utf8
+        lines += String(record.status).utf8
+        lines.append(UInt8(ascii: " "))
+        lines += (record.bytesSent == 0 ? "-" : String(record.bytesSent)).utf8
+        lines.append(10)
+    }
+
+    private mutating func json(_ record: RequestRecord, _ seconds: Double) {
+        lines += "{\"time\":\"".utf8
+        lines += stamp
+        lines += "\",\"client\":\"".utf8
+        lines += record.client.utf8
+        member("method", record.method)
+        member("host", record.host)
+        member("target", record.target)
+        member("version", record.version)
+        if !record.referer.isEmpty { member("referer", record.referer) }
+        if !record.userAgent.isEmpty { member("userAgent", record.userAgent) }
+        member("source", record.source?.rawValue ?? "gateway")
+        lines += "\",\"status\":\(record.status),\"bytes\":\(record.bytesSent)".utf8
+        lines += ",\"microseconds\":\(Int64(seconds * 1e6))".utf8
+        if record.isIncomplete { lines += ",\"incomplete\":true".utf8 }
+        lines += "}\n".utf8
+    }
+
+    /// Closes the member before.
+    private mutating func member(_ name: String, _ value: String) {
+        lines += "\",\"".utf8
+        lines += name.utf8
+        lines += "\":\"".utf8
+        escape(value)
+    }
+
+    /// What a client sends must neither end a line nor a string, nor move a terminal's cursor. JSON's escapes serve both
+    /// formats: bytes above ASCII are written as they are if the text is UTF-8, which a `String` always is.
+    private mutating func escape(_ text: String) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                lines.append(UInt8(ascii: "\\"))
+                lines.append(byte)
+            case 0..<0x20, 0x7F:
+                lines += "\\u00".utf8
+                lines.append(Self.digits[Int(byte >> 4)])
+                lines.append(Self.digits[Int(byte & 15)])
+            default:
+                lines.append(byte)
+            }
+        }
+    }
+
+    private static let digits = Array("0123456789abcdef".utf8)
+}

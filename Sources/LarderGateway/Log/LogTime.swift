@@ -1,0 +1,43 @@
+/// Time stamps in UTC.
+enum LogTime {
+    /// `21/Nov/2026:14:08:10 +0000`
+    static func common(_ seconds: Int64) -> String {
+        let time = parts(seconds)
+        let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][time.month - 1]
+        return "\(two(time.day))/\(month)/\(time.year):\(two(time.hour)):\(two(time.minute)):\(two(time.second)) +0000"
+    }
+
+    /// `2026-11-21T14:08:10Z`
+    static func iso(_ seconds: Int64) -> String {
+        let time = parts(seconds)
+        return
+            "\(time.year)-\(two(time.month))-\(two(time.day))T\(two(time.hour)):\(two(time.minute)):\(two(time.second))Z"
+    }
+
+    private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+
+    private static func parts(
+        _ seconds: Int64
+    ) -> (year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
+        let days = Int(seconds.quotientFloored(by: 86_400))
+        let rest = Int(seconds - Int64(days) * 86_400)
+        // Days to a civil date: https://howardhinnant.github.io/date_algorithms.html#civil_from_days
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        return (
+            yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1,
+            rest / 3_600, rest / 60 % 60, rest % 60
+        )
+    }
+}
+
+extension Int64 {
+    fileprivate func quotientFloored(by divisor: Int64) -> Int64 {
+        self >= 0 ? self / divisor : (self - divisor + 1) / divisor
+    }
+}

@@ -1,2 +1,0 @@
-/// A caching gateway on SwiftNIO.
-enum LarderGateway {}

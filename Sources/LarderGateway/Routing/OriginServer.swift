@@ -1,0 +1,51 @@
+/// A server that requests are sent to.
+public struct OriginServer: Sendable, Hashable {
+    /// `http` or `https`.
+    public let scheme: String
+    /// Name or address; IPv6 addresses in brackets.
+    public let host: String
+    /// The port.
+    public let port: Int
+
+    /// Reads `http://host`, `https://host:port` and the like.
+    /// Throws ``GatewayError`` for anything else, a path, a query or user information included.
+    public init(_ url: String) throws(GatewayError) {
+        func invalid(_ why: String) -> GatewayError {
+            GatewayError(.invalidArgument, "the origin '\(url)' \(why): give a URL such as http://127.0.0.1:8080")
+        }
+        guard let colon = url.firstRange(of: "://") else { throw invalid("has no scheme") }
+        scheme = url[..<colon.lowerBound].lowercased()
+        guard scheme == "http" || scheme == "https" else { throw invalid("is neither http nor https") }
+        var authority = url[colon.upperBound...]
+        if authority.hasSuffix("/") { authority.removeLast() }
+        guard !authority.contains(where: { "/?#@ ".contains($0) }) else { throw invalid("has more than host and port") }
+        guard let parts = Authority.split(authority) else { throw invalid("has no proper host or port") }
+        host = parts.host
+        port = parts.port ?? (scheme == "https" ? 443 : 80)
+    }
+
+    /// Host, and port unless it is the scheme's own.
+    var authority: String { port == (scheme == "https" ? 443 : 80) ? host : "\(host):\(port)" }
+}
+
+/// Host and port.
+enum Authority {
+    /// The host in lower case, and the port; nil for what is neither.
+    static func split(_ text: some StringProtocol) -> (host: String, port: Int?)? {
+        var host = text[...]
+        var port: Int?
+        let end = text.lastIndex(of: "]") ?? text.startIndex
+        if let colon = text[end...].lastIndex(of: ":") {
+            let digits = text[text.index(after: colon)...]
+            host = text[..<colon]
+            if !digits.isEmpty {
+                guard digits.utf8.count <= 5, digits.utf8.allSatisfy({ 48...57 ~= $0 }), let number = Int(digits),
+                    number <= 65_535
+                else { return nil }
+                port = number
+            }
+        }
+        guard !host.isEmpty, !host.contains(":") || (host.hasPrefix("[") && host.hasSuffix("]")) else { return nil }
+        return (host.lowercased(), port)
+    }
+}

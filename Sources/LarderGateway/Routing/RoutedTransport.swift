@@ -1,0 +1,32 @@
+import HTTPTypes
+import LarderHTTP
+
+/// Connects to the origin that the host of a request is routed to; everything else is the inner transport's.
+///
+/// The cache of a reverse proxy gets one of these: a stored response is then validated, in the background too, with the
+/// server that it came from.
+public struct RoutedTransport: Transport {
+    private let routes: Routes
+    private let inner: any Transport
+
+    /// Puts routes before a transport.
+    public init(_ routes: Routes, over inner: any Transport) {
+        self.routes = routes
+        self.inner = inner
+    }
+
+    /// As the inner transport does.
+    public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+        guard let origin = routes.origin(for: request.head.authority ?? "") else {
+            return try await inner.send(request)
+        }
+        var request = request
+        if routes.passesHost {
+            request.destination = TransportDestination(scheme: origin.scheme, host: origin.host, port: origin.port)
+        } else {
+            request.head.scheme = origin.scheme
+            request.head.authority = origin.authority
+        }
+        return try await inner.send(request)
+    }
+}
