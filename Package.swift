@@ -89,11 +89,13 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
             ]
         ),
         .target(
             name: "LarderGateway",
             dependencies: [
+                "HTTPCaching",
                 "HTTPWire",
                 "Larder",
                 "LarderHTTP",
@@ -120,10 +122,17 @@ let package = Package(
         .executableTarget(
             name: "cachectl",
             dependencies: [
+                "HTTPCaching",
                 "Larder",
-                "VisibleLocks",
+                "LarderGateway",
+                "LarderHTTP",
+                "LarderNIOTransport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),

@@ -44,7 +44,6 @@ extension ExitStatus {
         case .corruption, .formatMismatch, .digestMismatch, .lengthMismatch, .tooLarge: self = .data
         case .cancelled: self = .interrupted
         case .unsupported: self = .unavailable
-        case .mustReopen: self = .inputOutput
         case .io: self = (error.cause as? Errno).map(ExitStatus.init) ?? .inputOutput
         default: self = .software
         }
