@@ -1,4 +1,5 @@
 import HTTPTypes
+import LarderHTTP
 
 /// An answer of the gateway's own. It says what was wrong and repeats nothing that the client sent.
 struct OwnAnswer: Sendable {
@@ -22,6 +23,6 @@ struct OwnAnswer: Sendable {
 
     /// RFC 9110 section 15, for the codes used here.
     static func reason(_ status: Int) -> String {
-        HTTPResponse.Status(code: status).reasonPhrase
+        HTTPResponse.Status.standard(status).reasonPhrase
     }
 }

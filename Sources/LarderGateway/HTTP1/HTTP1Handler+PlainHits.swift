@@ -77,7 +77,7 @@ extension HTTP1Handler {
         if hit.status == 200 {
             worker.output.writeStaticString("HTTP/1.1 200 OK\r\n")
         } else {
-            worker.output.writeString("HTTP/1.1 \(hit.status) \(HTTPResponse.Status(code: hit.status).reasonPhrase)\r\n")
+            worker.output.writeString("HTTP/1.1 \(hit.status) \(HTTPResponse.Status.standard(hit.status).reasonPhrase)\r\n")
         }
         hit.withFields { _ = worker.output.writeBytes($0) }
         worker.output.writeStaticString("Age: ")
