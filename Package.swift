@@ -40,7 +40,9 @@ let package = Package(
             providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
         ),
         .target(name: "CLarder"),
-        .target(name: "Failpoints", swiftSettings: failpoints),
+        // Empty but in builds with a sanitizer: see tools/sanitize.
+        .target(name: "VisibleLocks"),
+        .target(name: "Failpoints", dependencies: ["VisibleLocks"], swiftSettings: failpoints),
         .target(name: "LMDB", dependencies: ["CLMDB", "Failpoints"], swiftSettings: failpoints),
         .target(
             name: "Larder",
@@ -49,6 +51,7 @@ let package = Package(
                 "CZlib",
                 "Failpoints",
                 "LMDB",
+                "VisibleLocks",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "SystemPackage", package: "swift-system"),
@@ -58,6 +61,7 @@ let package = Package(
         .target(
             name: "HTTPCaching",
             dependencies: [
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
             ]
@@ -85,11 +89,13 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
             ]
         ),
         .target(
             name: "LarderGateway",
             dependencies: [
+                "HTTPCaching",
                 "HTTPWire",
                 "Larder",
                 "LarderHTTP",
@@ -116,28 +122,38 @@ let package = Package(
         .executableTarget(
             name: "cachectl",
             dependencies: [
+                "HTTPCaching",
                 "Larder",
+                "LarderGateway",
+                "LarderHTTP",
+                "LarderNIOTransport",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),
         .executableTarget(
             name: "LarderTestWorker",
-            dependencies: ["Larder"],
+            dependencies: ["CEffort", "Larder"],
             path: "Tests/LarderTestWorker"
         ),
         .target(name: "CEffort", path: "Tests/CEffort"),
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
         .executableTarget(
             name: "torture",
-            dependencies: ["Failpoints", "Larder", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: [
+                "Failpoints", "Larder", "VisibleLocks", .product(name: "SystemPackage", package: "swift-system"),
+            ],
             path: "Tests/Torture",
             swiftSettings: failpoints
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["Larder", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: ["Larder", "VisibleLocks", .product(name: "SystemPackage", package: "swift-system")],
             path: "Tests/TestSupport"
         ),
         .target(
@@ -165,7 +181,7 @@ let package = Package(
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Failpoints", "Larder", "TestSupport", "LarderTestWorker", "LarderEffort"],
+            dependencies: ["Failpoints", "Larder", "TestSupport", "VisibleLocks", "LarderTestWorker", "LarderEffort"],
             exclude: ["Golden"],
             swiftSettings: failpoints
         ),

@@ -70,7 +70,7 @@ extension UnsafeRawBufferPointer {
     }
 
     /// Whether the range spells `text`, which has lower-case letters, digits and hyphens only, in letters of any case.
-    @inline(__always) func spells(_ text: StaticString, at range: Range<Int>) -> Bool {
+    @inline(__always) package func spells(_ text: StaticString, at range: Range<Int>) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
         for index in 0..<range.count {
             var byte = self[range.lowerBound &+ index]

@@ -47,3 +47,26 @@ enum HostSyntax {
     /// IPv6 with its IPv4 tail. No zone: RFC 9110 has none.
     private static func isLiteralMark(_ byte: UInt8) -> Bool { byte == Byte.colon || byte == UInt8(ascii: ".") }
 }
+
+/// A host and the port behind it, if any.
+package struct HostAndPort: Hashable, Sendable {
+    /// A name, or an address without brackets.
+    package let host: String
+    package let port: Int?
+
+    /// Reads `host`, `host:port`, `[address]:port`; nil for anything else.
+    package init?(_ authority: String) {
+        let bytes = Array(authority.utf8)
+        guard bytes.withBytes({ HostSyntax.isValid($0, 0..<$0.count) }) else { return nil }
+        // The last colon, if it is not one of an address in brackets.
+        var host = bytes[...]
+        var port: Int?
+        if let colon = bytes.lastIndex(of: Byte.colon), !bytes[colon...].contains(UInt8(ascii: "]")) {
+            host = bytes[..<colon]
+            port = Int(String(decoding: bytes[(colon + 1)...], as: UTF8.self))
+        }
+        if host.first == UInt8(ascii: "[") { host = host.dropFirst().dropLast() }
+        self.host = String(decoding: host, as: UTF8.self)
+        self.port = port
+    }
+}

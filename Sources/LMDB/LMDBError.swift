@@ -38,9 +38,11 @@ public struct LMDBError: Error, Hashable, CustomStringConvertible {
     public var isReadersFull: Bool { code == MDB_READERS_FULL }
     /// The file is not an LMDB file, of another version, or damaged.
     public var isDamage: Bool {
-        [MDB_INVALID, MDB_VERSION_MISMATCH, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC, MDB_INCOMPATIBLE]
-            .contains(code)
+        [MDB_INVALID, MDB_VERSION_MISMATCH, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_INCOMPATIBLE].contains(code)
     }
+    /// `MDB_PANIC`: "Update of meta page failed or environment had fatal error" (lmdb.h). The environment refuses every further
+    /// transaction; the file is as its last whole commit left it, and can be opened again.
+    public var isHalted: Bool { code == MDB_PANIC }
     /// The file system is full (`ENOSPC`, `EDQUOT`, or `EFBIG` at a resource limit).
     public var isNoSpace: Bool { code == ENOSPC || code == EDQUOT || code == EFBIG }
 }

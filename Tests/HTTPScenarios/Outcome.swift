@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 
 /// An answer of the origin.
-package struct OriginAnswer: Sendable {
+package struct ScriptedAnswer: Sendable {
     package var head: HTTPResponse
     package var body: [UInt8]
     package var isComplete: Bool

@@ -123,7 +123,7 @@ package struct Scenario: Sendable, CustomTestStringConvertible {
 
 extension Scenario.Step {
     /// The scripted answer; 304 when the request's validators are those of the script.
-    package func originAnswer(to request: HTTPRequest, now: Instant) -> OriginAnswer {
+    package func scriptedAnswer(to request: HTTPRequest, now: Instant) -> ScriptedAnswer {
         var head = HTTPResponse(status: .init(code: status), headerFields: fields(responseLines, now: now))
         let tags = request.headerFields[values: .ifNoneMatch].joined(separator: ",")
         let isSameTag = head.headerFields[.eTag].map { tags.contains($0) } ?? false
@@ -132,8 +132,8 @@ extension Scenario.Step {
             && head.headerFields[.lastModified] == request.headerFields[.ifModifiedSince]
         if status == 200, isSameTag || (tags.isEmpty && isSameDate) {
             head.status = .notModified
-            return OriginAnswer(head: head, body: [])
+            return ScriptedAnswer(head: head, body: [])
         }
-        return OriginAnswer(head: head, body: Array((method == "HEAD" ? "" : body ?? "body").utf8))
+        return ScriptedAnswer(head: head, body: Array((method == "HEAD" ? "" : body ?? "body").utf8))
     }
 }

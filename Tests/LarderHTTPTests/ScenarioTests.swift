@@ -45,7 +45,7 @@ import Testing
     private static func handler(_ step: Scenario.Step, now: Instant) -> ScriptedTransport.Handler {
         if step.isOriginGone { return ScriptedTransport.unreachable }
         return { request throws(TransportError) in
-            let answer = step.originAnswer(to: request.head, now: now)
+            let answer = step.scriptedAnswer(to: request.head, now: now)
             return .answer(answer.head, answer.body, isComplete: answer.isComplete)
         }
     }
@@ -56,7 +56,8 @@ import Testing
             let body = (try? await response.body.bytes()) ?? []
             return Outcome(
                 status: response.head.status.code, fields: response.head.headerFields, body: body,
-                isCached: [.hit, .stale, .fallback].contains(response.source))
+                isCached: [.hit, .stale].contains(response.source)
+                    || response.source == .fallback && response.originStatus == nil)
         } catch {
             return Outcome(status: error.kind == .timedOut ? 504 : 502, fields: [:], body: [])
         }

@@ -2,6 +2,7 @@ import HTTPTypes
 import Larder
 import LarderHTTP
 import TestSupport
+import Testing
 
 /// A cache on a fresh store, with a clock and a transport that the test holds.
 struct Fixture: Sendable {

@@ -10,6 +10,7 @@
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
+// halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of what fails
 // damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
@@ -196,6 +197,7 @@ func run() throws {
         umask(mode_t(seed))
         return try makeEveryFile(FilePath(arguments[1]))
     }
+    if arguments[2] == "halted" { return try runHalted(FilePath(arguments[1])) }
     if arguments[2] == "damage" {
         // The rounds from FIRST on: a run goes on behind a round that ended the process.
         let first = ProcessInfo.processInfo.environment["LARDER_FIRST_ROUND"].flatMap(Int.init) ?? 0

@@ -15,9 +15,15 @@ struct DiskModel {
     /// As on a disk that lies: shows that the model finds what it should.
     private let ignoresSyncs: Bool
     private let end: Int
+    /// What was on the disk, for good, when the recording began; nil: nothing.
+    private let base: DiskImage?
     private var generator: SplitMix
 
-    init(_ recording: Recording, crashAt end: Int, isHarsh: Bool, ignoresSyncs: Bool, seed: UInt64) {
+    init(
+        _ recording: Recording, crashAt end: Int, isHarsh: Bool, ignoresSyncs: Bool, seed: UInt64,
+        base: DiskImage? = nil
+    ) {
+        self.base = base
         self.ignoresSyncs = ignoresSyncs
         self.recording = recording
         self.end = end
@@ -32,11 +38,14 @@ struct DiskModel {
         let operations = Array(recording.operations[..<end])
         let names = keptNames(operations)
         var history = History()
+        history.base = base?.contents ?? [:]
         for (number, operation) in operations.enumerated() {
             switch operation.kind {
             case .write, .truncate, .punch: history.files[operation.inode, default: []].append(number)
             // An inode's number may be given to a new file.
-            case .create: history.files[operation.inode] = []
+            case .create:
+                history.files[operation.inode] = []
+                history.base[operation.inode] = nil
             case .sync where ignoresSyncs: break
             case .sync: history.lastSync[operation.inode] = number
             case .syncAll: history.lastSyncOfAll = number
@@ -49,13 +58,14 @@ struct DiskModel {
     /// Which operations concern the bytes of which file.
     private struct History {
         var files: [UInt64: [Int]] = [:]
+        var base: [UInt64: [UInt8]] = [:]
         var lastSync: [UInt64: Int] = [:]
         var lastSyncOfAll = -1
     }
 
     // MARK: Names
 
-    private typealias Names = [UInt64: [String: (inode: UInt64, isDirectory: Bool)]]
+    private typealias Names = DiskImage.Names
 
     private mutating func keptNames(_ operations: [Operation]) -> Names {
         var floor: [UInt64: Int] = [:]
@@ -79,7 +89,7 @@ struct DiskModel {
         }
         let cut = isHarsh ? 0 : Int.random(in: floorOfAll...max(floorOfAll, operations.count), using: &generator)
         var cuts: [UInt64: Int] = [:]
-        var names: Names = [:]
+        var names = base?.names ?? [:]
         for number in changes {
             let operation = operations[number]
             let directories =
@@ -136,7 +146,7 @@ struct DiskModel {
             guard descriptor >= 0 else { throw Failure("open \(child): \(errno)") }
             defer { close(descriptor) }
             var bytes = content(
-                history.files[item.inode] ?? [],
+                history.base[item.inode] ?? [], history.files[item.inode] ?? [],
                 synced: max(history.lastSync[item.inode] ?? -1, history.lastSyncOfAll))
             if name == "ledger" || name == "lock.mdb" { scramble(&bytes, isLedger: name == "ledger") }
             let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
@@ -146,10 +156,10 @@ struct DiskModel {
 
     // MARK: Data
 
-    private mutating func content(_ numbers: [Int], synced: Int) -> [UInt8] {
+    private mutating func content(_ base: [UInt8], _ numbers: [Int], synced: Int) -> [UInt8] {
         let operations = recording.operations
         let block = isHarsh ? 512 : 4096
-        var bytes: [UInt8] = []
+        var bytes = base
         var later: [Int] = []
         for number in numbers {
             if number < synced { apply(operations[number], to: &bytes) { _ in true } } else { later.append(number) }

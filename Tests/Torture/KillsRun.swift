@@ -37,6 +37,9 @@ final class KillsRun: Sendable {
         "mdb_put", "mdb_del", "mdb_cursor_del", "mdb_cursor_get", "mdb_env_sync",
     ]
 
+    /// Calls that a worker makes a few times in the half second it has, instead of some hundred times.
+    static let rareCalls: Set = ["ftruncate", "link", "fdatasync", "syncfs"]
+
     static var points: [String] {
         #if LARDER_FAILPOINTS
             Failpoints.steps + calls

@@ -37,6 +37,7 @@ struct Lane {
         do {
             let point = count % 2 == 0 ? nextPoint() : nil
             try prepare(for: point)
+            if point == "sweep.restored" { try leaveAnUndoneRemoval() }
             let children = try start(point)
             let killed = try end(children, at: point)
             var violations = children.compactMap { $0.wait() }
@@ -92,10 +93,24 @@ struct Lane {
         age += 1
     }
 
+    /// A file goes back from `trash/` only if a process died between its removal and the commit: one is made to. Journalled like
+    /// any other worker.
+    private mutating func leaveAnUndoneRemoval() throws {
+        let child = try Child(
+            [path, "mixed", "\(generator.next() >> 1)", "0", "1000000"], output: "\(directory)/out-undone",
+            environment: ["LARDER_FAILPOINTS": "commit.trashed=kill@1", "LARDER_TORTURE_GENTLE": "1"])
+        let limit = Date().addingTimeInterval(5)
+        while Date() < limit, !child.hasEnded { usleep(500) }
+        child.kill()
+        if let complaint = child.wait() { throw Failure(complaint) }
+        for line in child.lines { journal.note(line) }
+    }
+
     private mutating func start(_ point: String?) throws -> [Child] {
         var children: [Child] = []
         let mode = point?.hasPrefix("rebuild") ?? false ? "rebuild" : "mixed"
-        for slot in 0..<(mode == "rebuild" ? 1 : workers) {
+        // Whoever opens first sweeps: it has to be the one that is to be killed at it.
+        for slot in 0..<(mode == "rebuild" || point == "sweep.restored" ? 1 : workers) {
             var environment: [String: String] = [:]
             if slot == 0, let point {
                 let hit = [1, 1, 1, 2, 3, 5, 8, 20].randomElement(using: &generator) ?? 1
@@ -103,9 +118,11 @@ struct Lane {
                     environment["LARDER_FAILPOINTS"] = "mdb_txn_commit=EIO@\(8 + hit * 3)+;restore.before=kill@1"
                     environment["LARDER_TORTURE_FAULTY"] = "1"
                 } else {
-                    let isCall = !point.contains(".") || point.hasPrefix("mdb")
-                    environment["LARDER_FAILPOINTS"] =
-                        "\(point)=kill@\(isCall ? Int.random(in: 1...400, using: &generator) : hit)"
+                    let number =
+                        KillsRun.rareCalls.contains(point)
+                        ? Int.random(in: 1...3, using: &generator)
+                        : KillsRun.calls.contains(point) ? Int.random(in: 1...400, using: &generator) : hit
+                    environment["LARDER_FAILPOINTS"] = "\(point)=kill@\(number)"
                 }
             }
             let isClosing = point?.hasPrefix("close") ?? generator.oneIn(4)
@@ -123,7 +140,8 @@ struct Lane {
         let patience = Date().addingTimeInterval(20)
         if let point {
             // A step that is not reached soon is not reached in this state of the store.
-            let limit = Date().addingTimeInterval(point.hasPrefix("rebuild") ? 20 : 0.5)
+            let limit = Date().addingTimeInterval(
+                point.hasPrefix("rebuild") ? 20 : KillsRun.rareCalls.contains(point) ? 2 : 0.5)
             while Date() < limit, !children[0].hasEnded { usleep(500) }
             let killed = children[0].wasKilled
             for child in children { child.kill() }

@@ -24,7 +24,7 @@ struct PowerLossRun {
         print("power loss: --seed \(options.seed), in \(directory)")
         var generator = SplitMix(state: options.seed)
         let (start, end) = (Date(), options.deadline)
-        var (recordings, cycles, harsh, operations, promised, afterwards) = (0, 0, 0, 0, 0, 0)
+        var (recordings, cycles, harsh, twice, operations, promised, afterwards) = (0, 0, 0, 0, 0, 0, 0)
         var kinds: [String: Int] = [:]
         var violations: [String] = []
         while Date() < end, cycles < options.cycles ?? .max, violations.isEmpty {
@@ -39,8 +39,9 @@ struct PowerLossRun {
                 harsh += isHarsh ? 1 : 0
                 let crash = Crash(
                     recording, root, at: moment, isHarsh: isHarsh, ignoresSyncs: options.ignoresSyncs, seed: seed,
-                    path: directory + "/disk")
+                    path: directory + "/disk", recorder: recorder)
                 let outcome = try crash.check()
+                twice += outcome.isTwice ? 1 : 0
                 violations += outcome.violations.map {
                     "recording \(recordings), operation \(moment), \(isHarsh ? "harsh" : "journal"), seed \(seed): \($0)"
                 }
@@ -51,7 +52,7 @@ struct PowerLossRun {
         }
         let seconds = Date().timeIntervalSince(start)
         print(
-            "\(cycles) crashes (\(harsh) in the harsh model) of \(recordings) recordings in \(Int(seconds)) s "
+            "\(cycles) crashes (\(harsh) in the harsh model, \(twice) with a second one during recovery) of \(recordings) recordings in \(Int(seconds)) s "
                 + "(\(Int(Double(cycles) / seconds * 60)) a minute); \(operations) operations recorded, "
                 + "\(promised) durable entries looked for, \(afterwards) entries read back")
         print("found and mended, as documented: \(kinds.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
@@ -99,96 +100,5 @@ struct PowerLossRun {
             }
         }
         return min(count, max(0, (next ?? any) + Int.random(in: 0...2, using: &generator)))
-    }
-}
-
-/// One power loss and what is found after it.
-struct Crash {
-    struct Outcome {
-        var violations: [String] = []
-        var found: [String: Int] = [:]
-        var promised = 0
-        var entries = 0
-    }
-
-    private let recording: Recording
-    private let root: UInt64
-    private let moment: Int
-    private let isHarsh: Bool
-    private let ignoresSyncs: Bool
-    private let seed: UInt64
-    private let path: String
-
-    init(
-        _ recording: Recording, _ root: UInt64, at moment: Int, isHarsh: Bool, ignoresSyncs: Bool, seed: UInt64,
-        path: String
-    ) {
-        self.ignoresSyncs = ignoresSyncs
-        self.recording = recording
-        self.root = root
-        self.moment = moment
-        self.isHarsh = isHarsh
-        self.seed = seed
-        self.path = path
-    }
-
-    func check() throws -> Outcome {
-        for name in [path, path + "-before"] { try? FileManager.default.removeItem(atPath: name) }
-        var model = DiskModel(recording, crashAt: moment, isHarsh: isHarsh, ignoresSyncs: ignoresSyncs, seed: seed)
-        try model.build(root, at: path)
-        try FileManager.default.copyItem(atPath: path, toPath: path + "-before")
-        let journal = journal()
-        var outcome = Outcome()
-        outcome.promised = journal.allowed.values.filter { !$0.contains(nil) }.count
-        do {
-            try inspect(journal, &outcome)
-        } catch {
-            outcome.violations.append("not usable: \(error)")
-        }
-        return outcome
-    }
-
-    /// What was promised before the crash. A removal is promised by no sync.
-    private func journal() -> Journal {
-        var journal = Journal()
-        var text = ""
-        for operation in recording.operations[..<moment] where operation.kind == .said {
-            text += String(decoding: recording.bytes[operation.data], as: UTF8.self)
-        }
-        for line in text.split(separator: "\n") where !line.hasPrefix("Y") { journal.note(line) }
-        return journal
-    }
-
-    private func inspect(_ journal: Journal, _ outcome: inout Outcome) throws {
-        var configuration = Workload.configuration
-        configuration.bootIdentity = seed | 1
-        let store = try Store(at: FilePath(path), configuration)
-        outcome.violations += try journal.violations(store)
-        for key in try store.keys() {
-            guard let entry = try store.get(key) else { continue }
-            outcome.entries += 1
-            if let flaw = try Workload.flaw(of: entry, key) { outcome.violations.append(flaw) }
-        }
-        // Bodies that are gone or incomplete, and files without a record, are what recovery.md tells of. The index is whole.
-        for violation in try store.check().violations.map(\.description) {
-            let kind = String(violation.prefix(2))
-            if ["I1", "I6", "I7", "I8"].contains(kind) {
-                outcome.found[kind, default: 0] += 1
-            } else {
-                outcome.violations.append(violation)
-            }
-        }
-        try store.collect()
-        _ = try store.check(repair: true)
-        outcome.violations += try store.check().violations.map { "after gc and repair: \($0)" }
-        outcome.violations += try journal.violations(store).map { "after gc and repair: \($0)" }
-        try store.put([1, 2, 3], for: "after", PutOptions(durability: .durable))
-        try store.close()
-        let again = try Store(at: FilePath(path), configuration)
-        outcome.violations += try journal.violations(again).map { "after reopening: \($0)" }
-        if try again.statistics().allocatedBytes.bytes != StoreReview.recount(path) {
-            outcome.violations.append("allocated bytes differ from a recount")
-        }
-        try again.close()
     }
 }

@@ -3,7 +3,7 @@ import Larder
 import SystemPackage
 
 /// R5: processes of every kind on one store with a budget: two that write, one of them killed and started again all the time,
-/// readers, `gc` in a loop, and puts that displace. Every hit is verified where it is made; once a minute everything stops for a check.
+/// readers, `gc` in a loop with and without compaction, and puts that displace. Every hit is verified where it is made; once a minute everything stops for a check.
 final class ProcessesRun {
     private let options: Options
     private let directory: String
@@ -14,7 +14,8 @@ final class ProcessesRun {
     private var isCleared = false
     private var kills = 0
     private var collections = 0
-    private var reads: [(count: Int, p50: Int, p99: Int, most: Int)] = []
+    private var compactions = 0
+    private var reads: [Latencies.Phase: [(count: Int, p50: Int, p99: Int, most: Int)]] = [:]
     private var checks = 0
 
     init(_ options: Options) throws {
@@ -75,23 +76,31 @@ final class ProcessesRun {
         for line in child.lines {
             if line == "C" { isCleared = true }
             if line == "g" { collections += 1 }
-            let words = line.split(separator: " ").compactMap { Int($0) }
-            if line.hasPrefix("L "), words.count == 4 { reads.append((words[0], words[1], words[2], words[3])) }
+            if line == "G" { compactions += 1 }
+            let words = line.split(separator: " ").map(String.init)
+            let numbers = words.compactMap { Int($0) }
+            if words.count == 6, words[0] == "L", numbers.count == 4, let phase = Latencies.Phase(rawValue: words[1]) {
+                reads[phase, default: []].append((numbers[0], numbers[1], numbers[2], numbers[3]))
+            }
             journal.note(line)
         }
     }
 
+    private static let names: [Latencies.Phase: String] = [
+        .quiet: "no gc", .collect: "gc", .compact: "gc --compact",
+    ]
+
     private func report(_ seconds: TimeInterval) {
         print(
-            "\(Int(seconds)) s, \(kills) processes killed and started again, \(collections) collections, \(checks) checks, "
-                + "\(journal.acknowledged) durable puts acknowledged")
-        let count = reads.reduce(0) { $0 + $1.count }
-        func median(_ values: [Int]) -> Double { Double(values.sorted()[values.count / 2]) / 1000 }
-        if count > 0 {
+            "\(Int(seconds)) s, \(kills) processes killed and started again, \(collections) collections, "
+                + "\(compactions) compactions, \(checks) checks, \(journal.acknowledged) durable puts acknowledged")
+        for phase in Latencies.Phase.allCases {
+            guard let reads = reads[phase] else { continue }
+            func median(_ values: [Int]) -> Double { Double(values.sorted()[values.count / 2]) / 1000 }
             print(
-                "\(count) reads beside gc and displacement: p50 \(median(reads.map(\.p50))) us, p99 "
-                    + "\(median(reads.map(\.p99))) us (medians of \(reads.count) seconds), longest "
-                    + "\(Double(reads.map(\.most).max() ?? 0) / 1000) us")
+                "\(reads.reduce(0) { $0 + $1.count }) reads beside displacement and \(Self.names[phase] ?? ""): "
+                    + "p50 \(median(reads.map(\.p50))) us, p99 \(median(reads.map(\.p99))) us "
+                    + "(medians of \(reads.count) seconds), longest \(Double(reads.map(\.most).max() ?? 0) / 1000) us")
         }
         print("violations: \(violations.count)")
         for violation in violations.prefix(40) { print("  \(violation)") }

@@ -12,6 +12,7 @@ enum WorkerMain {
         do {
             switch arguments[1] {
             case "mixed": try mixed(arguments[0], seed, slot, operations)
+            case "recover": try recover(arguments[0], seed, slot, operations)
             case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0])))")
             case "read": try Latencies.read(arguments[0], seed, operations)
             case "collect": try Latencies.collect(arguments[0], operations)
@@ -29,6 +30,20 @@ enum WorkerMain {
     @Sendable static func say(_ line: String) {
         let bytes = Array((line + "\n").utf8)
         _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+    }
+
+    /// After a power loss, with another boot identity: opens the store, goes on with it, and does what is advised then.
+    private static func recover(_ path: String, _ boot: UInt64, _ slot: Int, _ operations: Int) throws {
+        var configuration = Workload.configuration
+        configuration.bootIdentity = boot
+        let store = try Store(at: FilePath(path), configuration)
+        say("READY")
+        let work = Workload(store, path: path, slot: slot, seed: boot, says: say)
+        work.isGentle = true
+        for _ in 0..<operations { try attempt { try work.step() } }
+        try attempt { try store.collect() }
+        _ = try store.check(repair: true)
+        try attempt { try store.close() }
     }
 
     /// A thread that does everything, and one that puts and reads beside it.

@@ -55,6 +55,7 @@ final class Workload: @unchecked Sendable {
         case 0..<5: Int.random(in: 10...2000, using: &generator)
         case 5..<8: Int.random(in: 2000...9000, using: &generator)
         case 8: Int.random(in: 9000...40_000, using: &generator)
+        // Above 1 MiB, where space is allocated ahead.
         default: generator.oneIn(8) ? 1_100_000 : Int.random(in: 20_000...60_000, using: &generator)
         }
     }

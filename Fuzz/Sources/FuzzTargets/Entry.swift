@@ -10,7 +10,8 @@
 let target: @Sendable ([UInt8]) -> Void = {
     let name = getenv("LARDER_FUZZ_TARGET").map { String(cString: $0) } ?? ""
     guard let target = targets[name] else {
-        let text = Array("LARDER_FUZZ_TARGET is '\(name)': one of \(targets.keys.sorted().joined(separator: ", "))\n".utf8)
+        let names = targets.keys.sorted().joined(separator: ", ")
+        let text = Array("LARDER_FUZZ_TARGET is '\(name)': one of \(names)\n".utf8)
         _ = write(2, text, text.count)
         exit(64)
     }

@@ -1,3 +1,4 @@
+import Crypto
 import HTTPTypes
 
 /// Normalisation of selecting fields to values of identical meaning (RFC 9111 section 4.1).
@@ -5,8 +6,10 @@ import HTTPTypes
 /// Every field: lines combined, white space around commas and empty members dropped, quoted strings left alone. For
 /// `Accept-Language`, `Accept-Encoding` and `Accept-Charset` also case, the spelling of weights and the order of
 /// members, which carry no meaning there (RFC 9110 section 12.5); for `Accept` the order, and the case of names and
-/// types.
+/// types. Of credentials the SHA-256 stands for the value: the secondary key is stored, they must not be.
 enum SelectingValue {
+    private static let secrets: Set<String> = ["authorization", "cookie", "proxy-authorization"]
+
     /// The normalised value of a field of a request, nil when it is missing.
     static func normalized(name: String, in request: HTTPFields) -> [UInt8]? {
         var lines: [UInt8]?
@@ -14,6 +17,7 @@ enum SelectingValue {
             lines = lines.map { $0 + [FieldBytes.comma] + field.bytes } ?? field.bytes
         }
         guard let value = lines else { return nil }
+        if secrets.contains(name) { return Array("sha-256:".utf8) + SHA256.hash(data: value) }
         var members = FieldBytes.members(value).map { Array($0) }
         switch name {
         case "accept-language", "accept-encoding", "accept-charset":

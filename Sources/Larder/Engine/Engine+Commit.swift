@@ -129,6 +129,9 @@ extension Engine {
         let head: BlobRecord
         let name: String
         let place: StoreFiles.Place
+
+        /// What the reaper has to know.
+        var item: (name: String, bytes: Int64) { (name, head.allocated.asBytes) }
     }
 
     private func commit(_ mutation: Mutation, _ writing: Writing) throws {
@@ -155,16 +158,20 @@ extension Engine {
             reach("commit.after")
         } catch {
             mutation.transaction.abort()
-            restore(&discarded, writing)
-            if !mutation.deadFiles.isEmpty { enqueue(discarded, writing) }
+            let unneeded = restore(discarded, writing)
+            if !mutation.deadFiles.isEmpty { enqueue(unneeded, writing) }
             throw error
         }
         writing.ledger.add(-mutation.stagedBytes)
         if !mutation.deadFiles.isEmpty {
             // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the index is
             // synced the old file stays in `trash/`, from where a sweep puts it back. A failure is told by the batch's own sync.
-            if mutation.isDurable { try? index.environment.sync() }
-            enqueue(discarded, writing)
+            do {
+                if mutation.isDurable { try syncIndex() }
+                enqueue(discarded, writing)
+            } catch {
+                writing.reaper.hold(discarded.map(\.item))
+            }
         }
         for file in mutation.surplusFiles { discard(file, writing) }
         reach("commit.surplus-dropped")
@@ -174,34 +181,47 @@ extension Engine {
         }
     }
 
-    private func isGone(_ head: BlobRecord) -> Bool {
-        do {
-            return try files.blobStatus(head) == nil
-        } catch {
-            return false
-        }
-    }
-
     private func enqueue(_ discarded: [Discarded], _ writing: Writing) {
-        writing.reaper.add(discarded.map { ($0.name, $0.head.allocated.asBytes) })
+        writing.reaper.add(discarded.map(\.item))
     }
 
-    /// The commit failed: puts back the files that the index still has, and keeps in `discarded` those it does not. The failed
-    /// transaction has released the writer lock, so somebody may have changed the index meanwhile.
-    private func restore(_ discarded: inout [Discarded], _ writing: Writing) {
+    /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has released
+    /// the writer lock, so somebody may have changed the index meanwhile.
+    ///
+    /// What cannot be looked up or put back now stays in `trash/`, as after a crash: a reader that misses the file, or
+    /// the sweep of the next open, finds it there.
+    private func restore(_ discarded: [Discarded], _ writing: Writing) -> [Discarded] {
         reach("restore.before")
-        guard !discarded.isEmpty, let transaction = try? index.environment.beginWrite() else { return }
-        defer { transaction.abort() }
-        discarded.removeAll { item in
-            let record = try? item.head.digest.withBytes { try transaction.reading.get(index.digests, $0) }
-                .flatMap(DigestRecord.init)
-            let head = record.flatMap { try? transaction.reading.get(index.blobs, $0.blob) }.flatMap(BlobRecord.init)
-            let isStaged = item.place == .staging && head?.token != item.head.token
-            guard isStaged || (head == item.head && isGone(item.head)) else { return false }
-            guard (try? files.restore(item.head, from: item.name, to: item.place)) != nil else { return false }
-            writing.ledger.add(-item.head.allocated.asBytes)
-            return true
+        guard !discarded.isEmpty else { return [] }
+        do {
+            let transaction = try index.environment.beginWrite()
+            defer { transaction.abort() }
+            return discarded.filter { item in
+                do {
+                    guard try isNeeded(item, transaction.reading) else { return true }
+                    // Counted as a body or as staged, wherever it lies.
+                    writing.ledger.add(-item.head.allocated.asBytes)
+                    try files.restore(item.head, from: item.name, to: item.place)
+                } catch {
+                    logger.warning("a removed file stays in trash", metadata: ["error": "\(error)"])
+                }
+                return false
+            }
+        } catch {
+            logger.warning("removed files stay in trash", metadata: ["error": "\(error)"])
+            return []
         }
+    }
+
+    /// True for the file of a body that the index has and that is nowhere else, and for one that a put of the failed
+    /// transaction staged, which is tried again.
+    private func isNeeded(_ item: Discarded, _ transaction: ReadTransaction) throws -> Bool {
+        let row = try item.head.digest.withBytes { try transaction.get(index.digests, $0) }
+        let blob = row.flatMap(DigestRecord.init)?.blob
+        let head = try blob.flatMap { try transaction.get(index.blobs, $0) }.flatMap(BlobRecord.init)
+        if item.place == .staging, head?.token != item.head.token { return true }
+        guard head == item.head else { return false }
+        return try files.blobStatus(item.head) == nil
     }
 
     /// Unlinks a staged file that is not needed, and gives its reservation back.

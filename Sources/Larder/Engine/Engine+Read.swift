@@ -28,8 +28,9 @@ extension Engine {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
             return try entry(put)
         }
-        // A file that is gone was displaced between lookup and open: look once more, then it is a miss.
-        for attempt in 0..<2 {
+        // A file that is gone was displaced between lookup and open: look once more. Then it is a miss, unless it lay in `trash/`
+        // because a removal was not committed: that puts it back.
+        for attempt in 0..<3 {
             switch try find(key, visibility, use: use) {
             case nil:
                 return nil

@@ -224,13 +224,14 @@ final class Engine: @unchecked Sendable {
 
     // MARK: The index file
 
-    /// Syncs the index, its meta page included.
+    /// Syncs the index, its meta page included. Files that were kept for want of a sync may go then.
     func syncIndex() throws(LarderError) {
         do throws(LMDBError) {
             try index.environment.sync()
         } catch {
             throw translate(error)
         }
+        writing?.reaper.releaseHeld()
     }
 
     /// Frees the rows of the reader table that belong to processes that died.
@@ -263,6 +264,13 @@ final class Engine: @unchecked Sendable {
         if error.isNoSpace || isFull {
             return LarderError(
                 .noSpace, "no space left to write \(data): free some disk space or lower the budget",
+                path: data, cause: error)
+        }
+        if error.isHalted {
+            return LarderError(
+                .mustReopen,
+                "the index \(data) could not be written and takes no more changes: close all stores at \(path) in this "
+                    + "process and open them again",
                 path: data, cause: error)
         }
         if error.isDamage {

@@ -14,6 +14,8 @@ final class Reaper: @unchecked Sendable {
     private let ledger: Ledger
     private let monitor = Monitor()
     private var queue: [Item] = []
+    /// Files that a power loss may still need; see `hold`.
+    private var held: [Item] = []
     private var busy = 0
     private var isClosing = false
     private let bytes = Atomic<Int64>(0)
@@ -39,6 +41,24 @@ final class Reaper: @unchecked Sendable {
         monitor.locked {
             queue += files.map { Item(name: $0.name, bytes: $0.bytes) }
             busy -= 1
+            monitor.signal()
+        }
+    }
+
+    /// As `add`, for files that a power loss may bring back into use: they are queued when the index is synced. Until then, and if
+    /// the store is closed before, they stay in `trash/` for a sweep.
+    func hold(_ files: [(name: String, bytes: Int64)]) {
+        monitor.locked { held += files.map { Item(name: $0.name, bytes: $0.bytes) } }
+        add([])
+    }
+
+    /// The index was synced: queues what was held.
+    func releaseHeld() {
+        monitor.locked {
+            guard !held.isEmpty else { return }
+            bytes.wrappingAdd(held.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
+            queue += held
+            held = []
             monitor.signal()
         }
     }

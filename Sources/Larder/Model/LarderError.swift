@@ -8,7 +8,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case invalidArgument, closed, locked, io, noSpace, mapFull, readersFull, corruption
-            case formatMismatch, digestMismatch, lengthMismatch, tooLarge, cancelled, readOnly, unsupported
+            case formatMismatch, digestMismatch, lengthMismatch, tooLarge, cancelled, readOnly, unsupported, mustReopen
         }
 
         private let value: Value
@@ -45,6 +45,9 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public static let readOnly = Code(.readOnly)
         /// Not possible on this system or file system.
         public static let unsupported = Code(.unsupported)
+        /// A write of the index failed in a way that ends every further use of the open store. Nothing is damaged: close all
+        /// stores this process has open at the path, and open them again.
+        public static let mustReopen = Code(.mustReopen)
 
         /// The name of the code.
         public var description: String { value.rawValue }

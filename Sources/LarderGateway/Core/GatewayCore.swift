@@ -1,3 +1,4 @@
+import HTTPCaching
 import HTTPTypes
 import LarderHTTP
 import Logging
@@ -15,6 +16,10 @@ final class GatewayCore: Sendable {
     let connectionCount = Atomic<Int>(0)
     /// How this gateway is named in `Via`: a request that has it has been here before.
     private let pseudonym: String?
+    /// Whether hits may go the short way: one origin for all hosts, and a cache whose keys are URLs.
+    let allowsPlainHits: Bool
+    /// What follows the age in such a hit, up to the seconds of freshness that are left.
+    let hitFields: [UInt8]
 
     init(_ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?) {
         self.cache = cache
@@ -23,6 +28,13 @@ final class GatewayCore: Sendable {
         time = configuration.time
         logger = configuration.logger
         pseudonym = cache.configuration.viaName
+        allowsPlainHits =
+            configuration.routes.otherwise != nil && cache.hasPlainHits && cache.configuration.addsCacheStatus
+        var fields = "\r\n"
+        if let pseudonym { fields += "Via: 1.1 \(pseudonym)\r\n" }
+        let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
+        fields += "Cache-Status: \(status.fieldValue); ttl="
+        hitFields = Array(fields.utf8)
     }
 
     /// Decides on a request.

@@ -9,6 +9,7 @@ extension HTTP1Handler {
         case incomplete
         case malformed(WireError)
         case head(RequestHead, length: Int)
+        case hit(PlainHit, RequestRecord, length: Int)
     }
 
     /// Goes on as far as the bytes and the client allow.
@@ -39,6 +40,7 @@ extension HTTP1Handler {
                 guard let range = try scanner.scan(bytes) else { return .incomplete }
                 let head = UnsafeRawBufferPointer(rebasing: bytes[range])
                 try view.parse(head, limits: headLimits)
+                if let hit = plainHit(head) { return .hit(hit, plainRecord(head), length: range.upperBound) }
                 return .head(try RequestHead(view, in: head, scheme: scheme), length: range.upperBound)
             } catch {
                 return .malformed(error)
@@ -54,12 +56,36 @@ extension HTTP1Handler {
             refuse(error.status, "The request is malformed: \(error).", context)
             return false
         case .head(let head, let length):
-            scanner.reset()
-            headBegan = nil
-            input.moveReaderIndex(forwardBy: length)
+            take(length)
             handle(head, context)
             return true
+        case .hit(let hit, let record, let length):
+            take(length)
+            write(hit, record, context)
+            if phase == .head, input.readableBytes == 0 { becomeIdle(context) }
+            return true
         }
+    }
+
+    private func take(_ length: Int) {
+        scanner.reset()
+        headBegan = nil
+        input.moveReaderIndex(forwardBy: length)
+    }
+
+    /// What counters and log want to know of a plain GET.
+    private func plainRecord(_ head: UnsafeRawBufferPointer) -> RequestRecord {
+        var record = RequestRecord(
+            start: worker.core.time.now(), client: client, method: "", methodIndex: 0, target: "", version: "HTTP/1.1")
+        if worker.log != nil {
+            func text(_ range: Range<Int>?) -> String { range.map { String(decoding: head[$0], as: UTF8.self) } ?? "" }
+            record.method = "GET"
+            record.target = text(view.target)
+            record.host = text(view.authority)
+            record.referer = text(view.first("referer", in: head)?.value)
+            record.userAgent = text(view.first("user-agent", in: head)?.value)
+        }
+        return record
     }
 
     private func handle(_ head: RequestHead, _ context: ChannelHandlerContext) {
@@ -214,15 +240,20 @@ extension HTTP1Handler {
         }
         phase = .head
         since = worker.core.time.now()
-        if input.readableBytes == 0 {
-            if hasInputEnded {
-                closeWhenWritten(context)
-                return false
-            }
-            // The room is not kept for a client that is silent.
-            input = ByteBuffer()
-        }
+        if input.readableBytes == 0, !becomeIdle(context) { return false }
         resumeReading(context)
+        return true
+    }
+
+    /// All requests that came are answered. Returns false if no more will come.
+    @discardableResult
+    private func becomeIdle(_ context: ChannelHandlerContext) -> Bool {
+        if hasInputEnded {
+            closeWhenWritten(context)
+            return false
+        }
+        // The room is not kept for a client that is silent.
+        input = ByteBuffer()
         return true
     }
 

@@ -134,7 +134,7 @@ extension HTTP1Handler {
     // MARK: Content
 
     /// What is read from a file at once, into one write with the head: up to here that is less work than sendfile(2).
-    private static let smallFile: Int64 = 64 << 10
+    static let smallFile: Int64 = 64 << 10
 
     private func isImmediate(_ segments: [ResponseBody.Segment]) -> Bool {
         isPlaintext || segments.reduce(0) { $0 + $1.count } <= Self.smallFile
@@ -145,24 +145,30 @@ extension HTTP1Handler {
         case .bytes(let bytes): content(bytes)
         case .stored(let body, let range):
             current?.record.bytesSent += range.upperBound - range.lowerBound
-            if range.count > Self.smallFile, let descriptor = try body.withFileDescriptor({ try $0.duplicate() }) {
-                append(to: context)
-                let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor.rawValue)
-                let region = FileRegion(
-                    fileHandle: handle, readerIndex: Int(range.lowerBound), endIndex: Int(range.upperBound))
-                bytesQueued += Int64(region.readableBytes)
-                worker.counters.bytesOut += UInt64(region.readableBytes)
-                context.write(wrapOutboundOut(.fileRegion(region))).assumeIsolated().whenComplete { _ in
-                    // Of a duplicate that was read from: closing cannot lose anything.
-                    try? handle.close()
-                }
-            } else if range.lowerBound == 0, range.upperBound == body.length.bytes {
-                try body.withBytes { span in
-                    _ = span.withUnsafeBytes { worker.output.writeBytes($0) }
-                }
-            } else {
-                worker.output.writeBytes(try body.bytes(in: range))
+            try content(of: body, range, context)
+        }
+    }
+
+    /// Writes a range of a stored body: small ones into the same write as the head, large ones by sendfile(2).
+    func content(of body: Body, _ range: Range<Int64>, _ context: ChannelHandlerContext) throws {
+        if range.count > Self.smallFile, let descriptor = try body.withFileDescriptor({ try $0.duplicate() }) {
+            append(to: context)
+            let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor.rawValue)
+            let region = FileRegion(
+                fileHandle: handle, readerIndex: Int(range.lowerBound), endIndex: Int(range.upperBound))
+            bytesQueued += Int64(region.readableBytes)
+            worker.counters.bytesOut += UInt64(region.readableBytes)
+            hasUnflushed = true
+            context.write(wrapOutboundOut(.fileRegion(region))).assumeIsolated().whenComplete { _ in
+                // Of a duplicate that was read from: closing cannot lose anything.
+                try? handle.close()
             }
+        } else if range.lowerBound == 0, range.upperBound == body.length.bytes {
+            try body.withBytes { span in
+                _ = span.withUnsafeBytes { worker.output.writeBytes($0) }
+            }
+        } else {
+            worker.output.writeBytes(try body.bytes(in: range))
         }
     }
 

@@ -49,13 +49,18 @@ struct LoadRun: Sendable {
 
         // Before anybody hears of the answer (section 4.4).
         if let invalidation = decision.invalidation { cache.invalidate(invalidation, pending.plan.keyPolicy) }
+        // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3).
+        var pending = pending
+        if decision.invalidation != nil, let primary = pending.primary {
+            pending.generation = cache.generations.current(primary)
+        }
         let updated = cache.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {
             await drain(received.body)
             try await self.exchange(again, isRepetition: true)
             return
         }
-        await answer(received, decision, exchange, updated, requestTime: requestTime, responseTime: responseTime)
+        await answer(received, decision, exchange, pending, updated, now: responseTime)
     }
 
     /// What the options change of what the rules say.
@@ -93,8 +98,8 @@ struct LoadRun: Sendable {
     }
 
     private func answer(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ found: [Shelf.Found],
-        requestTime: Instant, responseTime: Instant
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ pending: PendingLoad,
+        _ found: [Shelf.Found], now responseTime: Instant
     ) async {
         let code = received.head.status.code
         if case .serve(let served) = decision.answer {

@@ -31,14 +31,14 @@ public struct ResponseSummary: Sendable, Hashable {
     public let groups: [String]
 
     /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
-    public init?(_ entry: Attributes, now: Timestamp = .now) {
+    public init?(_ entry: Attributes, now: Timestamp = SystemClock().now()) {
         guard let response = StoredRecord(entry.metadata)?.response else { return nil }
         let key = entry.key.text
         // Keys are the URL, perhaps behind a method and before what tells variants apart; no URL has a space.
         let parts = key.split(separator: " ")
         url = parts.first { $0.contains("://") }.map(String.init) ?? key
         variant = response.selecting.fields.map { field in
-            field.value.map { "\(field.name): \(String(decoding: $0, as: UTF8.self))" } ?? field.name
+            field.value.map { "\(field.name): \(Key(bytes: $0).text)" } ?? field.name
         }
         let moment = Instant(milliseconds: now.microseconds / 1_000)
         let policy = response.policy

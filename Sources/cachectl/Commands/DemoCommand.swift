@@ -6,11 +6,13 @@ import SystemPackage
 struct DemoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Store a directory under a budget of a third of its size, and show what happens.",
+        abstract: "Store a directory under a budget of a third of its size, serve it through a gateway, and show what happens.",
         discussion: """
-            Readers look files up in a skewed order, writers store what was missed, and a fifth thread counts what the \
-            store takes on disk. Ends after --seconds, or in order with Ctrl-C. The store lies in a temporary directory and \
-            is removed at the end, unless --store names one. Exits 1 if a promise was broken.
+            First readers look files up in a skewed order, writers store what was missed, and a fifth thread counts what the \
+            store takes on disk. Then a web server offers the same files, a caching gateway runs in front of it, and clients \
+            ask over loopback. At the end the gateway stays up to be tried with curl or a browser, until Ctrl-C (--stay; the \
+            default on a terminal). Each half takes --seconds, or ends in order with Ctrl-C. The store lies in a temporary \
+            directory and is removed at the end, unless --store names one. Exits 1 if a promise was broken.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -27,6 +29,15 @@ struct DemoCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Threads that store files, 1 ... 32.", valueName: "n"))
     var writers = 2
 
+    @Option(help: ArgumentHelp("Clients that ask the gateway, 1 ... 256.", valueName: "n"))
+    var clients = 8
+
+    @Flag(help: "Show the store only, without a gateway.")
+    var storeOnly = false
+
+    @Flag(inversion: .prefixedNo, help: "Leave the gateway up at the end, until Ctrl-C. Default: on a terminal.")
+    var stay: Bool?
+
     @Option(
         help: ArgumentHelp("Byte budget. Default: a third of the files' size, at least 1 MiB.", valueName: "size"),
         transform: SizeArgument.parseBudget)
@@ -35,6 +46,7 @@ struct DemoCommand: ParsableCommand {
     func validate() throws {
         if !(1...86_400).contains(seconds) { throw ValidationError("--seconds \(seconds): give 1 ... 86400.") }
         if !(1...32).contains(readers) { throw ValidationError("--readers \(readers): give 1 ... 32.") }
+        if !(1...256).contains(clients) { throw ValidationError("--clients \(clients): give 1 ... 256.") }
         if !(1...32).contains(writers) { throw ValidationError("--writers \(writers): give 1 ... 32.") }
     }
 
@@ -55,14 +67,56 @@ struct DemoCommand: ParsableCommand {
                 "\(Render.count(corpus.files.count)) files of \(corpus.root), \(ByteCount(corpus.bytes)); a budget of \(limit); "
                     + "\(writers) writers, \(readers) readers, \(seconds) s; the store: \(target.path)\n")
         }
-        let report = try target.withStore(.creating) { store in
+        let (report, web) = try target.withStore(.creating) { store in
             try Self.requireOwn(store, limit)
             try store.setByteBudget(limit)
-            return try show(store, corpus)
+            let report = try show(store, corpus)
+            if !options.json { try Output.write(report.text) }
+            if storeOnly || report.wasInterrupted { return (report, WebReport?.none) }
+            return (report, try showGateway(store, corpus))
         }
-        try options.print(DemoJSON(report), orText: report.text)
-        if report.wasInterrupted { throw CommandError(.interrupted, nil) }
-        if !report.isFine { throw CommandError.found }
+        if options.json { try Output.write(JSON.text(DemoJSON(report, web))) }
+        if report.wasInterrupted || (Interruption.hasCome && web == nil) { throw CommandError(.interrupted, nil) }
+        if !report.isFine || web?.isFine == false { throw CommandError.found }
+    }
+
+    /// The second half: over HTTP.
+    private func showGateway(_ store: Store, _ corpus: Corpus) throws -> WebReport {
+        let demo = WebDemo(store, corpus)
+        let running = try Blocking.run { try await demo.start() }
+        if !options.json {
+            try Output.write(
+                "\na gateway at \(running.address) in front of a web server with the same files; \(clients) clients, "
+                    + "\(seconds) s; its figures: \(running.admin)\n")
+        }
+        let progress = DemoProgress(isQuiet: options.json)
+        let clients = clients
+        let traffic = Task { await demo.run(clients: clients, against: running) }
+        while !Interruption.hasCome, progress.elapsed < .seconds(seconds) {
+            usleep(100_000)
+            progress.update(demo, store.statistics)
+        }
+        let wasInterrupted = Interruption.hasCome
+        let elapsed = progress.elapsed
+        demo.end()
+        try Blocking.wait { await traffic.value }
+        progress.finish()
+        let report = WebReport(
+            figures: demo.snapshot, originRequests: demo.origin.requests.load(ordering: .relaxed),
+            notModified: demo.origin.notModified.load(ordering: .relaxed), statistics: try store.statistics(),
+            elapsed: elapsed)
+        if !options.json { try Output.write(report.text) }
+        if stay ?? (Output.isTerminal && !options.json), !wasInterrupted {
+            try Output.write(
+                "\nthe gateway stays at \(running.address) until Ctrl-C; try it:\n"
+                    + "  curl -i '\(running.address)\(corpus.path(0))'\n")
+            while !Interruption.hasCome { usleep(100_000) }
+        }
+        try Blocking.wait {
+            await running.stop()
+            await demo.origin.stop()
+        }
+        return report
     }
 
     /// The demo sets the budget, which displaces: not in a store that somebody uses.

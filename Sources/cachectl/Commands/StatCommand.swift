@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderHTTP
 
 /// `stat [KEY]`: the size of a store, or what is known of an entry.
 struct StatCommand: ParsableCommand {
@@ -65,6 +66,24 @@ struct StatCommand: ParsableCommand {
         table.add("policy", "\(entry.storagePolicy)" + (entry.isPinned ? ", pinned" : ""))
         table.add("tags", entry.tags.joined(separator: ", "))
         table.add("metadata", "\(Render.count(entry.metadata.count)) bytes")
+        if let response = ResponseSummary(entry) { describe(response, in: &table) }
+        if let count = ResponseSummary.variantCount(of: entry) { table.add("variants", Render.count(count)) }
         return table.text
+    }
+
+    private static func describe(_ response: ResponseSummary, in table: inout Table) {
+        table.add("url", response.url)
+        if !response.variant.isEmpty { table.add("variant", response.variant.joined(separator: ", ")) }
+        table.add("status", "\(response.status)")
+        let fresh = response.freshSeconds
+        table.add(
+            "freshness",
+            (fresh > 0 ? "fresh for \(fresh) s" : "stale for \(-fresh) s") + ", age \(response.ageSeconds) s"
+                + (response.needsValidation ? ", to be validated before use" : ""))
+        table.add("validators", [response.entityTag, response.lastModified].compactMap(\.self).joined(separator: ", "))
+        if !response.isComplete {
+            table.add("complete", "no" + (response.totalBytes.map { ", of \(Render.exactSize(ByteCount($0)))" } ?? ""))
+        }
+        if !response.groups.isEmpty { table.add("groups", response.groups.joined(separator: ", ")) }
     }
 }

@@ -32,6 +32,11 @@ struct Corpus: Sendable {
         KeyPath.key(base: base, path: files[index].path)
     }
 
+    /// The path of a file in a URL whose root is the directory.
+    func path(_ index: Int) -> String {
+        "/" + String(decoding: KeyPath.key(base: [], path: files[index].path).bytes, as: UTF8.self)
+    }
+
     /// The bytes of a file; nil if it cannot be read or is gone.
     func contents(_ index: Int) -> [UInt8]? {
         try? FileInput.bytes(of: TreeWalk(root).location(of: files[index].path))

@@ -19,11 +19,26 @@ final class DemoProgress {
 
     /// Shows the figures if it is time to.
     func update(_ counters: DemoCounters, _ statistics: () throws -> Statistics) {
+        show(statistics) { Self.line($0, counters.snapshot, $1) }
+    }
+
+    /// The same for the gateway's part.
+    func update(_ demo: WebDemo, _ statistics: () throws -> Statistics) {
+        show(statistics) { seconds, statistics in
+            let figures = demo.snapshot
+            return "\(seconds) s  requests \(Render.count(figures.requests))  hits "
+                + "\(Render.percent(figures.hits, of: figures.requests))  origin asked "
+                + "\(Render.count(demo.origin.requests.load(ordering: .relaxed)))  "
+                + "\(statistics.allocatedBytes) of \(statistics.budget.bytes)"
+        }
+    }
+
+    private func show(_ statistics: () throws -> Statistics, _ line: (Int, Statistics) -> String) {
         guard !isQuiet, clock.now - shown > (Output.isTerminal ? .milliseconds(200) : .seconds(2)),
             let statistics = try? statistics()
         else { return }
         shown = clock.now
-        let line = Self.line(Int(elapsed.components.seconds), counters.snapshot, statistics)
+        let line = line(Int(elapsed.components.seconds), statistics)
         if Output.isTerminal {
             try? Output.write("\r" + line + String(repeating: " ", count: max(0, lastWidth - line.count)))
             lastWidth = line.count

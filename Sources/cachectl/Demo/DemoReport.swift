@@ -82,8 +82,11 @@ struct DemoJSON: Encodable {
     let samples: Int
     @Nullable var budgetBytes: Int64?
     let verify: VerifyJSON
+    /// The gateway's part; null where it was left out.
+    @Nullable var gateway: WebJSON?
 
-    init(_ report: DemoReport) {
+    init(_ report: DemoReport, _ web: WebReport?) {
+        gateway = web.map(WebJSON.init)
         seconds = report.elapsed.inSeconds
         interrupted = report.wasInterrupted
         lookups = report.figures.hits + report.figures.misses

@@ -1,4 +1,5 @@
 import Larder
+import LarderHTTP
 
 /// `stat KEY --json`, `ls --json`, `get --json`.
 struct EntryJSON: Encodable {
@@ -21,6 +22,8 @@ struct EntryJSON: Encodable {
     let tags: [String]
     let metadataLength: Int
     let metadataBase64: String
+    /// What an HTTP cache stored there; null for other entries.
+    @Nullable var response: ResponseJSON?
 
     init(_ entry: Attributes, now: Timestamp = .now) {
         key = entry.key.text
@@ -43,6 +46,7 @@ struct EntryJSON: Encodable {
         tags = entry.tags
         metadataLength = entry.metadata.count
         metadataBase64 = JSON.base64(entry.metadata)
+        response = ResponseSummary(entry, now: now).map(ResponseJSON.init)
     }
 
     private static func hex(_ bytes: [UInt8]) -> String {
@@ -53,5 +57,34 @@ struct EntryJSON: Encodable {
             text.unicodeScalars.append(digits[Int(byte & 15)])
         }
         return text
+    }
+}
+
+/// The response in an entry.
+struct ResponseJSON: Encodable {
+    let url: String
+    let variant: [String]
+    let status: Int
+    let ageSeconds: Int64
+    let freshSeconds: Int64
+    let needsValidation: Bool
+    @Nullable var entityTag: String?
+    @Nullable var lastModified: String?
+    let isComplete: Bool
+    let groups: [String]
+    let fields: [[String]]
+
+    init(_ response: ResponseSummary) {
+        url = response.url
+        variant = response.variant
+        status = response.status
+        ageSeconds = response.ageSeconds
+        freshSeconds = response.freshSeconds
+        needsValidation = response.needsValidation
+        entityTag = response.entityTag
+        lastModified = response.lastModified
+        isComplete = response.isComplete
+        groups = response.groups
+        fields = response.fields.map { [$0.name.rawName, $0.value] }
     }
 }

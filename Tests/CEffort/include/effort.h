@@ -15,4 +15,8 @@ bool effort_counts_allocations(void);
 /// False if the system has no such thing. seccomp(2), SECCOMP_SET_MODE_FILTER.
 bool effort_forbid_system_calls(void);
 
+/// From now on every pwrite of this process to `descriptor` at an offset below `end` fails with EIO. False if the system has no
+/// such thing. seccomp(2), SECCOMP_FILTER_FLAG_TSYNC.
+bool effort_refuse_writes(int descriptor, uint32_t end);
+
 #endif

@@ -8,7 +8,7 @@ import Testing
 struct PartialScenarioTests {
     /// An origin with a representation of ten bytes that understands single ranges and `If-Range`.
     static func rangeOrigin(_ request: HTTPRequest, tag: String = "\"v1\"", data: String = "0123456789")
-        -> OriginAnswer
+        -> ScriptedAnswer
     {
         let bytes = Array(data.utf8)
         let common = ["Cache-Control: max-age=60", "ETag: \(tag)", "Accept-Ranges: bytes"]
@@ -97,7 +97,7 @@ struct PartialScenarioTests {
     @Test func severalRangesAreSentAsMultipart() {
         var cache = ModelCache()
         let body = String(repeating: "0123456789", count: 100)
-        let answer = OriginAnswer(
+        let answer = ScriptedAnswer(
             head: response(200, [PartialScenarios.hour, "Content-Type: text/plain"]), body: Array(body.utf8))
         _ = cache.handle(request()) { _ in answer }
         let parts = cache.handle(request("GET", "/resource", ["Range: bytes=0-1,500-502,-1"])) { _ in nil }
@@ -116,7 +116,7 @@ struct PartialScenarioTests {
 
     @Test func greedyRangesAreAnsweredWithTheWhole() {
         var cache = ModelCache()
-        let answer = OriginAnswer(head: response(200, [PartialScenarios.hour]), body: Array(repeating: 7, count: 9_999))
+        let answer = ScriptedAnswer(head: response(200, [PartialScenarios.hour]), body: Array(repeating: 7, count: 9_999))
         _ = cache.handle(request()) { _ in answer }
         let many = (0..<40).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ",")
         let overlapping = Array(repeating: "0-", count: 5).joined(separator: ",")

@@ -10,7 +10,7 @@ struct SelectionScenarioTests {
 
     @Test func contentInGETReachesOnlyTheOrigin() {
         var cache = ModelCache()
-        let answer = OriginAnswer(head: response(200, ["Cache-Control: max-age=99"]), body: [1])
+        let answer = ScriptedAnswer(head: response(200, ["Cache-Control: max-age=99"]), body: [1])
         var outcome = cache.handle(request(), hasContent: true) { _ in answer }
         #expect(outcome.obstacle == .requestHasContent && outcome.cacheStatus.contains("fwd=bypass"))
         outcome = cache.handle(request()) { _ in answer }

@@ -28,7 +28,7 @@ struct StaleScenarioTests {
 
     @Test func aDisconnectedCacheServesStaleAndRefusesTheRest() {
         var cache = ModelCache(.privateCache)
-        let answer = OriginAnswer(
+        let answer = ScriptedAnswer(
             head: response(200, ["Cache-Control: max-age=2", "ETag: \"a\""]), body: [7])
         _ = cache.handle(request()) { _ in answer }
         cache.advance(3)
@@ -40,7 +40,7 @@ struct StaleScenarioTests {
 
     @Test func aClockThatGoesBackMakesResponsesStaleNotImmortal() {
         var cache = ModelCache()
-        let answer = OriginAnswer(
+        let answer = ScriptedAnswer(
             head: response(200, ["Cache-Control: max-age=60", "ETag: \"a\""]), body: [7])
         _ = cache.handle(request()) { _ in answer }
         cache.advance(-30)

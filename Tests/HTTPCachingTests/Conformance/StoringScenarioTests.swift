@@ -47,7 +47,7 @@ struct StoringScenarioTests {
         var options = CachingOptions.gateway
         options.extraMethods = ["QUERY"]
         var cache = ModelCache(options)
-        let answer = OriginAnswer(head: response(200, [StoringScenarios.hour]), body: [1])
+        let answer = ScriptedAnswer(head: response(200, [StoringScenarios.hour]), body: [1])
         _ = cache.handle(request("QUERY")) { _ in answer }
         #expect(cache.handle(request("QUERY")) { _ in answer }.isCached)
         #expect(!cache.handle(request("GET")) { _ in answer }.isCached)
@@ -67,7 +67,7 @@ struct StoringScenarioTests {
     @Test func cacheStatusTellsTheTruth() {
         var cache = ModelCache()
         let lines = ["Cache-Control: max-age=10", "ETag: \"a\"", "Vary: X"]
-        let answer: (HTTPRequest) -> OriginAnswer? = { sent in
+        let answer: (HTTPRequest) -> ScriptedAnswer? = { sent in
             sent.headerFields.contains(.ifNoneMatch)
                 ? .init(head: response(304, lines), body: []) : .init(head: response(200, lines), body: [1])
         }
@@ -100,7 +100,7 @@ struct StoringScenarioTests {
 
     @Test func poisonAttemptsDoNotReachOtherClients() {
         var cache = ModelCache()
-        let hostile: (HTTPRequest) -> OriginAnswer? = { sent in
+        let hostile: (HTTPRequest) -> ScriptedAnswer? = { sent in
             .init(
                 head: response(200, [StoringScenarios.hour, "X-Echo: \(sent.headerFields[.init("X-Forwarded-Host")!] ?? "-")"]),
                 body: [6])

@@ -31,7 +31,7 @@ struct ModelCache {
     /// Handles a request. `origin` gets what is forwarded; nil means that it cannot be reached.
     mutating func handle(
         _ request: HTTPRequest, hasContent: Bool = false, isDisconnected: Bool = false,
-        origin: (HTTPRequest) -> OriginAnswer?
+        origin: (HTTPRequest) -> ScriptedAnswer?
     ) -> Outcome {
         let key = rules.cacheKey(for: request)
         let found = key.flatMap { entries[$0] } ?? []
@@ -52,7 +52,7 @@ struct ModelCache {
     }
 
     private mutating func exchange(
-        _ exchange: Exchange, key: CacheKey?, origin: (HTTPRequest) -> OriginAnswer?, depth: Int = 0
+        _ exchange: Exchange, key: CacheKey?, origin: (HTTPRequest) -> ScriptedAnswer?, depth: Int = 0
     ) -> Outcome {
         precondition(depth < 3, "a request must not go round in circles")
         let found = key.flatMap { entries[$0] } ?? []
@@ -98,7 +98,7 @@ struct ModelCache {
     }
 
     private mutating func store(
-        _ decision: ReceivedDecision, _ answer: OriginAnswer, _ current: [Entry], _ key: CacheKey?
+        _ decision: ReceivedDecision, _ answer: ScriptedAnswer, _ current: [Entry], _ key: CacheKey?
     ) {
         if let invalidation = decision.invalidation {
             for key in invalidation.keys { entries[key] = nil }
@@ -156,7 +156,7 @@ extension Scenario {
             var request = request(step.method, step.path)
             request.headerFields = fields(step.requestLines, now: now)
             let outcome = cache.handle(request, hasContent: step.hasContent) { sent in
-                step.isOriginGone ? nil : step.originAnswer(to: sent, now: now)
+                step.isOriginGone ? nil : step.scriptedAnswer(to: sent, now: now)
             }
             check(step, outcome, now: now, "\(name), step \(number + 1)")
         }

@@ -245,9 +245,9 @@ struct MutationTests {
     @Test func floodsOfFieldsAreNeitherStoredNorTrap() {
         let flood = (0..<65_533).map { "X-\($0 % 97): \($0)" }
         var cache = ModelCache()
-        let big = OriginAnswer(head: response(200, ["Cache-Control: max-age=9"] + flood), body: [1])
+        let big = ScriptedAnswer(head: response(200, ["Cache-Control: max-age=9"] + flood), body: [1])
         #expect(cache.handle(request()) { _ in big }.obstacle == .tooManyFields)
-        let small = OriginAnswer(
+        let small = ScriptedAnswer(
             head: response(200, ["Cache-Control: max-age=1", "ETag: \"a\""]), body: [1])
         _ = cache.handle(request()) { _ in small }
         cache.advance(3)

@@ -1,0 +1,71 @@
+import LarderHTTP
+import NIOCore
+
+/// A connection as the tasks see it: what they want of it is done on its event loop.
+final class Connection: Sendable {
+    let endpoint: NIOTransport.Endpoint
+    private let channel: any Channel
+    private let handler: ConnectionHandler
+
+    init(_ channel: any Channel, _ handler: ConnectionHandler, _ endpoint: NIOTransport.Endpoint) {
+        self.channel = channel
+        self.handler = handler
+        self.endpoint = endpoint
+    }
+
+    /// Sends the head of a request, begins to send its content and waits for the first head that answers it.
+    func start(_ exchange: Exchange) async throws(TransportError) -> Exchange.HeadEvent {
+        try await whileNotCancelled(exchange) { handler, waiter in handler.start(exchange, waiter) }
+    }
+
+    /// Waits for the next head after an interim response.
+    func nextHead(_ exchange: Exchange) async throws(TransportError) -> Exchange.HeadEvent {
+        try await whileNotCancelled(exchange) { handler, waiter in handler.nextHead(exchange, waiter) }
+    }
+
+    /// Waits for content.
+    func nextPiece(_ exchange: Exchange) async throws(TransportError) -> Exchange.Piece {
+        try await whileNotCancelled(exchange) { handler, waiter in handler.nextPiece(exchange, waiter) }
+    }
+
+    /// Sends content; returns when the system has taken it.
+    /// - Returns: false when no more is wanted.
+    func write(_ bytes: [UInt8], _ exchange: Exchange) async -> Bool {
+        await withCheckedContinuation { waiter in
+            channel.eventLoop.execute { [handler] in handler.writeContent(bytes, exchange, waiter) }
+        }
+    }
+
+    /// Says that all the content has been sent.
+    func endRequest(_ exchange: Exchange) {
+        channel.eventLoop.execute { [handler] in handler.endRequest(exchange) }
+    }
+
+    /// Gives an exchange up, if it has not ended: the connection is closed.
+    func abort(_ exchange: Exchange, _ error: TransportError) {
+        channel.eventLoop.execute { [handler] in handler.abort(exchange, error) }
+    }
+
+    func close() async {
+        channel.close(promise: nil)
+        // Fails only where the event loop is gone, and the connection with it.
+        try? await channel.closeFuture.get()
+    }
+
+    /// Does something on the event loop, and waits for what comes of it.
+    private func whileNotCancelled<Value: Sendable>(
+        _ exchange: Exchange,
+        _ body:
+            @escaping @Sendable (ConnectionHandler, CheckedContinuation<Result<Value, TransportError>, Never>) -> Void
+    ) async throws(TransportError) -> Value {
+        try await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                channel.eventLoop.execute { [handler] in body(handler, waiter) }
+            }
+        } onCancel: {
+            channel.eventLoop.execute { [handler] in
+                handler.abort(exchange, .cancelled(exchange.endpoint, mayHaveBeenSeen: exchange.hasBegun))
+            }
+        }.get()
+    }
+}

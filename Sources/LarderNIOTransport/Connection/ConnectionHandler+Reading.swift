@@ -1,0 +1,141 @@
+import HTTPTypes
+import HTTPWire
+import LarderHTTP
+import NIOCore
+
+extension ConnectionHandler {
+    /// Content that is read ahead of who takes it.
+    private static let readAheadBytes = 256 << 10
+    /// Interim responses to one request: more than anybody sends, and an end to it.
+    private static let maximumInterim = 64
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var buffer = unwrapInboundIn(data)
+        guard let exchange else {
+            // Nobody asked for it.
+            return close()
+        }
+        if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
+        let isContent = exchange.decoder != nil
+        process()
+        // Each piece of content starts the limit anew; of a head, only the whole.
+        if isContent { setTimeLimit() }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { readOn() }
+
+    /// Asks for more where there is use for it. An idle connection reads to hear of its end.
+    func readOn() {
+        guard !isClosed else { return }
+        if let exchange {
+            let wants =
+                exchange.decoder == nil ? exchange.headWaiter != nil : exchange.content.count < Self.readAheadBytes
+            guard wants else { return }
+        }
+        context?.read()
+    }
+
+    func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        exchange.headWaiter = waiter
+        guard self.exchange === exchange else { return exchange.deliver() }
+        setTimeLimit()
+        process()
+        readOn()
+    }
+
+    func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>) {
+        exchange.pieceWaiter = waiter
+        exchange.deliver()
+        guard self.exchange === exchange else { return }
+        setTimeLimit()
+        readOn()
+    }
+
+    /// Reads what has arrived, and gives it to who waits.
+    func process() {
+        guard let exchange else { return }
+        do throws(WireError) {
+            if exchange.decoder == nil { try readHead(exchange) }
+            if exchange.decoder != nil { try readContent(exchange) }
+        } catch {
+            return fail(exchange, .malformed(endpoint, error))
+        }
+        if isClosed { endOfInput(exchange) }
+        exchange.deliver()
+    }
+
+    /// Reads one head, if it is there and wanted.
+    private func readHead(_ exchange: Exchange) throws(WireError) {
+        guard exchange.headWaiter != nil, exchange.interim == nil else { return }
+        let method = exchange.message.method
+        let limits = limits
+        let found = input.withUnsafeReadableBytes { raw in
+            Result { () throws(WireError) -> (ResponseHead, Int)? in
+                guard let range = try scanner.scan(raw) else { return nil }
+                let bytes = UnsafeRawBufferPointer(rebasing: raw[range])
+                return (try ResponseHead.parse(bytes, answering: method, limits: limits), range.upperBound)
+            }
+        }
+        guard let (head, count) = try found.get() else { return }
+        input.moveReaderIndex(forwardBy: count)
+        scanner.reset()
+        let code = head.response.status.code
+        guard (100..<200).contains(code) else {
+            exchange.head = head
+            exchange.decoder = BodyDecoder(head.framing)
+            exchange.persists = head.persists
+            // Nobody reads the rest of the request.
+            exchange.upload?.cancel()
+            return timer.set(nil)
+        }
+        exchange.interimCount += 1
+        guard code != 101, exchange.interimCount <= Self.maximumInterim else {
+            let what =
+                code == 101 ? "changed to a protocol that nobody asked for" : "sent interim responses without end"
+            return fail(exchange, TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(endpoint) \(what)"))
+        }
+        exchange.interim = head.response
+        timer.set(nil)
+    }
+
+    private func readContent(_ exchange: Exchange) throws(WireError) {
+        guard var decoder = exchange.decoder else { return }
+        var position = 0
+        let result = input.withUnsafeReadableBytes { raw in
+            Result { () throws(WireError) -> Bool in
+                while true {
+                    switch try decoder.next(raw, at: &position) {
+                    case .payload(let range): exchange.content.append(contentsOf: raw[range])
+                    case .needsMore: return false
+                    case .end: return true
+                    }
+                }
+            }
+        }
+        exchange.decoder = decoder
+        input.moveReaderIndex(forwardBy: position)
+        if try result.get() { finish(exchange) }
+    }
+
+    /// The connection has ended; what that means for the response (RFC 9112 section 8).
+    private func endOfInput(_ exchange: Exchange) {
+        guard self.exchange === exchange else { return }
+        let why = fault.map { ": \(TransportError.describe($0))" } ?? ""
+        guard let decoder = exchange.decoder else {
+            // A head may be waiting behind an interim one.
+            if exchange.headWaiter == nil || exchange.interim != nil { return }
+            let kind: TransportError.Kind = input.readableBytes == 0 ? .closed : .incompleteResponse
+            return fail(
+                exchange,
+                TransportError(
+                    kind, mayHaveBeenSeen: true, "\(endpoint) closed the connection before it answered\(why)"))
+        }
+        // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section 9.8).
+        if decoder.isCompleteAtEOF, fault == nil { return finish(exchange) }
+        fail(
+            exchange,
+            TransportError(
+                .incompleteResponse, mayHaveBeenSeen: true, "\(endpoint) closed the connection within the content\(why)"
+            ))
+    }
+}

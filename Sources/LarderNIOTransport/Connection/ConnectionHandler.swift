@@ -1,0 +1,167 @@
+import HTTPWire
+import LarderHTTP
+import NIOCore
+import NIOTLS
+
+/// An HTTP/1.1 client's end of a connection: one exchange at a time.
+// SAFETY: everything that changes is read and changed on the channel's event loop only.
+final class ConnectionHandler: ChannelInboundHandler, @unchecked Sendable {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    let endpoint: NIOTransport.Endpoint
+    /// The connection stands, TLS included.
+    let ready: EventLoopPromise<Void>
+    var connection: Connection?
+
+    let pool: ConnectionPool
+    let idleTimeout: Duration
+    var context: ChannelHandlerContext?
+    var isClosed = false
+    /// What the channel reported before it closed.
+    var fault: (any Error)?
+    var exchange: Exchange?
+    var scanner: HeadScanner
+    let limits: HeadLimits
+    /// What arrived and was not read yet.
+    var input = ByteBuffer()
+    /// Parts of the request that the system has not taken.
+    var pendingWrites = 0
+    private(set) lazy var timer = DeadlineTimer(ready.futureResult.eventLoop) { [weak self] in self?.timeLimitPassed() }
+    private var isReady = false
+
+    init(
+        _ loop: any EventLoop, _ endpoint: NIOTransport.Endpoint, pool: ConnectionPool, limits: HeadLimits,
+        idleTimeout: Duration
+    ) {
+        self.endpoint = endpoint
+        self.pool = pool
+        self.limits = limits
+        self.idleTimeout = idleTimeout
+        ready = loop.makePromise()
+        scanner = HeadScanner(limits: limits, isRequest: false)
+    }
+
+    // MARK: The channel's life
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { channelActive(context: context) }
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if !endpoint.isTLS { becomeReady() }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case TLSUserEvent.handshakeCompleted = event { becomeReady() }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if fault == nil { fault = error }
+        becomeReady(error)
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        isClosed = true
+        timer.cancel()
+        becomeReady(fault ?? ChannelError.eof)
+        process()
+        readOn()
+        connection = nil
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        // A channel that lost the race of addresses never was active.
+        becomeReady(ChannelError.alreadyClosed)
+    }
+
+    private func becomeReady(_ error: (any Error)? = nil) {
+        guard !isReady else { return }
+        isReady = true
+        if let error { ready.fail(error) } else { ready.succeed() }
+    }
+
+    func close() { context?.close(promise: nil) }
+
+    // MARK: Exchanges
+
+    /// Begins an exchange, unless the connection has gone meanwhile.
+    func start(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        if let error = exchange.abortion {
+            // Cancelled between taking the connection and now.
+            close()
+            return waiter.resume(returning: .failure(error))
+        }
+        guard !isClosed, self.exchange == nil, context?.channel.isActive == true else {
+            return waiter.resume(returning: .success(.stale))
+        }
+        self.exchange = exchange
+        exchange.headWaiter = waiter
+        exchange.hasBegun = true
+        exchange.isRequestComplete = exchange.message.stream == nil
+        scanner.reset()
+        write(exchange.message.start)
+        if let body = exchange.message.stream, self.exchange === exchange {
+            exchange.upload = Task { await Upload(body: body, exchange: exchange).run() }
+        }
+        setTimeLimit()
+        readOn()
+    }
+
+    /// The message has ended: the connection is kept if nothing speaks against it.
+    func finish(_ exchange: Exchange) {
+        self.exchange = nil
+        exchange.isEnded = true
+        exchange.upload?.cancel()
+        // Bytes behind the response belong to no request: "A client MUST NOT process, cache, or forward such extra data as
+        // a separate response, since such behavior would be vulnerable to cache poisoning" (RFC 9112 section 6.3).
+        guard exchange.persists, exchange.isRequestComplete, pendingWrites == 0, input.readableBytes == 0, !isClosed,
+            fault == nil, idleTimeout > .zero, let connection
+        else { return close() }
+        // Nothing big is kept for an idle connection.
+        input = ByteBuffer()
+        timer.set(TimeAmount(idleTimeout))
+        if !pool.keep(connection) { close() }
+    }
+
+    /// The exchange fails, and the connection with it.
+    func fail(_ exchange: Exchange, _ error: TransportError) {
+        guard self.exchange === exchange else { return }
+        self.exchange = nil
+        exchange.failure = error
+        exchange.upload?.cancel()
+        close()
+        exchange.deliver()
+    }
+
+    /// Gives up an exchange from outside.
+    func abort(_ exchange: Exchange, _ error: TransportError) {
+        if exchange.hasBegun { fail(exchange, error) } else { exchange.abortion = error }
+    }
+
+    // MARK: Time
+
+    /// Starts the time limit of what is waited for now.
+    func setTimeLimit() {
+        guard let exchange, !isClosed else { return }
+        if pendingWrites > 0, exchange.decoder == nil {
+            timer.set(TimeAmount(exchange.timeouts.write))
+        } else if exchange.headWaiter != nil && exchange.isRequestComplete || exchange.pieceWaiter != nil {
+            timer.set(TimeAmount(exchange.timeouts.read))
+        } else {
+            timer.set(nil)
+        }
+    }
+
+    private func timeLimitPassed() {
+        guard let exchange else { return close() }
+        let what =
+            pendingWrites > 0 && exchange.decoder == nil
+            ? "did not take the request" : exchange.decoder == nil ? "did not answer" : "sent no more content"
+        fail(exchange, TransportError(.timedOut, mayHaveBeenSeen: true, "\(endpoint) \(what) in time"))
+    }
+}

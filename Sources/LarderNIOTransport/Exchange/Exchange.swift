@@ -1,0 +1,106 @@
+import HTTPTypes
+import HTTPWire
+import LarderHTTP
+import NIOCore
+
+/// One request and its response on a connection.
+// SAFETY: everything that changes is read and changed on the connection's event loop only.
+final class Exchange: @unchecked Sendable {
+    typealias Waiter<Value> = CheckedContinuation<Result<Value, TransportError>, Never>
+
+    /// A head, or that there is none to come.
+    enum HeadEvent: Sendable {
+        case informational(HTTPResponse)
+        /// The final head, the length of its content where it is known, and the content that came with it.
+        case final(HTTPResponse, length: Int64?, Piece)
+        /// The connection had closed before; nothing was sent.
+        case stale
+    }
+
+    /// Content, and whether it is the last.
+    struct Piece: Sendable {
+        var bytes: [UInt8]
+        var isLast: Bool
+    }
+
+    let message: RequestMessage
+    let endpoint: NIOTransport.Endpoint
+    let connection: Connection
+    let timeouts: Timeouts
+
+    // MARK: Request
+
+    /// Whether a byte of it may be on its way.
+    var hasBegun = false
+    /// Bytes of content that were handed to the connection.
+    var sent: Int64 = 0
+    var isRequestComplete = false
+    var upload: Task<Void, Never>?
+    /// Given up before it began.
+    var abortion: TransportError?
+
+    // MARK: Response
+
+    var interimCount = 0
+    var interim: HTTPResponse?
+    /// The final head, until somebody took it.
+    var head: ResponseHead?
+    /// There from the final head on.
+    var decoder: BodyDecoder?
+    var persists = false
+    /// Content that nobody took.
+    var content: [UInt8] = []
+    var isEnded = false
+    var failure: TransportError?
+    var headWaiter: Waiter<HeadEvent>?
+    var pieceWaiter: Waiter<Piece>?
+
+    init(
+        _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection
+    ) {
+        self.message = message
+        self.endpoint = endpoint
+        self.connection = connection
+        timeouts = request.timeouts
+    }
+
+    /// Gives whoever waits what is there: content before the error behind it.
+    func deliver() {
+        if let waiter = headWaiter, let event = takeHeadEvent() {
+            headWaiter = nil
+            waiter.resume(returning: event)
+        }
+        if let waiter = pieceWaiter, let piece = takePiece() {
+            pieceWaiter = nil
+            waiter.resume(returning: piece)
+        }
+    }
+
+    private func takeHeadEvent() -> Result<HeadEvent, TransportError>? {
+        if let response = interim {
+            interim = nil
+            return .success(.informational(response))
+        }
+        if let head {
+            self.head = nil
+            let length: Int64? =
+                switch head.framing {
+                case .none: 0
+                case .length(let length): length
+                case .chunked, .untilClose, .tunnel: nil
+                }
+            return .success(.final(head.response, length: length, takeContent()))
+        }
+        return failure.map { .failure($0) }
+    }
+
+    private func takePiece() -> Result<Piece, TransportError>? {
+        if !content.isEmpty || isEnded { return .success(takeContent()) }
+        return failure.map { .failure($0) }
+    }
+
+    private func takeContent() -> Piece {
+        defer { content = [] }
+        return Piece(bytes: content, isLast: isEnded)
+    }
+}

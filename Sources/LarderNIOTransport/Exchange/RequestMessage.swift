@@ -1,0 +1,74 @@
+import HTTPTypes
+import HTTPWire
+import LarderHTTP
+
+/// A request in the form that goes out.
+struct RequestMessage: Sendable {
+    let method: HTTPRequest.Method
+    /// The head, with the content behind it where that is short and in memory.
+    let start: [UInt8]
+    /// Content that is sent piece by piece.
+    let stream: RequestBody?
+    /// Whether the content that is sent piece by piece is sent in chunks; else it has its length in the head.
+    let isChunked: Bool
+
+    private static let shortBytes: Int64 = 64 << 10
+    /// Fields that the transport makes itself, or that have no business beyond the connection they came on (RFC 9110 section
+    /// 7.6.1).
+    private static let own: Set<String> = [
+        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "upgrade",
+    ]
+    /// "A user agent SHOULD send Content-Length in a request when the method defines a meaning for enclosed content"
+    /// (RFC 9110 section 8.6), zero included.
+    private static let withContent: Set<HTTPRequest.Method> = [.post, .put, .patch]
+
+    init(_ request: TransportRequest) async throws(TransportError) {
+        var head = request.head
+        method = head.method
+        head.headerFields = HTTPFields(head.headerFields.filter { !Self.own.contains($0.name.canonicalName) })
+        let length = request.body == nil ? 0 : request.body?.length
+        if let length, length < 0 { throw .invalidRequest("the content's length is \(length)") }
+
+        var framing = HTTPFields()
+        if let length {
+            if request.body != nil || Self.withContent.contains(method) { framing[.contentLength] = String(length) }
+        } else {
+            framing[.transferEncoding] = "chunked"
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(1024)
+        do throws(WireError) {
+            try MessageWriter.append(head, additional: framing, to: &bytes)
+        } catch {
+            throw .invalidRequest(
+                "'\(head.method.rawValue) \(head.path ?? "/")' for '\(head.authority ?? "")' cannot be written as a request"
+            )
+        }
+        isChunked = length == nil
+        if let body = request.body, body.isReplayable, let length, length <= Self.shortBytes {
+            try await Self.append(body, length, to: &bytes)
+            stream = nil
+        } else {
+            stream = length == 0 ? nil : request.body
+        }
+        start = bytes
+    }
+
+    /// Content in memory, which is there at once.
+    private static func append(_ body: RequestBody, _ length: Int64, to bytes: inout [UInt8])
+        async throws(TransportError)
+    {
+        let end = Int64(bytes.count) + length
+        let pull = body.makePull()
+        do {
+            while let piece = try await pull() { bytes += piece }
+        } catch {
+            throw TransportError(.requestBodyFailed, mayHaveBeenSeen: false, "the content cannot be read: \(error)")
+        }
+        guard Int64(bytes.count) == end else {
+            throw TransportError(
+                .requestBodyFailed, mayHaveBeenSeen: false,
+                "the content does not have the \(length) bytes it was said to have")
+        }
+    }
+}

@@ -1,2 +1,0 @@
-/// A transport on SwiftNIO.
-enum LarderNIOTransport {}

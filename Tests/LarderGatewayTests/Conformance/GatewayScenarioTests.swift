@@ -1,0 +1,128 @@
+import HTTPCaching
+import HTTPScenarios
+import HTTPTypes
+import Larder
+import LarderGateway
+import LarderHTTP
+import LarderNIOTransport
+import Synchronization
+import TestOrigin
+import TestSupport
+import Testing
+
+/// The conformance scenarios once more, over real sockets: client, gateway, origin.
+///
+/// One after the other: every store reserves address space, and there are hundreds of scenarios.
+@Suite(.serialized) struct GatewayScenarioTests {
+    @Test(arguments: shared(DirectiveScenarios.all)) func directives(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(FreshnessScenarios.all)) func freshness(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(PartialScenarios.all)) func parts(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(SelectionScenarios.all)) func selection(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(StaleScenarios.all)) func staleness(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(StoringScenarios.all)) func storing(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(ValidationScenarios.all)) func validation(_ scenario: Scenario) async throws { try await run(scenario) }
+
+    /// What does not fit a shared cache at an http address: private caches, and references to https.
+    private static func shared(_ scenarios: [Scenario]) -> [Scenario] {
+        let others = ["POST with an absolute Content-Location", "another origin's Location"]
+        return scenarios.filter { $0.mode == .shared && !others.contains($0.name) }
+    }
+
+    private func run(_ scenario: Scenario) async throws {
+        let clock = TestClock(wall: Timestamp(microseconds: start.milliseconds * 1_000))
+        try await withStore(configuration: .testing(clock: clock)) { store in
+            let script = Script()
+            let origin = try await TestOrigin.start { try script.answer($0) }
+            let inner = NIOTransport()
+            var gatewayConfiguration = GatewayConfiguration()
+            gatewayConfiguration.eventLoops = 1
+            gatewayConfiguration.routes = Routes(otherwise: try OriginServer(origin.url))
+            var configuration = HTTPCacheConfiguration()
+            configuration.caching = .gateway
+            configuration.clock = clock
+            configuration.retries = .none
+            let cache = HTTPCache(
+                store: store, transport: RoutedTransport(gatewayConfiguration.routes, over: inner),
+                configuration: configuration)
+            let gateway = try await Gateway.start(gatewayConfiguration, cache: cache)
+            let client = NIOTransport()
+            let port = try #require(gateway.address?.port)
+            for (number, step) in scenario.steps.enumerated() {
+                clock.advance(by: .milliseconds(Int64(step.after * 1_000)))
+                let now = Instant(milliseconds: clock.now().microseconds / 1_000)
+                script.set(step, now: now)
+                var outcome = try await outcome(of: step, now: now, port: port, client)
+                await cache.drain()
+                outcome.sent = script.takeSent()
+                scenario.check(step, outcome, now: now, "\(scenario.name), step \(number + 1)")
+            }
+            await client.close()
+            await gateway.stop(drain: .seconds(1))
+            await inner.close()
+            await origin.stop()
+        }
+    }
+
+    private func outcome(of step: Scenario.Step, now: Instant, port: Int, _ client: NIOTransport) async throws -> Outcome {
+        var head = request(step.method, step.path)
+        head.scheme = "http"
+        head.headerFields = fields(step.requestLines, now: now)
+        var request = TransportRequest(head: head, body: step.hasContent ? RequestBody(Array("content".utf8)) : nil)
+        request.destination = TransportDestination(scheme: "http", host: "127.0.0.1", port: port)
+        let response = try await client.send(request)
+        var body: [UInt8] = []
+        do {
+            while let piece = try await response.body.next() { body += piece }
+        } catch {
+            // What came before a body was cut off counts.
+        }
+        let fields = response.head.headerFields
+        let status = fields[values: .cacheStatus].joined(separator: ", ")
+        return Outcome(
+            status: response.head.status.code, fields: fields, body: body, isCached: status.contains("; hit"),
+            cacheStatus: status)
+    }
+}
+
+/// What the origin answers to the requests of a step, and what it was sent.
+private final class Script: Sendable {
+    private struct State {
+        var step = Scenario.Step()
+        var now = start
+        var sent: [HTTPRequest] = []
+    }
+
+    private let state = Mutex(State())
+
+    func set(_ step: Scenario.Step, now: Instant) {
+        state.withLock { state in
+            state.step = step
+            state.now = now
+        }
+    }
+
+    func takeSent() -> [HTTPRequest] {
+        state.withLock { state in
+            defer { state.sent = [] }
+            return state.sent
+        }
+    }
+
+    func answer(_ received: OriginRequest) throws -> OriginAnswer {
+        let request = HTTPRequest(
+            method: HTTPRequest.Method(received.method) ?? .get, scheme: "http", authority: "example.org",
+            path: received.target, headerFields: received.fields)
+        let (step, now) = state.withLock { state in
+            state.sent.append(request)
+            return (state.step, state.now)
+        }
+        if step.isOriginGone { return .closed }
+        let scripted = step.scriptedAnswer(to: request, now: now)
+        var answer = OriginAnswer.status(scripted.head.status.code)
+        for field in scripted.head.headerFields { answer = answer.header(field.name.rawName, field.value) }
+        if received.method != "HEAD", ![204, 304].contains(scripted.head.status.code) {
+            answer = answer.content(scripted.body)
+        }
+        return answer
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Larder
+import SystemPackage
+
+/// One power loss and what is found after it.
+struct Crash {
+    struct Outcome {
+        var violations: [String] = []
+        var found: [String: Int] = [:]
+        var promised = 0
+        var entries = 0
+        /// There was a second loss while the first was recovered from.
+        var isTwice = false
+    }
+
+    private let recording: Recording
+    private let root: UInt64
+    private let moment: Int
+    private let isHarsh: Bool
+    private let ignoresSyncs: Bool
+    private let seed: UInt64
+    private let path: String
+    private let recorder: String
+
+    init(
+        _ recording: Recording, _ root: UInt64, at moment: Int, isHarsh: Bool, ignoresSyncs: Bool, seed: UInt64,
+        path: String, recorder: String
+    ) {
+        self.recorder = recorder
+        self.ignoresSyncs = ignoresSyncs
+        self.recording = recording
+        self.root = root
+        self.moment = moment
+        self.isHarsh = isHarsh
+        self.seed = seed
+        self.path = path
+    }
+
+    func check() throws -> Outcome {
+        for name in [path, path + "-before", path + "-first", path + "-log"] {
+            try? FileManager.default.removeItem(atPath: name)
+        }
+        var model = DiskModel(recording, crashAt: moment, isHarsh: isHarsh, ignoresSyncs: ignoresSyncs, seed: seed)
+        try model.build(root, at: path)
+        var journal = Journal()
+        note(recording, moment, &journal)
+        var outcome = Outcome()
+        // With `--ignore-syncs` one loss is enough to find something.
+        if seed % 4 == 0, !ignoresSyncs { try loseAgain(&journal, &outcome) }
+        try FileManager.default.copyItem(atPath: path, toPath: path + "-before")
+        outcome.promised = journal.allowed.values.filter { !$0.contains(nil) }.count
+        if !outcome.violations.isEmpty { return outcome }
+        do {
+            try inspect(journal, &outcome)
+        } catch {
+            outcome.violations.append("not usable: \(error)")
+        }
+        return outcome
+    }
+
+    /// Notes what was promised before the crash. A removal is promised by no sync.
+    private func note(_ recording: Recording, _ moment: Int, _ journal: inout Journal) {
+        var text = ""
+        for operation in recording.operations[..<moment] where operation.kind == .said {
+            text += String(decoding: recording.bytes[operation.data], as: UTF8.self)
+        }
+        for line in text.split(separator: "\n") where !line.hasPrefix("Y") { journal.note(line) }
+    }
+
+    /// A worker opens the store, recovers and goes on, and the power fails again at some moment of that. What survived the first
+    /// loss is on disk.
+    private func loseAgain(_ journal: inout Journal, _ outcome: inout Outcome) throws {
+        var generator = SplitMix(state: seed ^ 0x7A11)
+        let image = try DiskImage(path)
+        try FileManager.default.copyItem(atPath: path, toPath: path + "-first")
+        let child = try Child(
+            [path, "recover", "\(seed | 1)", "0", "\(Int.random(in: 0...40, using: &generator))"],
+            output: path + "-out",
+            environment: [
+                "LD_PRELOAD": recorder, "LARDER_RECORD": path + "-log", "LARDER_TORTURE_GENTLE": "1",
+            ])
+        outcome.isTwice = true
+        if let complaint = child.wait() { return outcome.violations.append("while recovering: \(complaint)") }
+        let recording = try Recording(path + "-log")
+        let count = recording.operations.count
+        // Most of what is special to a recovery is at its beginning.
+        let end = generator.oneIn(2) ? count : min(count, 200)
+        let moment = Int.random(in: 0...end, using: &generator)
+        try FileManager.default.removeItem(atPath: path)
+        var model = DiskModel(
+            recording, crashAt: moment, isHarsh: isHarsh, ignoresSyncs: ignoresSyncs, seed: generator.next(),
+            base: image)
+        try model.build(image.root, at: path)
+        note(recording, moment, &journal)
+    }
+
+    private func inspect(_ journal: Journal, _ outcome: inout Outcome) throws {
+        var configuration = Workload.configuration
+        configuration.bootIdentity = (seed | 1) &+ 2
+        let store = try Store(at: FilePath(path), configuration)
+        outcome.violations += try journal.violations(store)
+        for key in try store.keys() {
+            guard let entry = try store.get(key) else { continue }
+            outcome.entries += 1
+            if let flaw = try Workload.flaw(of: entry, key) { outcome.violations.append(flaw) }
+        }
+        // Bodies that are gone or incomplete, and files without a record, are what recovery.md tells of. The index is whole.
+        for violation in try store.check().violations.map(\.description) {
+            let kind = String(violation.prefix(2))
+            if ["I1", "I6", "I7", "I8"].contains(kind) {
+                outcome.found[kind, default: 0] += 1
+            } else {
+                outcome.violations.append(violation)
+            }
+        }
+        try store.collect()
+        _ = try store.check(repair: true)
+        outcome.violations += try store.check().violations.map { "after gc and repair: \($0)" }
+        outcome.violations += try journal.violations(store).map { "after gc and repair: \($0)" }
+        try store.put([1, 2, 3], for: "after", PutOptions(durability: .durable))
+        try store.close()
+        let again = try Store(at: FilePath(path), configuration)
+        outcome.violations += try journal.violations(again).map { "after reopening: \($0)" }
+        if try again.statistics().allocatedBytes.bytes != StoreReview.recount(path) {
+            outcome.violations.append("allocated bytes differ from a recount")
+        }
+        try again.close()
+    }
+}
