@@ -152,9 +152,11 @@ import Testing
     }
 
     @Test func aClientThatLeavesWithinItsContentEndsTheRequest() async throws {
+        let arrived = Gate()
         let ended = Gate()
         let transport = StubTransport { request throws(TransportError) in
             let pull = request.body?.makePull()
+            arrived.open()
             do {
                 while try await pull?() != nil {}
             } catch {
@@ -166,6 +168,7 @@ import Testing
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             try await client.send(get("/", "Content-Length: 10", method: "POST") + "abc")
+            try await arrived.wait()
             try await client.close()
             try await ended.wait()
         }
