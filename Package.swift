@@ -198,7 +198,8 @@ let package = Package(
         .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
-                "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", "TestOrigin", "TestSupport",
+                "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
+                "LarderNIOTransport", "TestOrigin", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -3,6 +3,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import NIOSSL
+import Synchronization
 
 /// An HTTP server in front of an ``LarderHTTP/HTTPCache``: a caching reverse proxy, a forward proxy, or both.
 ///
@@ -35,6 +36,7 @@ public final class Gateway: Sendable {
     private let listeners: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let history: TrafficHistory?
+    private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         _ core: GatewayCore, _ workers: [Worker], _ group: MultiThreadedEventLoopGroup, listeners: Listeners,
@@ -135,9 +137,20 @@ public final class Gateway: Sendable {
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
-    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. Call it once.
+    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. Further calls wait for
+    /// the first.
     /// - Parameter drain: how long responses may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
+        let task = stopping.withLock { task in
+            if let task { return task }
+            let new = Task { await self.end(drain) }
+            task = new
+            return new
+        }
+        await task.value
+    }
+
+    private func end(_ drain: Duration) async {
         for listener in listeners { try? await listener.close().get() }
         let emptied = workers.map { worker in worker.eventLoop.flatSubmit { worker.drain() } }
         let all = EventLoopFuture.andAllComplete(emptied, on: group.any())

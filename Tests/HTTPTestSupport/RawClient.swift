@@ -43,6 +43,19 @@ public final class RawClient {
         try await channel.writeAndFlush(channel.allocator.buffer(bytes: bytes)).get()
     }
 
+    /// Sends from another task than the one that reads.
+    public var sender: Sender { Sender(channel: channel) }
+
+    /// The sending half of a connection.
+    public struct Sender: Sendable {
+        fileprivate let channel: any Channel
+
+        /// Sends bytes; returns when the kernel has them.
+        public func send(_ bytes: [UInt8]) async throws {
+            try await channel.writeAndFlush(channel.allocator.buffer(bytes: bytes)).get()
+        }
+    }
+
     /// Sends FIN; the other direction stays open.
     public func finishSending() async throws { try await channel.close(mode: .output).get() }
 

@@ -50,25 +50,30 @@ import Testing
         }
     }
 
-    @Test(arguments: [200, 203, 299, 404, 410, 499, 500, 599, 600, 999])
-    func statusesArePassedOn(_ status: Int) async throws {
-        let transport = StubTransport { _ in .text("x", status: status, reason: "A Reason", fresh) }
+    @Test func statusesArePassedOn() async throws {
+        let transport = StubTransport { request in
+            .text("x", status: Int(request.head.path?.dropFirst() ?? "") ?? 0, reason: "A Reason", fresh)
+        }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
-            let response = try await client.exchange(get("/"))
-            #expect(response.status == status)
-            #expect(response.text == "x")
-            try await #expect(client.exchange(get("/")).status == status)
+            for status in [200, 203, 299, 404, 410, 499, 500, 599, 600, 999] {
+                for _ in 0..<2 {
+                    let response = try await client.exchange(get("/\(status)"))
+                    #expect(response.status == status)
+                    #expect(response.text == "x")
+                }
+            }
             try await client.close()
         }
     }
 
-    @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "PROPFIND", "BREW", "M-SEARCH", "get"])
-    func methodsArePassedOn(_ method: String) async throws {
+    @Test func methodsArePassedOn() async throws {
         let transport = StubTransport { request in .text(request.head.method.rawValue) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
-            try await #expect(client.exchange(get("/", method: method)).text == method)
+            for method in ["POST", "PUT", "DELETE", "PATCH", "PROPFIND", "BREW", "M-SEARCH", "get"] {
+                try await #expect(client.exchange(get("/", method: method)).text == method)
+            }
             try await client.close()
         }
     }

@@ -6,6 +6,7 @@ import LarderHTTP
 import NIOCore
 import Synchronization
 import TestSupport
+import Testing
 
 /// A gateway for a test, and what stands around it.
 struct Setting {
@@ -89,21 +90,24 @@ final class StubTransport: Transport {
 extension TransportResponse {
     /// A response with a text.
     static func text(
-        _ text: String, status: Int = 200, reason: String = "", _ fields: HTTPFields = [:], declaresLength: Bool = true
+        _ text: String, status: Int = 200, reason: String? = nil, _ fields: HTTPFields = [:],
+        declaresLength: Bool = true
     ) -> TransportResponse {
         bytes(Array(text.utf8), status: status, reason: reason, fields, declaresLength: declaresLength)
     }
 
     /// A response with bytes.
     static func bytes(
-        _ bytes: [UInt8], status: Int = 200, reason: String = "", _ fields: HTTPFields = [:],
+        _ bytes: [UInt8], status: Int = 200, reason: String? = nil, _ fields: HTTPFields = [:],
         declaresLength: Bool = true
     ) -> TransportResponse {
         var fields = fields
         if declaresLength { fields[.contentLength] = String(bytes.count) }
         let left = Mutex(bytes)
         return TransportResponse(
-            head: HTTPResponse(status: .init(code: status, reasonPhrase: reason), headerFields: fields),
+            head: HTTPResponse(
+                status: reason.map { .init(code: status, reasonPhrase: $0) } ?? .init(code: status),
+                headerFields: fields),
             body: TransportBody(length: declaresLength ? Int64(bytes.count) : nil) { () throws(TransportError) in
                 left.withLock { left in
                     guard !left.isEmpty else { return nil }
@@ -118,4 +122,27 @@ let fresh: HTTPFields = [.cacheControl: "max-age=3600"]
 
 func get(_ target: String, _ fields: String..., version: String = "1.1", method: String = "GET") -> String {
     "\(method) \(target) HTTP/\(version)\r\nHost: example.org\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n"
+}
+
+/// Pieces that are taken once.
+final class Pieces: Sendable {
+    private let left: Mutex<[String]>
+    init(_ pieces: [String]) { left = Mutex(pieces) }
+    func next() -> [UInt8]? { left.withLock { $0.isEmpty ? nil : Array($0.removeFirst().utf8) } }
+}
+
+/// A number that grows.
+final class Count: Sendable {
+    private let number = Atomic(0)
+    var value: Int { number.load(ordering: .relaxed) }
+    func add(_ more: Int) -> Int { number.add(more, ordering: .relaxed).newValue }
+
+    /// Returns when the number has not grown for a while: for what has to stand still, there is no event to wait for.
+    func stands() async {
+        var last = -1
+        while value != last {
+            last = value
+            for _ in 0..<20 { try? await Task.sleep(for: .milliseconds(5)) }
+        }
+    }
 }

@@ -17,12 +17,5 @@ struct OwnAnswer: Sendable {
     }
 
     /// Status and fields as a response's head.
-    var head: HTTPResponse {
-        HTTPResponse(status: .init(code: status, reasonPhrase: Self.reason(status)), headerFields: fields)
-    }
-
-    /// RFC 9110 section 15, for the codes used here.
-    static func reason(_ status: Int) -> String {
-        HTTPResponse.Status.standard(status).reasonPhrase
-    }
+    var head: HTTPResponse { HTTPResponse(status: HTTPResponse.Status(code: status).withReason, headerFields: fields) }
 }

@@ -90,9 +90,9 @@ extension HTTP1Handler: SupervisedConnection {
         guard let context else { return }
         switch phase {
         case .head where headBegan == nil: closeWhenWritten(context)
-        case .tunnel: closeWhenWritten(context)
+        case .tunnel, .lingering: closeWhenWritten(context)
         case .head, .exchange: current?.closes = true
-        case .lingering, .over: break
+        case .over: break
         }
     }
 

@@ -30,7 +30,8 @@ extension HTTP1Handler {
             append(UnsafeRawBufferPointer(rebasing: head[authority]))
             append(UnsafeRawBufferPointer(rebasing: head[view.path]))
         }
-        guard let hit = core.cache.plainHit(Key(bytes: key)), isPlaintext || hit.body.length.bytes <= Self.smallFile else {
+        guard let hit = core.cache.plainHit(Key(bytes: key)), isPlaintext || hit.body.length.bytes <= Self.smallFile
+        else {
             return nil
         }
         return hit
@@ -45,7 +46,9 @@ extension HTTP1Handler {
             case 6: if head.spells("pragma", at: line.name) { return true }
             case 8: if head.spells("if-match", at: line.name) { return true }
             case 13:
-                if head.spells("cache-control", at: line.name) || head.spells("if-none-match", at: line.name) { return true }
+                if head.spells("cache-control", at: line.name) || head.spells("if-none-match", at: line.name) {
+                    return true
+                }
             case 17: if head.spells("if-modified-since", at: line.name) { return true }
             case 19: if head.spells("if-unmodified-since", at: line.name) { return true }
             default: break
@@ -77,7 +80,7 @@ extension HTTP1Handler {
         if hit.status == 200 {
             worker.output.writeStaticString("HTTP/1.1 200 OK\r\n")
         } else {
-            worker.output.writeString("HTTP/1.1 \(hit.status) \(HTTPResponse.Status.standard(hit.status).reasonPhrase)\r\n")
+            worker.output.writeString("HTTP/1.1 \(hit.status) \(ReasonPhrase.standard(hit.status))\r\n")
         }
         hit.withFields { _ = worker.output.writeBytes($0) }
         worker.output.writeStaticString("Age: ")

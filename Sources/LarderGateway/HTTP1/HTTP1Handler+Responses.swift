@@ -74,7 +74,7 @@ extension HTTP1Handler {
         let status = head.status.code
         worker.scratch.removeAll(keepingCapacity: true)
         do throws(WireError) {
-            try MessageWriter.appendStatusLine(head.status, to: &worker.scratch)
+            try MessageWriter.appendStatusLine(head.status.withReason, to: &worker.scratch)
             var declared: HTTPField?
             for field in head.headerFields {
                 switch field.name {

@@ -1,0 +1,161 @@
+import HTTPTestSupport
+import HTTPTypes
+import LarderGateway
+import LarderHTTP
+import TestOrigin
+import TestSupport
+import Testing
+
+/// Ends: of clients, of origins, of the gateway.
+@Suite(.timeLimit(.minutes(1))) struct LeavingTests {
+    @Test(arguments: [false, true]) func aClientThatLeavesCancelsItsLoad(_ resets: Bool) async throws {
+        let arrived = Gate()
+        let cancelled = Gate()
+        let transport = StubTransport { _ throws(TransportError) in
+            arrived.open()
+            do {
+                try await Gate().wait()
+            } catch {
+                cancelled.open()
+            }
+            throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/"))
+            try await arrived.wait()
+            if resets { try await client.reset() } else { try await client.close() }
+            try await cancelled.wait()
+        }
+    }
+
+    @Test func anOriginThatBreaksOffCutsTheAnswer() async throws {
+        let transport = StubTransport { request in
+            let pieces = Pieces(["first"])
+            let hasLength = request.head.path == "/length"
+            return TransportResponse(
+                head: HTTPResponse(status: .ok, headerFields: hasLength ? [.contentLength: "10"] : [:]),
+                body: TransportBody(length: hasLength ? 10 : nil) { () throws(TransportError) in
+                    if let piece = pieces.next() { return piece }
+                    throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "cut")
+                })
+        }
+        try await withGateway(transport: transport) { setting in
+            for path in ["/length", "/chunked"] {
+                let client = try await setting.connect()
+                try await client.send(get(path))
+                let head = try await client.head()
+                #expect(head.status == 200)
+                let rest = String(decoding: try await client.rest(), as: UTF8.self)
+                #expect(rest == (path == "/length" ? "first" : "5\r\nfirst\r\n"), "no end of the content")
+                try await client.close()
+            }
+            // Where the end of the connection would be the end of the content, it is a reset.
+            let old = try await setting.connect()
+            try await old.send(get("/chunked", version: "1.0"))
+            await #expect(throws: (any Error).self) { _ = try await old.rest() }
+            // Nothing of it was stored.
+            try await #expect(setting.store.statistics().entryCount == 0)
+        }
+    }
+
+    @Test(arguments: [
+        (TransportError.Kind.cannotConnect, 502), (.closed, 502), (.malformedResponse, 502), (.timedOut, 504),
+        (.responseTooLarge, 502),
+    ])
+    func failuresOfTheOriginAreSaidInWords(_ kind: TransportError.Kind, _ status: Int) async throws {
+        let transport = StubTransport { _ throws(TransportError) in
+            throw TransportError(kind, mayHaveBeenSeen: true, "secret detail")
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            for _ in 0..<2 {
+                let response = try await client.exchange(get("/"))
+                #expect(response.status == status)
+                #expect(response["Content-Type"] == "text/plain; charset=utf-8")
+                #expect(response["Cache-Status"] == nil)
+                #expect(response.text.contains("origin"))
+                #expect(!response.text.contains("secret"))
+            }
+            try await client.close()
+        }
+    }
+
+    @Test func whatIsNotStoredAndMayNotBeLoadedIs504() async throws {
+        try await withGateway(transport: StubTransport { _ in .text("x") }) { setting in
+            setting.cache.isOffline = true
+            let client = try await setting.connect()
+            try await #expect(client.exchange(get("/")).status == 504)
+            try await #expect(client.exchange(get("/", "Cache-Control: only-if-cached")).status == 504)
+            try await client.close()
+        }
+    }
+
+    /// A client that does not read holds the origin back, not the gateway's memory.
+    @Test func aClientThatDoesNotReadHoldsTheOriginBack() async throws {
+        let produced = Count()
+        let total = 64 << 20
+        let transport = StubTransport { _ in
+            TransportResponse(
+                head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
+                body: TransportBody { () throws(TransportError) in
+                    produced.add(1 << 20) <= total ? body(1 << 20) : nil
+                })
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            try await client.setReading(false)
+            try await client.send(get("/"))
+            // The next request is served meanwhile, on the same event loop.
+            let other = try await setting.connect()
+            await produced.stands()
+            #expect(produced.value < total)
+            try await client.setReading(true)
+            let response = try await client.response()
+            #expect(response.body.count == total)
+            try await client.close()
+            try await other.close()
+        }
+    }
+
+    @Test func stoppingFinishesWhatIsUnderWay() async throws {
+        let gate = Gate()
+        let transport = StubTransport { request in
+            if request.head.path == "/slow" { try? await gate.wait() }
+            return .text("done")
+        }
+        try await withGateway(transport: transport) { setting in
+            let idle = try await setting.connect()
+            _ = try await idle.exchange(get("/"))
+            let busy = try await setting.connect()
+            try await busy.send(get("/slow"))
+            await gate.arrival()
+            async let stopped: Void = setting.gateway.stop(drain: .seconds(30))
+            // Idle connections are closed at once.
+            try await #expect(idle.rest().isEmpty)
+            await #expect(throws: (any Error).self) { _ = try await setting.connect() }
+            gate.open()
+            let response = try await busy.response()
+            #expect(response.text == "done")
+            #expect(response["Connection"] == "close")
+            try await #expect(busy.rest().isEmpty)
+            try await busy.close()
+            await stopped
+        }
+    }
+
+    @Test func stoppingEndsWhatTakesTooLong() async throws {
+        let gate = Gate()
+        let transport = StubTransport { _ in
+            try? await gate.wait()
+            return .text("late")
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/"))
+            await gate.arrival()
+            await setting.gateway.stop(drain: .milliseconds(1))
+            try await #expect(client.rest().isEmpty)
+        }
+    }
+}
