@@ -205,7 +205,17 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]
         ),
-        .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
+        .testTarget(
+            name: "DocumentationTests",
+            dependencies: [
+                "HTTPCaching",
+                "Larder",
+                "LarderGateway",
+                "LarderHTTP",
+                "LarderNIOTransport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],
     swiftLanguageModes: [.v6]
