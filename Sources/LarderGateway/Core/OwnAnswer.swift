@@ -1,4 +1,5 @@
 import HTTPTypes
+import LarderHTTP
 
 /// An answer of the gateway's own. It says what was wrong and repeats nothing that the client sent.
 struct OwnAnswer: Sendable {

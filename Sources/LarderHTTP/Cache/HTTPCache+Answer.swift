@@ -135,9 +135,7 @@ extension HTTPCache {
     ) -> FetchResponse {
         let entry = found[served.index]
         var head = served.head
-        if entry.response.head.status != head.status || head.status.reasonPhrase.isEmpty {
-            head.status = HTTPResponse.Status(code: head.status.code)
-        }
+        head.status = head.status.withReason
         let status = cacheStatus ?? served.cacheStatus(name: rules.options.cacheName)
         finish(&head, status)
         return FetchResponse(

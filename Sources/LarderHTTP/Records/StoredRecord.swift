@@ -112,7 +112,7 @@ struct StoredRecord: Hashable {
             body = .partial(available, total: layout.total < 0 ? nil : layout.total)
         }
         response = StoredResponse(
-            head: HTTPResponse(status: HTTPResponse.Status(code: statusCode), headerFields: fields), method: method,
+            head: HTTPResponse(status: HTTPResponse.Status(code: statusCode).withReason, headerFields: fields), method: method,
             selecting: selecting, requestTime: Instant(milliseconds: bytes.littleEndian(at: 16)),
             responseTime: Instant(milliseconds: bytes.littleEndian(at: 24)), body: body, policy: policy,
             isInvalidated: layout.flags & Flag.invalidated != 0)

@@ -8,7 +8,8 @@ enum MarkdownReport {
             # Benchmarks
 
             Written by `tools/bench`; do not edit. What each target measures stands at the head of its file in
-            `Benchmarks/Sources/larder-bench/Targets`; `larder-bench list` names the workloads and the peers.
+            `Benchmarks/Sources/larder-bench/Targets`; `larder-bench list` names the workloads and the peers. The store behind HTTP, beside nginx and
+            Varnish: [benchmarks/gateway.md](benchmarks/gateway.md).
 
             \(machine(report))
 

@@ -3,9 +3,9 @@ import HTTPTypes
 /// The reason phrases of the registry (RFC 9110 section 15 and https://www.iana.org/assignments/http-status-codes).
 ///
 /// They say nothing that the code does not, but people read them. What an origin sent in their place is passed on.
-enum ReasonPhrase {
+package enum ReasonPhrase {
     /// The phrase; empty for a code that is not registered.
-    static func standard(_ code: Int) -> String { table[code] ?? "" }
+    package static func standard(_ code: Int) -> String { table[code] ?? "" }
 
     private static let table: [Int: String] = [
         100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints",
@@ -28,7 +28,7 @@ enum ReasonPhrase {
 
 extension HTTPResponse.Status {
     /// The same with the registered phrase where there is none.
-    var withReason: HTTPResponse.Status {
+    package var withReason: HTTPResponse.Status {
         reasonPhrase.isEmpty ? HTTPResponse.Status(code: code, reasonPhrase: ReasonPhrase.standard(code)) : self
     }
 }

@@ -1,0 +1,65 @@
+"""What every measure works with."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import sys
+from dataclasses import dataclass, field
+
+from load.wrk import WrkResult, run_wrk
+from servers.bodies import Body
+from servers.origin import Origin
+from servers.server import Kind, Server
+from system.cores import Cores
+from system.failure import Failure
+
+
+@dataclass
+class Bench:
+    directory: pathlib.Path
+    origin: Origin
+    cores: Cores | None
+    kinds: list[Kind]
+    rounds: int
+    seconds: int
+    """Of each run of wrk."""
+    described: dict[str, str] = field(default_factory=dict)
+    """Name of a server to its configuration and command line, of those that were started."""
+    starts: int = 0
+
+    def kinds_named(self, *names: str) -> list[Kind]:
+        return [kind for kind in self.kinds if kind.name in names]
+
+    @contextlib.contextmanager
+    def running(self, kinds: list[Kind]):
+        """One server of each kind, on a new store."""
+        with contextlib.ExitStack() as stack:
+            servers: list[Server] = []
+            for kind in kinds:
+                self.starts += 1
+                directory = self.directory / f"{kind.name.lower()}-{self.starts}"
+                server = kind.start(directory, self.origin.port, self.cores)
+                stack.enter_context(server.process)
+                self.described.setdefault(kind.name, server.described)
+                servers.append(server)
+            yield servers
+
+    def hits(self, server: Server, body: Body, connections: int, seconds: int, script: str = "counts.lua") -> WrkResult:
+        """Fails when a request reached the origin: then not all were hits."""
+        before = self.origin.file_requests()
+        result = run_wrk(server, body, connections, seconds, cores=self.cores, script=script)
+        asked = self.origin.file_requests() - before
+        if asked:
+            raise Failure(f"{server.name}: {asked} of {result.requests} requests for {body.label} were no hits")
+        return result
+
+
+def say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def turned(items: list, by: int) -> list:
+    """Another one first in each round, so that no server always comes after the same other."""
+    by %= len(items)
+    return items[by:] + items[:by]

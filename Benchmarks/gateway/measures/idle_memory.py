@@ -1,0 +1,101 @@
+"""G4: resident memory with 1,000 idle keep-alive clients, each of which got a hit before. A new process in every round."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+from load.idle_clients import idle_clients
+from load.verification import verify
+from measures.bench import Bench, say, turned
+from report.numbers import mebibytes, median
+from report.row import Row, Table
+from servers.bodies import SMALL
+from servers.server import Kind
+from system.memory import Memory
+
+CLIENTS = 1000
+TARGET = 2.0
+SETTLE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Round:
+    alone: Memory
+    """After a miss and a hit, without clients."""
+    idle: Memory
+
+
+def measure_idle_memory(bench: Bench) -> tuple[list[Row], list[Table]]:
+    kinds = bench.kinds_named("Larder", "nginx")
+    results: dict[str, list[Round]] = {}
+    for number in range(bench.rounds):
+        for kind in turned(kinds, number):
+            result = _round(bench, kind)
+            results.setdefault(kind.name, []).append(result)
+            say(
+                f"round {number + 1}, memory, {kind.name}: {mebibytes(result.idle.resident)} with {CLIENTS} clients,"
+                f" {mebibytes(result.alone.resident)} without"
+            )
+    rows = [
+        _row(results, "resident memory (VmRSS)", lambda memory: memory.resident),
+        _row(results, "anonymous memory (RssAnon)", lambda memory: memory.anonymous),
+    ]
+    return rows, [_table(results)]
+
+
+def _round(bench: Bench, kind: Kind) -> Round:
+    with bench.running([kind]) as (server,):
+        verify(server, [SMALL])
+        time.sleep(SETTLE_SECONDS)
+        alone = Memory.of(server.serving_processes())
+        with idle_clients(server, CLIENTS) as expect_connected:
+            time.sleep(SETTLE_SECONDS)
+            idle = Memory.of(server.serving_processes())
+            expect_connected()
+    return Round(alone, idle)
+
+
+def _row(results: dict[str, list[Round]], name: str, value) -> Row:
+    theirs = [value(result.idle) for result in results["nginx"]]
+    ours = [value(result.idle) for result in results.get("Larder", [])]
+    figures = mebibytes(statistics.median(theirs))
+    if ours:
+        figures = f"{mebibytes(statistics.median(ours))} to {figures}"
+    return Row(
+        target_id="G4",
+        measure=f"{name}, {CLIENTS:,} idle clients",
+        against="nginx",
+        bound="<=",
+        target=TARGET,
+        ratios=[our / their for our, their in zip(ours, theirs)],
+        figures=figures,
+    )
+
+
+def _table(results: dict[str, list[Round]]) -> Table:
+    lines = []
+    for server, rounds in results.items():
+        states = [(f"{CLIENTS:,} clients", lambda result: result.idle), ("no clients", lambda result: result.alone)]
+        for state, memory in states:
+            values = [memory(result) for result in rounds]
+            lines.append(
+                [
+                    f"{server}, {state}",
+                    mebibytes(median(values, lambda value: value.resident)),
+                    mebibytes(median(values, lambda value: value.anonymous)),
+                    mebibytes(median(values, lambda value: value.proportional)),
+                    str(max(value.processes for value in values)),
+                ]
+            )
+    return Table(
+        title="Memory of idle clients",
+        text=(
+            "Summed over the processes of a server: of nginx its master and its worker, without cache manager and cache"
+            " loader. VmRSS counts pages that those two share twice, and with Larder the mapped pages of the store; RssAnon"
+            " counts neither; Pss counts every page once. Medians."
+        ),
+        header=["", "VmRSS", "RssAnon", "Pss", "processes"],
+        lines=lines,
+    )

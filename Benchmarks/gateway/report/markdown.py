@@ -1,0 +1,72 @@
+"""Tables, and docs/benchmarks/gateway.md around them."""
+
+from __future__ import annotations
+
+from report.row import Row, Table
+
+_METHOD = """\
+`cachectl serve` with one event loop, nginx with one worker, and Varnish, whose bodies lie in memory and which cannot be
+limited to one event loop, only to the same core. All are on 127.0.0.1 behind the same origin. Before anything is measured,
+every server has to give the origin's bytes, from its cache from the second answer on; a run counts only if every answer
+in it was whole and 2xx, and no request for what is stored reached the origin. Ratios are medians of those of the rounds,
+in each of which the servers are measured in turn."""
+
+
+def target_table(rows: list[Row]) -> str:
+    lines = [
+        "|  | measure | against | target | reached |  | figures |",
+        "| --- | --- | --- | ---: | ---: | --- | --- |",
+    ]
+    for row in rows:
+        reached = "-" if row.reached is None else f"{row.reached:.2f} x"
+        verdict = {None: "not measured", True: "met", False: "**not met**"}[row.is_met]
+        target = f"{row.bound} {row.target:g} x"
+        cells = [row.target_id, row.measure, row.against, target, reached, verdict, row.figures]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def summary(rows: list[Row]) -> str:
+    return f"{sum(row.is_met is True for row in rows)} of {len(rows)} rows met."
+
+
+def figures_table(table: Table) -> str:
+    lines = [f"| {' | '.join(table.header)} |", f"|---|{'---:|' * (len(table.header) - 1)}"]
+    lines += [f"| {' | '.join(line)} |" for line in table.lines]
+    return f"## {table.title}\n\n{table.text}\n\n" + "\n".join(lines)
+
+
+def document(
+    facts: list[tuple[str, str]],
+    rows: list[Row],
+    tables: list[Table],
+    described: dict[str, str],
+    wrk_commands: list[str],
+) -> str:
+    parts = [
+        "# Benchmarks of the gateway",
+        "Written by `tools/bench gateway`; do not edit. What each target measures stands at the head of its file in\n"
+        "`Benchmarks/gateway/measures`. The store by itself: [benchmarks.md](../benchmarks.md).",
+        "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts),
+        _METHOD,
+        f"## Targets\n\n{summary(rows)}",
+        target_table(rows),
+        _rounds(rows),
+        *(figures_table(table) for table in tables),
+        "## Commands\n\nPORT and DIR stand for free ports and the directories of the run.",
+        *(f"{name}:\n\n```\n{text.rstrip()}\n```" for name, text in described.items()),
+        "Load:\n\n```\n" + "\n".join(wrk_commands) + "\n```",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _rounds(rows: list[Row]) -> str:
+    lines = [
+        f"| {row.target_id} | {row.measure} | {row.against} | {', '.join(f'{ratio:.2f}' for ratio in row.ratios)} |"
+        for row in rows
+        if row.ratios
+    ]
+    if not lines:
+        return ""
+    head = "| | measure | against | rounds |\n|---|---|---|---|\n"
+    return "<details><summary>Ratios by round</summary>\n\n" + head + "\n".join(lines) + "\n\n</details>"

@@ -1,0 +1,29 @@
+"""Larder: `cachectl serve` with one event loop."""
+
+from __future__ import annotations
+
+import pathlib
+
+from servers.server import Kind, Server
+from system.cores import Cores, pinned
+from system.ports import HOST
+from system.processes import Process
+
+
+def larder(cachectl: pathlib.Path) -> Kind:
+    def start(directory: pathlib.Path, origin_port: int, cores: Cores | None) -> Server:
+        directory.mkdir(parents=True, exist_ok=True)
+        command = [str(cachectl), "serve", "--origin", f"http://{HOST}:{origin_port}", "--listen", f"{HOST}:0"]
+        command += ["--store", str(directory / "store"), "--threads", "1"]
+        process = Process("larder", pinned(command, cores.server if cores else None), directory)
+        port = int(process.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\s"))
+        described = " ".join(process.command).replace(str(cachectl), "cachectl") + "\n"
+        return Server(name="Larder", process=process, port=port, is_hit=_is_hit, described=described)
+
+    return Kind("Larder", start)
+
+
+def _is_hit(fields) -> bool:
+    """RFC 9211: the last member of Cache-Status is the cache next to the client; `hit` is one of its parameters."""
+    nearest = fields.get("cache-status", "").split(",")[-1]
+    return "hit" in [parameter.strip() for parameter in nearest.split(";")[1:]]
