@@ -130,10 +130,22 @@ public final class Gateway: Sendable {
         for worker in workers { try? await worker.eventLoop.submit { worker.tick() }.get() }
     }
 
+    /// Some of what has been counted.
+    package struct Readings: Sendable {
+        package var requests: UInt64
+        package var openConnections: Int64
+        package var timeouts: UInt64
+        package var clientAborts: UInt64
+        package var bytesIn: UInt64
+        package var bytesOut: UInt64
+    }
+
     /// What has been counted so far.
-    package func readCounters() async -> (requests: UInt64, openConnections: Int64, timeouts: UInt64, aborts: UInt64) {
+    package func readCounters() async -> Readings {
         let sum = await MetricsReader.sum(workers)
-        return (sum.total, sum.connectionsOpen, sum.timeouts, sum.clientAborts)
+        return Readings(
+            requests: sum.total, openConnections: sum.connectionsOpen, timeouts: sum.timeouts,
+            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with

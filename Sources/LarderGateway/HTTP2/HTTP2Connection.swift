@@ -12,7 +12,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     private var since: NIODeadline
     private var isLeaving = false
     private var hasBegun = false
-    var requestCount = 0
+    private var requestCount = 0
+    private var lastStream = HTTP2StreamID.rootStream
 
     init(_ worker: Worker, _ channel: any Channel) {
         self.worker = worker
@@ -40,7 +41,8 @@ final class HTTP2Connection: ChannelInboundHandler {
 
     // MARK: Streams
 
-    func began(_ stream: HTTP2StreamHandler) {
+    func began(_ stream: HTTP2StreamHandler, id: HTTP2StreamID?) {
+        lastStream = id ?? lastStream
         streams[ObjectIdentifier(stream)] = stream
         requestCount += 1
         if requestCount >= worker.core.configuration.limits.requestsPerConnection { drain() }
@@ -49,7 +51,7 @@ final class HTTP2Connection: ChannelInboundHandler {
     func ended(_ stream: HTTP2StreamHandler) {
         streams[ObjectIdentifier(stream)] = nil
         since = worker.core.time.now()
-        if isLeaving, streams.isEmpty { channel.close(promise: nil) }
+        if isLeaving, streams.isEmpty { closeWhenWritten() }
     }
 }
 
@@ -59,16 +61,26 @@ extension HTTP2Connection: SupervisedConnection {
         if streams.isEmpty, now - since > TimeAmount(worker.core.configuration.limits.idleTimeout) { drain() }
     }
 
-    /// GOAWAY (RFC 9113 section 6.8): no new streams; those that are open end as they would.
+    /// No new streams; those that are open end as they would. RFC 9113 section 6.8: "a server that is attempting to
+    /// gracefully shut down a connection SHOULD send an initial GOAWAY frame with the last stream identifier set to
+    /// 2^31-1".
     func drain() {
         guard !isLeaving else { return }
         isLeaving = true
-        let frame = HTTP2Frame(
-            streamID: .rootStream,
-            payload: .goAway(lastStreamID: .maxID, errorCode: .noError, opaqueData: nil))
-        channel.writeAndFlush(frame).assumeIsolated().whenComplete { _ in
-            if self.streams.isEmpty { self.channel.close(promise: nil) }
+        goAway(.maxID).assumeIsolated().whenComplete { _ in
+            if self.streams.isEmpty { self.closeWhenWritten() }
         }
+    }
+
+    /// The last frame of all: when it is written, so is everything before.
+    private func closeWhenWritten() {
+        goAway(lastStream).assumeIsolated().whenComplete { _ in self.channel.close(promise: nil) }
+    }
+
+    private func goAway(_ last: HTTP2StreamID) -> EventLoopFuture<Void> {
+        channel.writeAndFlush(
+            HTTP2Frame(
+                streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)))
     }
 
     func abort() { channel.close(promise: nil) }

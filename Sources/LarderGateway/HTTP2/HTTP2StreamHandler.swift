@@ -1,7 +1,9 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
+import NIOHTTP2
 import NIOHTTPTypes
+import NIOHTTPTypesHTTP2
 
 /// One request on an HTTP/2 connection. What is decided is the same as for HTTP/1.1.
 final class HTTP2StreamHandler: ChannelDuplexHandler {
@@ -13,10 +15,12 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     private let connection: HTTP2Connection
     private var context: ChannelHandlerContext?
     private var record: RequestRecord?
+    private var waitingHead: HTTPRequest?
     private var method = HTTPRequest.Method.get
     private var inlet: BodyInlet?
     private var delivery: Delivery?
     private var hasPendingRead = false
+    private var hasContent = false
     private var isRequestComplete = false
     private var owesContinue = false
     private var hasBegun = false
@@ -33,7 +37,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        connection.began(self)
+        connection.began(self, id: try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID))
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
@@ -49,18 +53,42 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
-        case .head(let request): handle(request, context)
+        case .head(let request):
+            waitingHead = request
         case .body(let bytes):
+            guard bytes.readableBytes > 0 else { return }
+            handleHead(hasContent: true, context)
             worker.counters.bytesIn += UInt64(bytes.readableBytes)
             received += Int64(bytes.readableBytes)
             guard received <= worker.core.configuration.limits.bodyBytes else {
                 return refuse(413, "The content of the request is over the limit.", context)
             }
+            guard hasContent else {
+                return refuse(400, "The content of the request came late and without its length.", context)
+            }
             inlet?.offer(Array(bytes.readableBytesView))
         case .end:
             isRequestComplete = true
+            handleHead(hasContent: false, context)
             inlet?.finish()
         }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if let waitingHead {
+            // What did not come with the head is not waited for: many clients end even a GET with a frame of its own.
+            let methods: [HTTPRequest.Method] = [.get, .head, .delete, .options, .trace]
+            let length = waitingHead.headerFields[.contentLength]
+            handleHead(hasContent: length.map { $0 != "0" } ?? !methods.contains(waitingHead.method), context)
+        }
+        context.fireChannelReadComplete()
+    }
+
+    private func handleHead(hasContent: Bool, _ context: ChannelHandlerContext) {
+        guard let request = waitingHead else { return }
+        waitingHead = nil
+        self.hasContent = hasContent
+        handle(request, context)
     }
 
     private func handle(_ received: HTTPRequest, _ context: ChannelHandlerContext) {
@@ -107,23 +135,21 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         if let length, length > worker.core.configuration.limits.bodyBytes {
             return refuse(413, "The content of the request is over the limit.", context)
         }
-        // END_STREAM comes as a part of its own: whether there is content is not known before, but for these.
-        let mayHaveContent = length != nil || ![.get, .head, .delete, .options, .trace].contains(request.method)
         owesContinue = request.headerFields[.expect]?.lowercased() == "100-continue"
         switch worker.core.decide(
-            &request, hasContent: mayHaveContent, isAbsolute: true, isLoopback: connection.isLoopback)
+            &request, hasContent: hasContent, isAbsolute: true, isLoopback: connection.isLoopback)
         {
         case .own(let answer): write(answer, context)
         case .stored(let response): write(response, context)
-        case .load(let pending): load(pending, length: length, mayHaveContent: mayHaveContent)
+        case .load(let pending): load(pending, length: length)
         case .purge(let order): purge(order)
         case .tunnel: refuse(501, "This gateway makes no tunnels over HTTP/2.", context)
         }
     }
 
-    private func load(_ pending: PendingLoad, length: Int64?, mayHaveContent: Bool) {
+    private func load(_ pending: PendingLoad, length: Int64?) {
         var body: RequestBody?
-        if mayHaveContent {
+        if hasContent {
             let loop = worker.eventLoop
             let handler = NIOLoopBound(self, eventLoop: loop)
             let inlet = BodyInlet { loop.execute { handler.value.contentWanted() } }
@@ -183,7 +209,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     private func write(_ response: FetchResponse, _ context: ChannelHandlerContext) {
         record?.source = response.source
         begin(response.head, length: response.body.length, context)
-        guard hasContent(response.head.status.code) else { return finish(context) }
+        guard answerHasContent(response.head.status.code) else { return finish(context) }
         guard case .segments(let segments) = response.body.source,
             segments.reduce(0, { $0 + $1.count }) <= Self.immediateBytes
         else {
@@ -207,7 +233,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
 
     private static let immediateBytes: Int64 = 64 << 10
 
-    private func hasContent(_ status: Int) -> Bool {
+    private func answerHasContent(_ status: Int) -> Bool {
         method != .head && status >= 200 && status != 204 && status != 304
     }
 
@@ -217,7 +243,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         head.headerFields[.connection] = nil
         head.headerFields[.transferEncoding] = nil
         head.headerFields[.keepAlive] = nil
-        if hasContent(head.status.code) { head.headerFields[.contentLength] = length.map { String($0) } }
+        if answerHasContent(head.status.code) { head.headerFields[.contentLength] = length.map { String($0) } }
         hasBegun = true
         record?.status = head.status.code
         context.write(wrapOutboundOut(.head(head)), promise: nil)
@@ -240,7 +266,9 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { _ in
             // "A server MAY request that the client abort transmission of a request without error by sending a RST_STREAM
             // with an error code of NO_ERROR after sending a complete response" (RFC 9113 section 8.1).
-            if !self.isRequestComplete, !self.isOver { context.close(promise: nil) }
+            if !self.isRequestComplete, !self.isOver {
+                context.triggerUserOutboundEvent(NIOHTTP2FramePayloadToHTTPEvent.reset(code: .noError), promise: nil)
+            }
         }
     }
 
@@ -334,7 +362,7 @@ extension HTTP2StreamHandler: DeliverySink {
             }
             record?.source = response.source
             begin(response.head, length: response.body.length, context)
-            guard hasContent(response.head.status.code) else {
+            guard answerHasContent(response.head.status.code) else {
                 finish(context)
                 return false
             }

@@ -27,7 +27,9 @@ struct AnswerWriter {
         switch answer.framing {
         case .length
         where !fields.contains { $0.name.lowercased() == "content-length" }
-            && answer.status != 204 && answer.status != 304:
+            && answer.status != 204 && answer.status != 304
+            // Nothing was said about the content that GET would get.
+            && !(request.method == "HEAD" && answer.pieces.isEmpty):
             fields.append(.init("Content-Length", String(answer.contentLength)))
         case .chunked:
             fields.append(.init("Transfer-Encoding", "chunked"))

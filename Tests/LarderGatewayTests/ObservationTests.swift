@@ -1,0 +1,139 @@
+import HTTPTestSupport
+import HTTPTypes
+import LarderGateway
+import LarderHTTP
+import SystemPackage
+import TestSupport
+import Testing
+
+/// What the gateway tells of its work: access log, metrics, status page.
+@Suite(.timeLimit(.minutes(1))) struct ObservationTests {
+    let transport = StubTransport { request in
+        request.head.path == "/error" ? .text("failed", status: 500) : .text("hello", fresh)
+    }
+
+    private func lines(_ format: AccessLogConfiguration.Format, _ requests: [String]) async throws -> [String] {
+        try await withDirectory { directory in
+            let path = directory.appending("access.log")
+            try await withGateway(transport: transport) {
+                $0.accessLog = AccessLogConfiguration(format: format, path: path.string)
+            } _: { setting in
+                for text in requests {
+                    let client = try await RawClient.connect(to: setting.port)
+                    _ = try await client.exchange(text)
+                    try await client.close()
+                }
+            }
+            let text = String(decoding: try TestFiles.read(path), as: UTF8.self)
+            #expect(text.hasSuffix("\n"))
+            return text.split(separator: "\n").map(String.init)
+        }
+    }
+
+    @Test func commonLinesAreThoseOfHTTPD() async throws {
+        let lines = try await lines(
+            .common,
+            [
+                get("/a?b=c"), get("/a?b=c", version: "1.0"), get("/error", method: "POST"),
+                get("/a?b=c", method: "HEAD"),
+                "GET http://example.org/%22 HTTP/1.1\r\nHost: a\r\n\r\n", "nonsense\r\n\r\n",
+            ])
+        #expect(
+            lines == [
+                "127.0.0.1 - - [21/Nov/2026:14:08:10 +0000] \"GET /a?b=c HTTP/1.1\" 200 5",
+                "127.0.0.1 - - [21/Nov/2026:14:08:10 +0000] \"GET /a?b=c HTTP/1.0\" 200 5",
+                "127.0.0.1 - - [21/Nov/2026:14:08:10 +0000] \"POST /error HTTP/1.1\" 500 6",
+                "127.0.0.1 - - [21/Nov/2026:14:08:10 +0000] \"HEAD /a?b=c HTTP/1.1\" 200 -",
+                "127.0.0.1 - - [21/Nov/2026:14:08:10 +0000] \"GET http://example.org/%22 HTTP/1.1\" 200 5",
+                "127.0.0.1 - - [21/Nov/2026:14:08:10 +0000] \"- - HTTP/1.1\" 400 50",
+            ])
+    }
+
+    @Test func linesOfJSONSayWhereTheAnswerCameFrom() async throws {
+        let lines = try await lines(
+            .json,
+            [
+                get("/a", "User-Agent: a\"b\\c", "Referer: http://x/ü"), get("/a"),
+                get("/", "Via: 1.1 test-gateway"),
+            ])
+        #expect(lines.count == 3)
+        let fixed = lines.map { $0.replacing(/"microseconds":[0-9]+/, with: "\"microseconds\":0") }
+        let start =
+            "{\"time\":\"2026-11-21T14:08:10Z\",\"client\":\"127.0.0.1\",\"method\":\"GET\",\"host\":\"example.org\""
+        #expect(
+            fixed[0] == start + ",\"target\":\"/a\",\"version\":\"HTTP/1.1\",\"referer\":\"http://x/ü\","
+                + "\"userAgent\":\"a\\\"b\\\\c\",\"source\":\"network\",\"status\":200,\"bytes\":5,\"microseconds\":0}"
+        )
+        #expect(fixed[1].contains("\"source\":\"hit\",\"status\":200,\"bytes\":5"))
+        #expect(fixed[2].contains("\"source\":\"gateway\",\"status\":508"))
+    }
+
+    @Test func aLogThatCannotBeOpenedIsAnError() async throws {
+        await #expect(throws: GatewayError.self) {
+            try await withGateway(transport: transport) {
+                $0.accessLog = AccessLogConfiguration(path: "/nowhere/access.log")
+            } _: { _ in
+            }
+        }
+    }
+
+    private func metrics(_ setting: Setting) async throws -> [String: Double] {
+        let response = try await exchange(setting.adminPort, get("/metrics"))
+        #expect(response["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
+        var samples: [String: Double] = [:]
+        for line in response.text.split(separator: "\n") where !line.hasPrefix("#") {
+            let parts = line.split(separator: " ")
+            #expect(parts.count == 2 && samples[String(parts[0])] == nil, "\(line)")
+            samples[String(parts[0])] = Double(String(parts[1]))
+        }
+        // Every family is described once, before its samples.
+        let described = response.text.split(separator: "\n").filter { $0.hasPrefix("# TYPE") }.map {
+            $0.split(separator: " ")[2]
+        }
+        #expect(Set(described).count == described.count)
+        return samples
+    }
+
+    @Test func metricsCountWhatHappened() async throws {
+        try await withGateway(transport: transport) {
+            $0.adminPort = 0
+        } _: { setting in
+            let client = try await setting.connect()
+            for _ in 0..<4 { _ = try await client.exchange(get("/a")) }
+            _ = try await client.exchange(get("/error", method: "POST"))
+            _ = try await client.exchange(get("/b", "Via: 1.1 test-gateway", method: "BREW"))
+            let samples = try await metrics(setting)
+            #expect(samples["larder_gateway_requests_total{method=\"GET\",status=\"2xx\"}"] == 4)
+            #expect(samples["larder_gateway_requests_total{method=\"POST\",status=\"5xx\"}"] == 1)
+            #expect(samples["larder_gateway_requests_total{method=\"other\",status=\"5xx\"}"] == 1)
+            #expect(samples["larder_gateway_answers_total{source=\"hit\"}"] == 3)
+            #expect(samples["larder_gateway_answers_total{source=\"network\"}"] == 2)
+            #expect(samples["larder_gateway_answers_total{source=\"gateway\"}"] == 1)
+            #expect(samples["larder_gateway_request_duration_seconds_count"] == 6)
+            #expect(samples["larder_gateway_request_duration_seconds_bucket{le=\"+Inf\"}"] == 6)
+            #expect(samples["larder_gateway_connections"] == 1)
+            #expect(samples["larder_store_entries"] == 1)
+            #expect(samples["larder_gateway_bytes_total{direction=\"out\"}"] ?? 0 > 600)
+            try await client.close()
+        }
+    }
+
+    @Test func theAdminServerHasAPageAndTellsOfItsHealth() async throws {
+        try await withGateway(transport: transport) {
+            $0.adminPort = 0
+        } _: { setting in
+            _ = try await exchange(setting.port, get("/a"))
+            let health = try await exchange(setting.adminPort, get("/healthz"))
+            #expect(health.status == 200)
+            #expect(health.text == "ok\n")
+            let page = try await exchange(setting.adminPort, get("/"))
+            #expect(page["Content-Type"] == "text/html; charset=utf-8")
+            #expect(page.text.contains("<tr><th>Requests</th><td>1</td></tr>"))
+            #expect(page.text.contains("<svg") && page.text.hasSuffix("</html>\n"))
+            try await #expect(exchange(setting.adminPort, get("/metrics", method: "HEAD")).body.isEmpty)
+            try await #expect(exchange(setting.adminPort, get("/nothing")).status == 404)
+            try await #expect(exchange(setting.adminPort, get("/", method: "POST")).status == 405)
+            try await #expect(exchange(setting.adminPort, "nonsense\r\n\r\n").status == 400)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import HTTPTestSupport
+import HTTPTypes
+import LarderGateway
+import LarderHTTP
+import Testing
+
+/// PURGE: who may, and what it removes.
+@Suite(.timeLimit(.minutes(1))) struct PurgeTests {
+    let transport = StubTransport { request in
+        .text(
+            "x",
+            [.cacheControl: "max-age=3600", HTTPField.Name("Cache-Tag")!: request.head.path == "/b/1" ? "red" : "blue"])
+    }
+
+    private func fill(_ setting: Setting) async throws {
+        for path in ["/a/1", "/a/2", "/b/1"] { _ = try await exchange(setting.port, get(path)) }
+    }
+
+    private func isStored(_ path: String, _ setting: Setting) async throws -> Bool {
+        try await exchange(setting.port, get(path, "Cache-Control: only-if-cached")).status == 200
+    }
+
+    @Test func aURLAPrefixAndATagAreRemoved() async throws {
+        try await withGateway(transport: transport) { setting in
+            try await fill(setting)
+            let one = try await exchange(setting.port, get("/a/1", method: "PURGE"))
+            #expect(one.status == 200)
+            #expect(one.text == "{\"removed\": 1}\n")
+            #expect(one["Content-Type"] == "application/json")
+            try await #expect(!isStored("/a/1", setting))
+            try await #expect(isStored("/a/2", setting))
+            try await #expect(exchange(setting.port, get("/a/1", method: "PURGE")).text == "{\"removed\": 0}\n")
+
+            try await fill(setting)
+            try await #expect(
+                exchange(setting.port, get("/", "Purge-Prefix: /a/", method: "PURGE")).text == "{\"removed\": 2}\n")
+            try await #expect(!isStored("/a/2", setting))
+            try await #expect(isStored("/b/1", setting))
+
+            try await fill(setting)
+            let tagged = get("/", "Purge-Tag: red, green", method: "PURGE")
+            try await #expect(exchange(setting.port, tagged).text == "{\"removed\": 1}\n")
+            try await #expect(!isStored("/b/1", setting))
+            try await #expect(isStored("/a/1", setting))
+
+            try await fill(setting)
+            let everything = get("/", "Purge-Prefix: http://example.org/", method: "PURGE")
+            try await #expect(exchange(setting.port, everything).text == "{\"removed\": 3}\n")
+            #expect(!transport.requests.contains { $0.method.rawValue == "PURGE" })
+            for field in ["Purge-Prefix: x", "Purge-Tag: ,"] {
+                try await #expect(exchange(setting.port, get("/", field, method: "PURGE")).status == 400)
+            }
+        }
+    }
+
+    @Test func onlyTheTokenOpensWhereLoopbackDoesNot() async throws {
+        try await withGateway(transport: transport) {
+            $0.purging = PurgePolicy(allowsLoopback: false, token: "s3cret")
+        } _: { setting in
+            try await fill(setting)
+            for field in [
+                "X: y", "Authorization: Bearer wrong!", "Authorization: Bearer s3cre", "Authorization: Bearer s3cret2",
+                "Authorization: Basic s3cret", "Authorization: Bearer ",
+            ] {
+                try await #expect(exchange(setting.port, get("/a/1", field, method: "PURGE")).status == 403)
+            }
+            try await #expect(isStored("/a/1", setting))
+            let allowed = get("/a/1", "Authorization: Bearer s3cret", method: "PURGE")
+            try await #expect(exchange(setting.port, allowed).status == 200)
+            try await #expect(!isStored("/a/1", setting))
+        }
+        try await withGateway(transport: transport) {
+            $0.purging = PurgePolicy(allowsLoopback: false)
+        } _: { setting in
+            try await #expect(exchange(setting.port, get("/", "Authorization: Bearer ", method: "PURGE")).status == 403)
+        }
+    }
+
+    @Test func whereItIsNotTheGatewaysItIsForwarded() async throws {
+        let transport = StubTransport { request in .text(request.head.method.rawValue) }
+        try await withGateway(transport: transport) {
+            $0.purging = PurgePolicy(isEnabled: false)
+        } _: { setting in
+            try await #expect(exchange(setting.port, get("/", method: "PURGE")).text == "PURGE")
+        }
+    }
+}
