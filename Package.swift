@@ -10,6 +10,7 @@ let package = Package(
     products: [
         .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
         .library(name: "Larder", targets: ["Larder"]),
+        .library(name: "LarderAsyncHTTPClient", targets: ["LarderAsyncHTTPClient"]),
         .library(name: "LarderGateway", targets: ["LarderGateway"]),
         .library(name: "LarderHTTP", targets: ["LarderHTTP"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
@@ -27,6 +28,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
         .systemLibrary(
@@ -90,6 +92,16 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOTLS", package: "swift-nio"),
+            ]
+        ),
+        .target(
+            name: "LarderAsyncHTTPClient",
+            dependencies: [
+                "LarderHTTP",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
             ]
         ),
         .target(
@@ -195,6 +207,18 @@ let package = Package(
             path: "Tests/HTTPTestSupport"
         ),
         .testTarget(name: "TestOriginTests", dependencies: ["HTTPTestSupport", "TestOrigin"]),
+        .testTarget(
+            name: "LarderAsyncHTTPClientTests",
+            dependencies: [
+                "Larder",
+                "LarderAsyncHTTPClient",
+                "LarderHTTP",
+                "TestOrigin",
+                "TestSupport",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
         .testTarget(
             name: "LarderGatewayTests",
             dependencies: [

@@ -83,7 +83,7 @@ struct Storing: Sendable {
             }
             try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
             try await writer.commit()
-            try cache.shelf.list(new.selecting, at: key, primary: primary)
+            try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
             for old in replaced { _ = try cache.shelf.remove(old) }
         } catch {
             writer.cancel()

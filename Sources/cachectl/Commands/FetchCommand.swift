@@ -21,8 +21,8 @@ struct FetchCommand: ParsableCommand {
     @Argument(help: "The URL, http or https.")
     var url: String
 
-    @Option(name: [.short, .customLong("request")], help: ArgumentHelp("The method.", valueName: "method"))
-    var xMethod = "GET"
+    @Option(name: [.customShort("X"), .customLong("request")], help: ArgumentHelp("The method.", valueName: "method"))
+    var method = "GET"
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
@@ -58,7 +58,7 @@ struct FetchCommand: ParsableCommand {
     var output: String?
 
     func validate() throws {
-        if HTTPRequest.Method(xMethod) == nil { throw ValidationError("--request \(xMethod): that is no method.") }
+        if HTTPRequest.Method(method) == nil { throw ValidationError("--request \(method): that is no method.") }
         if let secondsToCache, secondsToCache < 0 { throw ValidationError("--seconds-to-cache: give 0 or more.") }
         if let timeout, !(timeout > 0 && timeout < 1e6) { throw ValidationError("--timeout \(timeout): give more than 0.") }
         _ = try policies()
@@ -96,7 +96,7 @@ struct FetchCommand: ParsableCommand {
 
     private func makeRequest() throws -> HTTPRequest {
         do {
-            var request = try HTTPCache.request(for: url, method: HTTPRequest.Method(xMethod) ?? .get)
+            var request = try HTTPCache.request(for: url, method: HTTPRequest.Method(method) ?? .get)
             for header in headers { request.headerFields.append(try Self.field(header)) }
             return request
         } catch let error as FetchError {
