@@ -275,4 +275,23 @@ import Testing
         }
         #expect(log.lines == ["https shop.example:444", "GET / HTTP/1.1\r\nHost: shop.example:444\r\n\r\n"])
     }
+
+    @Test func aDestinationGoesBeforeTheRoute() async throws {
+        let log = Log()
+        try await ScriptedServer.run { peer in
+            log.add(try await peer.head())
+            try await peer.write(Self.answer + "x")
+        } _: { server in
+            let route: @Sendable (String, String) -> NIOTransport.Endpoint = { _, _ in
+                NIOTransport.Endpoint(host: "nosuch.invalid", port: 1)
+            }
+            try await withTransport(.init(route: route)) { transport in
+                var request = TransportRequest(
+                    head: HTTPRequest(method: .get, scheme: "https", authority: "shop.example", path: "/"))
+                request.destination = TransportDestination(scheme: "http", host: "127.0.0.1", port: server.port)
+                try await transport.send(request, expecting: "x")
+            }
+        }
+        #expect(log.lines == ["GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n"])
+    }
 }
