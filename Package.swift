@@ -245,6 +245,18 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ]
         ),
+        .testTarget(
+            name: "TransportTests",
+            dependencies: [
+                "HTTPWire",
+                "LarderHTTP",
+                "LarderNIOTransport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],
     swiftLanguageModes: [.v6]
