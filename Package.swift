@@ -75,6 +75,7 @@ let package = Package(
         .target(
             name: "LarderHTTP",
             dependencies: [
+                "VisibleLocks",
                 "HTTPCaching",
                 "Larder",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -85,6 +86,7 @@ let package = Package(
         .target(
             name: "LarderNIOTransport",
             dependencies: [
+                "VisibleLocks",
                 "HTTPWire",
                 "LarderHTTP",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -102,11 +104,13 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]
         ),
         .target(
             name: "LarderGateway",
             dependencies: [
+                "VisibleLocks",
                 "HTTPCaching",
                 "HTTPWire",
                 "Larder",
@@ -126,6 +130,7 @@ let package = Package(
         .target(
             name: "TestOrigin",
             dependencies: [
+                "VisibleLocks",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -180,6 +185,7 @@ let package = Package(
         .testTarget(
             name: "LarderHTTPTests",
             dependencies: [
+                "VisibleLocks",
                 "HTTPScenarios",
                 "LarderHTTP",
                 "TestSupport",
@@ -222,6 +228,7 @@ let package = Package(
         .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
+                "VisibleLocks",
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "TestOrigin", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -248,6 +255,7 @@ let package = Package(
         .testTarget(
             name: "TransportTests",
             dependencies: [
+                "VisibleLocks",
                 "HTTPWire",
                 "LarderHTTP",
                 "LarderNIOTransport",

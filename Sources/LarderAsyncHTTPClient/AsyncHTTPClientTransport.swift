@@ -3,6 +3,7 @@ import HTTPTypes
 import LarderHTTP
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 
 /// Requests through AsyncHTTPClient: HTTP/1.1 and HTTP/2, its connection pool, proxies and TLS settings.
 ///
@@ -21,7 +22,8 @@ public struct AsyncHTTPClientTransport: Transport {
     public init(_ client: HTTPClient) { self.client = client }
 
     /// A client that leaves redirects and compression to the cache's caller, with the connection limits of `configuration`.
-    public static func makeClient(_ configuration: HTTPClient.Configuration = HTTPClient.Configuration()) -> HTTPClient {
+    public static func makeClient(_ configuration: HTTPClient.Configuration = HTTPClient.Configuration()) -> HTTPClient
+    {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
         configuration.decompression = .disabled
@@ -34,8 +36,8 @@ public struct AsyncHTTPClientTransport: Transport {
         guard let scheme = head.scheme, let authority = head.authority, !authority.isEmpty else {
             throw TransportError(.invalidRequest, mayHaveBeenSeen: false, "the request has no scheme or no host")
         }
-        var name = "\(scheme)://\(authority)"
-        if let destination = request.destination { name = "\(destination.scheme)://\(destination.host):\(destination.port)" }
+        let name =
+            request.destination.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "\(scheme)://\(authority)"
         var outgoing = HTTPClientRequest(url: name + (head.path ?? "/"))
         outgoing.method = HTTPMethod(rawValue: head.method.rawValue)
         if request.destination != nil { outgoing.headers.add(name: "Host", value: authority) }
@@ -51,7 +53,8 @@ public struct AsyncHTTPClientTransport: Transport {
         var fields = HTTPFields()
         for (name, value) in response.headers {
             guard let name = HTTPField.Name(name) else {
-                throw TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(authority) sent a field named '\(name)'")
+                throw TransportError(
+                    .malformedResponse, mayHaveBeenSeen: true, "\(authority) sent a field named '\(name)'")
             }
             fields.append(HTTPField(name: name, value: value))
         }
@@ -87,7 +90,8 @@ public struct AsyncHTTPClientTransport: Transport {
 
     private static func classify(_ error: HTTPClientError, isBody: Bool) -> (TransportError.Kind, Bool) {
         switch error {
-        case .invalidURL, .emptyHost, .emptyScheme, .incompatibleHeaders, .traceRequestWithBody: (.invalidRequest, false)
+        case .invalidURL, .emptyHost, .emptyScheme, .incompatibleHeaders, .traceRequestWithBody:
+            (.invalidRequest, false)
         case .connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout: (.timedOut, false)
         case .readTimeout, .deadlineExceeded, .writeTimeout: (.timedOut, true)
         case .alreadyShutdown: (.cannotConnect, false)

@@ -39,7 +39,8 @@ struct AsyncHTTPClientTransportTests {
             origin.script("/a", .status(201, "made").header("X-Two", "1").header("X-Two", "2"))
             var head = request(origin, "/a", method: .put)
             head.headerFields[.accept] = "text/plain"
-            let response = try await transport.send(TransportRequest(head: head, body: RequestBody(Array("content".utf8))))
+            let response = try await transport.send(
+                TransportRequest(head: head, body: RequestBody(Array("content".utf8))))
             #expect(response.head.status.code == 201)
             #expect(response.head.headerFields[values: HTTPField.Name("X-Two")!] == ["1", "2"])
             #expect(try await text(response) == "made")

@@ -10,13 +10,21 @@ import Testing
 ///
 /// One after the other: every store reserves address space, and there are hundreds of scenarios.
 @Suite(.serialized) struct HTTPCacheScenarioTests {
-    @Test(arguments: DirectiveScenarios.all) func directives(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: FreshnessScenarios.all) func freshness(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: DirectiveScenarios.all) func directives(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: FreshnessScenarios.all) func freshness(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
     @Test(arguments: PartialScenarios.all) func parts(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: SelectionScenarios.all) func selection(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: SelectionScenarios.all) func selection(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
     @Test(arguments: StaleScenarios.all) func staleness(_ scenario: Scenario) async throws { try await run(scenario) }
     @Test(arguments: StoringScenarios.all) func storing(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: ValidationScenarios.all) func validation(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: ValidationScenarios.all) func validation(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
 
     private func run(_ scenario: Scenario) async throws {
         let clock = TestClock(wall: Timestamp(microseconds: start.milliseconds * 1_000))

@@ -49,7 +49,9 @@ extension HTTPCache {
             pending.plan.policy.isDisjoint(with: [.doNotRead, .doNotWrite, .askIfModified]), pending.plan.user == nil
         else { return nil }
         let fields = pending.subject.headerFields
-        let own: [HTTPField.Name] = [.range, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .cacheControl]
+        let own: [HTTPField.Name] = [
+            .range, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .cacheControl,
+        ]
         return own.contains { fields.contains($0) } ? nil : primary
     }
 
@@ -129,7 +131,8 @@ extension HTTPCache {
         }
         guard let served else { throw error }
         let status = rules.cacheStatus(
-            forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil, now: now)
+            forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil, now: now
+        )
         return response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
     }
 }

@@ -52,7 +52,9 @@ struct Storing: Sendable {
         var count: Int64 = 0
         do {
             for range in ranges where !range.isEmpty {
-                guard let offset = existing.response.body.available.storageOffset(of: range.lowerBound) else { continue }
+                guard let offset = existing.response.body.available.storageOffset(of: range.lowerBound) else {
+                    continue
+                }
                 var position = offset
                 let end = offset + Int64(range.count)
                 while position < end {

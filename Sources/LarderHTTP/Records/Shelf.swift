@@ -73,7 +73,9 @@ final class Shelf: Sendable {
             var index = try index(primary) ?? VariantIndex()
             let surplus = index.insert(selecting)
             // It goes when no variant can be of use any more; each that is put keeps it for as long as itself.
-            try store.put([], for: primaryKey, PutOptions(lifetime: try latest(lifetime(of: policy), primaryKey), metadata: index.encoded))
+            try store.put(
+                [], for: primaryKey,
+                PutOptions(lifetime: try latest(lifetime(of: policy), primaryKey), metadata: index.encoded))
             for variant in surplus { try store.remove(VariantIndex.key(primary, variant)) }
         }
     }

@@ -47,7 +47,8 @@ struct FetchCommand: ParsableCommand {
     @Option(help: ArgumentHelp("A tag for the entry; may be given several times.", valueName: "name"))
     var tag: [String] = []
 
-    @Option(help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "seconds"))
     var timeout: Double?
 
     @Flag(name: .short, help: "Write status and fields before the body.")
@@ -60,7 +61,9 @@ struct FetchCommand: ParsableCommand {
     func validate() throws {
         if HTTPRequest.Method(method) == nil { throw ValidationError("--request \(method): that is no method.") }
         if let secondsToCache, secondsToCache < 0 { throw ValidationError("--seconds-to-cache: give 0 or more.") }
-        if let timeout, !(timeout > 0 && timeout < 1e6) { throw ValidationError("--timeout \(timeout): give more than 0.") }
+        if let timeout, !(timeout > 0 && timeout < 1e6) {
+            throw ValidationError("--timeout \(timeout): give more than 0.")
+        }
         _ = try policies()
         for header in headers { _ = try Self.field(header) }
     }

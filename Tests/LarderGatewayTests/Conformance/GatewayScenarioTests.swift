@@ -14,13 +14,27 @@ import Testing
 ///
 /// One after the other: every store reserves address space, and there are hundreds of scenarios.
 @Suite(.serialized) struct GatewayScenarioTests {
-    @Test(arguments: shared(DirectiveScenarios.all)) func directives(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: shared(FreshnessScenarios.all)) func freshness(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: shared(PartialScenarios.all)) func parts(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: shared(SelectionScenarios.all)) func selection(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: shared(StaleScenarios.all)) func staleness(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: shared(StoringScenarios.all)) func storing(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: shared(ValidationScenarios.all)) func validation(_ scenario: Scenario) async throws { try await run(scenario) }
+    @Test(arguments: shared(DirectiveScenarios.all)) func directives(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: shared(FreshnessScenarios.all)) func freshness(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: shared(PartialScenarios.all)) func parts(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: shared(SelectionScenarios.all)) func selection(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: shared(StaleScenarios.all)) func staleness(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: shared(StoringScenarios.all)) func storing(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
+    @Test(arguments: shared(ValidationScenarios.all)) func validation(_ scenario: Scenario) async throws {
+        try await run(scenario)
+    }
 
     /// What does not fit a shared cache at an http address: private caches, and references to https.
     private static func shared(_ scenarios: [Scenario]) -> [Scenario] {
@@ -63,7 +77,9 @@ import Testing
         }
     }
 
-    private func outcome(of step: Scenario.Step, now: Instant, port: Int, _ client: NIOTransport) async throws -> Outcome {
+    private func outcome(of step: Scenario.Step, now: Instant, port: Int, _ client: NIOTransport) async throws
+        -> Outcome
+    {
         var head = request(step.method, step.path)
         head.scheme = "http"
         head.headerFields = fields(step.requestLines, now: now)
