@@ -45,14 +45,15 @@ struct ListenerFactory {
     }
 
     func bind(
-        _ host: String, _ port: Int, _ initializer: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+        _ host: String, _ port: Int, allowsHalfClosure: Bool = true,
+        _ initializer: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) async throws(GatewayError) -> any Channel {
         do {
             return try await ServerBootstrap(group: group)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .serverChannelOption(.backlog, value: 4_096)
                 .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-                .childChannelOption(.allowRemoteHalfClosure, value: true)
+                .childChannelOption(.allowRemoteHalfClosure, value: allowsHalfClosure)
                 // Otherwise each request costs another read(2) that finds nothing.
                 .childChannelOption(.maxMessagesPerRead, value: 1)
                 .childChannelInitializer(initializer)

@@ -10,14 +10,15 @@ extension ListenerFactory {
         host: String, settings: GatewayTLS, context: NIOSSLContext
     ) async throws(GatewayError) -> any Channel {
         let find = finder()
-        return try await bind(host, settings.port) { channel in
+        // TLS ends a connection as a whole.
+        return try await bind(host, settings.port, allowsHalfClosure: false) { channel in
             channel.eventLoop.makeCompletedFuture {
                 guard let worker = find(channel.eventLoop) else { throw ChannelError.operationUnsupported }
                 try admit(channel, worker)
                 let pipeline = channel.pipeline.syncOperations
+                try pipeline.addHandler(NIOSSLServerHandler(context: context))
                 // A handshake has as much time as the head of a request.
                 try pipeline.addHandler(HandshakeTimer(worker))
-                try pipeline.addHandler(NIOSSLServerHandler(context: context))
                 try pipeline.addHandler(
                     ApplicationProtocolNegotiationHandler { result, channel in
                         channel.eventLoop.makeCompletedFuture {
