@@ -5,6 +5,14 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// Requests through AsyncHTTPClient: HTTP/1.1 and HTTP/2, its connection pool, proxies and TLS settings.
 ///
 ///     var configuration = HTTPClient.Configuration()
@@ -81,6 +89,10 @@ public struct AsyncHTTPClientTransport: Transport {
             throw TransportError(kind, mayHaveBeenSeen: isSeen, "\(name): \(error.shortDescription)")
         } catch let error as NIOConnectionError {
             throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "no connection to \(name): \(error)")
+        } catch let error as IOError where [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH].contains(error.errnoCode) {
+            throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "no connection to \(name): \(error)")
+        } catch let error as HTTPParserError where isBody && error == .invalidEOFState {
+            throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "\(name) closed the connection early")
         } catch let error as HTTPParserError {
             throw TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(name): \(error.debugDescription)")
         } catch {
@@ -90,7 +102,7 @@ public struct AsyncHTTPClientTransport: Transport {
 
     private static func classify(_ error: HTTPClientError, isBody: Bool) -> (TransportError.Kind, Bool) {
         switch error {
-        case .invalidURL, .emptyHost, .emptyScheme, .incompatibleHeaders, .traceRequestWithBody:
+        case .invalidURL, .emptyHost, .emptyScheme, .traceRequestWithBody:
             (.invalidRequest, false)
         case .connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout: (.timedOut, false)
         case .readTimeout, .deadlineExceeded, .writeTimeout: (.timedOut, true)
