@@ -10,6 +10,7 @@ let package = Package(
     products: [
         .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
         .library(name: "Larder", targets: ["Larder"]),
+        .library(name: "LarderAsyncHTTPClient", targets: ["LarderAsyncHTTPClient"]),
         .library(name: "LarderGateway", targets: ["LarderGateway"]),
         .library(name: "LarderHTTP", targets: ["LarderHTTP"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
@@ -27,6 +28,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
         .systemLibrary(
@@ -73,6 +75,7 @@ let package = Package(
         .target(
             name: "LarderHTTP",
             dependencies: [
+                "VisibleLocks",
                 "HTTPCaching",
                 "Larder",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -83,6 +86,7 @@ let package = Package(
         .target(
             name: "LarderNIOTransport",
             dependencies: [
+                "VisibleLocks",
                 "HTTPWire",
                 "LarderHTTP",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -93,8 +97,20 @@ let package = Package(
             ]
         ),
         .target(
+            name: "LarderAsyncHTTPClient",
+            dependencies: [
+                "LarderHTTP",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]
+        ),
+        .target(
             name: "LarderGateway",
             dependencies: [
+                "VisibleLocks",
                 "HTTPCaching",
                 "HTTPWire",
                 "Larder",
@@ -114,6 +130,7 @@ let package = Package(
         .target(
             name: "TestOrigin",
             dependencies: [
+                "VisibleLocks",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -168,6 +185,7 @@ let package = Package(
         .testTarget(
             name: "LarderHTTPTests",
             dependencies: [
+                "VisibleLocks",
                 "HTTPScenarios",
                 "LarderHTTP",
                 "TestSupport",
@@ -196,8 +214,21 @@ let package = Package(
         ),
         .testTarget(name: "TestOriginTests", dependencies: ["HTTPTestSupport", "TestOrigin"]),
         .testTarget(
+            name: "LarderAsyncHTTPClientTests",
+            dependencies: [
+                "Larder",
+                "LarderAsyncHTTPClient",
+                "LarderHTTP",
+                "TestOrigin",
+                "TestSupport",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
+        .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
+                "VisibleLocks",
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "TestOrigin", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -210,7 +241,30 @@ let package = Package(
                 .product(name: "SystemPackage", package: "swift-system"),
             ]
         ),
-        .testTarget(name: "DocumentationTests", dependencies: ["Larder"]),
+        .testTarget(
+            name: "DocumentationTests",
+            dependencies: [
+                "HTTPCaching",
+                "Larder",
+                "LarderGateway",
+                "LarderHTTP",
+                "LarderNIOTransport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+            ]
+        ),
+        .testTarget(
+            name: "TransportTests",
+            dependencies: [
+                "VisibleLocks",
+                "HTTPWire",
+                "LarderHTTP",
+                "LarderNIOTransport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
         .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
     ],
     swiftLanguageModes: [.v6]

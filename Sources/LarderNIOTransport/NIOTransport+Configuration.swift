@@ -24,7 +24,7 @@ extension NIOTransport {
         /// name verified.
         public var tls: TLSConfiguration
         /// Where requests go; nil for where their scheme and authority say. Default: nil. A reverse proxy sends all to
-        /// its origin, and `Host` stays as the request has it.
+        /// its origin, and `Host` stays as the request has it. A request's own ``TransportRequest/destination`` goes before.
         public var route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)?
 
         /// Makes a configuration; each part has a default.

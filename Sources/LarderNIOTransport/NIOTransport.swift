@@ -17,7 +17,8 @@ import NIOSSL
 ///
 /// - A request is never sent twice. A kept connection that turns out closed before a byte of the request went out is
 ///   replaced; one that closes afterwards is ``TransportError/Kind/closed``, and the caller decides.
-/// - The content of a response is read up to 256 KiB ahead of who takes it.
+/// - The content of a response is read up to 256 KiB ahead of who takes it; what the system holds when the server has
+///   closed the connection, all of it.
 /// - A final response that comes while the request's content is still being sent is delivered; no more content is sent, and
 ///   the connection is not used again.
 /// - `Expect: 100-continue` is sent as any field; the content follows without waiting.

@@ -1,4 +1,9 @@
+import HTTPCaching
+import HTTPTypes
 import Larder
+import LarderGateway
+import LarderHTTP
+import LarderNIOTransport
 
 // Every Swift block of README.md and docs/*.md, verbatim but for its indentation and its imports: that this file
 // compiles is the test that they do. `DocumentationTests` compares the two.
@@ -46,5 +51,100 @@ enum Examples {
     static func recoveryCheck(store: Store) throws {
         let report = try store.check(repair: true)
         for violation in report.violations { print(violation) }
+    }
+
+    static func readmeHTTPCache(store: Store) async throws {
+        let cache = HTTPCache(store: store, transport: NIOTransport())
+        let answer = try await cache.fetch(
+            "https://example.org/news", FetchOptions(policy: [.askIfModified, .fallbackToCacheIfLoadFails]))
+        print(answer.source, answer.ageSeconds ?? 0, try await answer.body.bytes().count)
+    }
+
+    static func httpCacheFiveMinutes() async throws {
+        let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .gigabytes(1))))
+        let transport = NIOTransport()
+        let cache = HTTPCache(store: store, transport: transport)
+
+        let answer = try await cache.fetch("https://example.org/news")
+        print(answer.source, answer.head.status.code, answer.freshSeconds ?? 0)
+        for try await piece in answer.body { print(piece.count) }
+
+        await cache.drain()
+        await transport.close()
+        try store.close()
+    }
+
+    static func httpCacheRequest(cache: HTTPCache) async throws {
+        var request = try HTTPCache.request(for: "https://example.org/news", method: .get)
+        request.headerFields[.acceptLanguage] = "de, en;q=0.5"
+        let options = FetchOptions(
+            policy: [.askIfModified, .fallbackToCacheIfLoadFails], tags: ["news"],
+            timeouts: Timeouts(connect: .seconds(3), read: .seconds(10)), priority: .high)
+        let response = try await cache.fetch(request, options)
+        print(response.source)
+    }
+
+    static func httpCacheSynchronous(cache: HTTPCache) throws {
+        let response = try cache.fetchAndWait(HTTPCache.request(for: "https://example.org/news"))
+        let bytes = try response.body.bytesAndWait()
+        print(bytes.count)
+    }
+
+    struct AtMostThisOld: ReusePolicy {
+        let seconds: Int64
+
+        func reuse(_ stored: StoredResponse, for request: HTTPRequest, now: Instant) throws -> Reuse {
+            now.milliseconds(since: stored.responseTime) < seconds * 1_000 ? .use : .load
+        }
+    }
+
+    static func httpCacheRegistry(store: Store, transport: NIOTransport) async throws {
+        let registry = PolicyRegistry()
+        registry.register(AtMostThisOld(seconds: 60), id: 100)
+        registry.register(AtMostThisOld(seconds: 3_600), id: 101)
+        var configuration = HTTPCacheConfiguration()
+        configuration.registry = registry
+        let cache = HTTPCache(store: store, transport: transport, configuration: configuration)
+        let answer = try await cache.fetch("https://example.org/news", FetchOptions(policyID: 101))
+        print(answer.source)
+    }
+
+    static func httpCacheRefreshing(cache: HTTPCache) async throws {
+        let both = try cache.fetchRefreshing(HTTPCache.request(for: "https://example.org/news"))
+        if let cached = both.cached { print("so far:", try await cached.body.bytes().count) }
+        let refreshed = try await both.refreshed.value
+        print(refreshed.source)
+    }
+
+    struct CountingTransport: Transport {
+        let inner: any Transport
+        let count: @Sendable (TransportRequest) -> Void
+
+        func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+            count(request)
+            return try await inner.send(request)
+        }
+    }
+
+    static func gatewayEmbedding() async throws {
+        let store = try Store(at: "/var/cache/gateway", Configuration(budget: Budget(bytes: .gigabytes(10))))
+        var settings = GatewayConfiguration()
+        settings.port = 8080
+        settings.adminPort = 9100
+        settings.routes = Routes(otherwise: try OriginServer("http://127.0.0.1:9000"))
+
+        var caching = HTTPCacheConfiguration()
+        caching.caching = .gateway
+        caching.viaName = "edge-1"
+        let transport = NIOTransport()
+        let cache = HTTPCache(
+            store: store, transport: RoutedTransport(settings.routes, over: transport), configuration: caching)
+        let gateway = try await Gateway.start(settings, cache: cache)
+        print(gateway.address?.port ?? 0)
+
+        await gateway.stop(drain: .seconds(10))
+        await cache.drain()
+        await transport.close()
+        try store.close()
     }
 }

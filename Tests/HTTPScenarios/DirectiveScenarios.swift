@@ -149,7 +149,9 @@ package enum DirectiveScenarios {
                 expectMissing: ["X"])),
     ]
 
-    package static func targeted(_ name: String, _ kind: Scenario.Kind, _ lines: [String], _ expect: Scenario.Expectation)
+    package static func targeted(
+        _ name: String, _ kind: Scenario.Kind, _ lines: [String], _ expect: Scenario.Expectation
+    )
         -> Scenario
     {
         .reuse(name, kind, lines, expect)

@@ -20,7 +20,11 @@ struct LoadingTests {
                 head: HTTPResponse(status: .ok, headerFields: fields),
                 body: TransportBody(length: length) { () throws(TransportError) in
                     // The first piece comes at once, the others through the gate.
-                    if !first.withLock({ isFirst in defer { isFirst = false }; return isFirst }) { await body.pass() }
+                    if !first.withLock({ isFirst in
+                        defer { isFirst = false }; return isFirst
+                    }) {
+                        await body.pass()
+                    }
                     return try rest.next()
                 })
         }
@@ -133,7 +137,9 @@ struct LoadingTests {
     @Test func aCutOffBodyIsAnErrorAfterItsBytesAndNotStored() async throws {
         try await Fixture.run { fixture in
             fixture.transport.handler = { _ throws(TransportError) in
-                .answer(HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"]), [1, 2, 3], isComplete: false)
+                .answer(
+                    HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"]), [1, 2, 3], isComplete: false
+                )
             }
             let response = try await fixture.cache.fetch(Fixture.url)
             var iterator = response.body.makeAsyncIterator()
@@ -198,7 +204,9 @@ struct LoadingTests {
     }
 
     @Test func whatTheOriginMayHaveSeenIsNotRepeated() async throws {
-        try await Fixture.run({ $0.retries = RetryPolicy(limit: 2); $0.sleep = { _ in } }) { fixture in
+        try await Fixture.run({
+            $0.retries = RetryPolicy(limit: 2); $0.sleep = { _ in }
+        }) { fixture in
             for (isSeen, count) in [(false, 3), (true, 1)] {
                 fixture.transport.handler = { _ throws(TransportError) in
                     throw TransportError(.closed, mayHaveBeenSeen: isSeen, "closed")
@@ -207,7 +215,9 @@ struct LoadingTests {
                 #expect(fixture.transport.takeSent().count == count)
             }
         }
-        try await Fixture.run({ $0.retries = RetryPolicy(limit: 1, repeatsIdempotent: true); $0.sleep = { _ in } }) { fixture in
+        try await Fixture.run({
+            $0.retries = RetryPolicy(limit: 1, repeatsIdempotent: true); $0.sleep = { _ in }
+        }) { fixture in
             fixture.transport.handler = { _ throws(TransportError) in
                 throw TransportError(.closed, mayHaveBeenSeen: true, "closed")
             }
@@ -220,7 +230,9 @@ struct LoadingTests {
     }
 
     @Test func noHostGetsMoreThanItsShareAndTheUrgentGoFirst() async throws {
-        try await Fixture.run({ $0.requestsPerHost = 1; $0.collapsesRequests = false }) { fixture in
+        try await Fixture.run({
+            $0.requestsPerHost = 1; $0.collapsesRequests = false
+        }) { fixture in
             let gate = Gate()
             fixture.transport.handler = { _ throws(TransportError) in
                 await gate.pass()
@@ -258,7 +270,8 @@ struct LoadingTests {
     }
 
     @Test func credentialsAreSentAndNeverStored() async throws {
-        try await Fixture.run({ $0.authorization = { $0 == "http://example.org" ? "Bearer sesame" : nil } }) { fixture in
+        try await Fixture.run({ $0.authorization = { $0 == "http://example.org" ? "Bearer sesame" : nil } }) {
+            fixture in
             fixture.answer("x", [.cacheControl: "max-age=60", .vary: "Authorization"])
             _ = try await fixture.get()
             #expect(fixture.transport.sent[0].head.headerFields[.authorization] == "Bearer sesame")

@@ -61,7 +61,9 @@ struct PolicyTests {
         }
     }
 
-    @Test(arguments: [CachePolicy.onlyLoadIfNotCached, .doNotLoad]) func expiryIsIgnored(_ policy: CachePolicy) async throws {
+    @Test(arguments: [CachePolicy.onlyLoadIfNotCached, .doNotLoad]) func expiryIsIgnored(_ policy: CachePolicy)
+        async throws
+    {
         try await withStale(policy) { fixture, options in
             let (response, text) = try await fixture.get(Fixture.url, options)
             #expect(response.source == .stale && text == "old" && fixture.transport.sent.isEmpty)
@@ -110,9 +112,14 @@ struct PolicyTests {
             let (_, text) = try await fixture.get()
             #expect(text == "old")
             #expect(await errorKind { _ = try await fixture.get("http://example.org/other") } == .notCached)
-            #expect(await errorKind { _ = try await fixture.cache.fetch(HTTPCache.request(for: Fixture.url, method: .post)) } == .notCached)
+            #expect(
+                await errorKind {
+                    _ = try await fixture.cache.fetch(HTTPCache.request(for: Fixture.url, method: .post))
+                } == .notCached)
             fixture.cache.isOffline = false
-            #expect(await errorKind { _ = try await fixture.get("http://example.org/b", FetchOptions(isOffline: true)) } == .notCached)
+            #expect(
+                await errorKind { _ = try await fixture.get("http://example.org/b", FetchOptions(isOffline: true)) }
+                    == .notCached)
             #expect(fixture.transport.sent.isEmpty)
         }
     }
@@ -195,15 +202,21 @@ struct PolicyTests {
     @Test func unknownAndFailingPoliciesAreTypedErrors() async throws {
         try await withStale(.useDefault) { fixture, _ in
             fixture.cache.configuration.registry.register(Failing(), id: 100)
-            #expect(await errorKind { _ = try await fixture.get(Fixture.url, FetchOptions(policyID: 100)) } == .policyFailed)
-            #expect(await errorKind { _ = try await fixture.get(Fixture.url, FetchOptions(policyID: 55)) } == .unknownPolicy)
+            #expect(
+                await errorKind { _ = try await fixture.get(Fixture.url, FetchOptions(policyID: 100)) } == .policyFailed
+            )
+            #expect(
+                await errorKind { _ = try await fixture.get(Fixture.url, FetchOptions(policyID: 55)) } == .unknownPolicy
+            )
             #expect(fixture.transport.sent.isEmpty)
         }
     }
 
     // MARK: Keys
 
-    private func sameKey(_ policy: KeyPolicy, _ first: String, _ second: String, fields: [HTTPFields] = [[:], [:]]) async throws -> Bool {
+    private func sameKey(_ policy: KeyPolicy, _ first: String, _ second: String, fields: [HTTPFields] = [[:], [:]])
+        async throws -> Bool
+    {
         var isSame = false
         try await Fixture.run({ $0.keyPolicy = policy }) { fixture in
             fixture.answer("x")
@@ -282,7 +295,10 @@ struct PolicyTests {
 
     @Test func unparsableURLs() async throws {
         try await Fixture.run { fixture in
-            for url in ["", "example.org", "ftp://example.org/", "http://", "http://a b/", "http://u@h/", "http://h:99999/", "http://é/"] {
+            for url in [
+                "", "example.org", "ftp://example.org/", "http://", "http://a b/", "http://u@h/", "http://h:99999/",
+                "http://é/",
+            ] {
                 #expect(await errorKind { _ = try await fixture.get(url) } == .invalidURL, "\(url)")
             }
         }

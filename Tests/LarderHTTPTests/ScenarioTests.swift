@@ -7,38 +7,45 @@ import TestSupport
 import Testing
 
 /// The conformance scenarios through the whole cache: rules, store and all, with a scripted transport.
-///
-/// One after the other: every store reserves address space, and there are hundreds of scenarios.
-@Suite(.serialized) struct HTTPCacheScenarioTests {
-    @Test(arguments: DirectiveScenarios.all) func directives(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: FreshnessScenarios.all) func freshness(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: PartialScenarios.all) func parts(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: SelectionScenarios.all) func selection(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: StaleScenarios.all) func staleness(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: StoringScenarios.all) func storing(_ scenario: Scenario) async throws { try await run(scenario) }
-    @Test(arguments: ValidationScenarios.all) func validation(_ scenario: Scenario) async throws { try await run(scenario) }
+struct HTTPCacheScenarioTests {
+    @Test func directives() async throws { try await run(DirectiveScenarios.all) }
+    @Test func freshness() async throws { try await run(FreshnessScenarios.all) }
+    @Test func parts() async throws { try await run(PartialScenarios.all) }
+    @Test func selection() async throws { try await run(SelectionScenarios.all) }
+    @Test func staleness() async throws { try await run(StaleScenarios.all) }
+    @Test func storing() async throws { try await run(StoringScenarios.all) }
+    @Test func validation() async throws { try await run(ValidationScenarios.all) }
 
-    private func run(_ scenario: Scenario) async throws {
-        let clock = TestClock(wall: Timestamp(microseconds: start.milliseconds * 1_000))
+    /// One store for all, emptied in between: hundreds of stores would take longer than the scenarios.
+    private func run(_ scenarios: [Scenario]) async throws {
+        let clock = TestClock()
         try await withStore(configuration: .testing(clock: clock)) { store in
-            let transport = ScriptedTransport()
-            var configuration = HTTPCacheConfiguration()
-            configuration.caching = .gateway
-            configuration.caching.mode = scenario.mode
-            configuration.clock = clock
-            configuration.retries = .none
-            let cache = HTTPCache(store: store, transport: transport, configuration: configuration)
-            for (number, step) in scenario.steps.enumerated() {
-                clock.advance(by: .milliseconds(Int64(step.after * 1_000)))
-                let now = Instant(milliseconds: clock.now().microseconds / 1_000)
-                transport.handler = Self.handler(step, now: now)
-                var request = request(step.method, step.path)
-                request.headerFields = fields(step.requestLines, now: now)
-                var outcome = await outcome(of: request, hasContent: step.hasContent, cache)
-                await cache.drain()
-                outcome.sent = transport.takeSent().map(\.head)
-                scenario.check(step, outcome, now: now, "\(scenario.name), step \(number + 1)")
+            for scenario in scenarios {
+                clock.jump(by: Timestamp(microseconds: start.milliseconds * 1_000) - clock.now())
+                try await run(scenario, store, clock)
+                try store.clear()
             }
+        }
+    }
+
+    private func run(_ scenario: Scenario, _ store: Store, _ clock: TestClock) async throws {
+        let transport = ScriptedTransport()
+        var configuration = HTTPCacheConfiguration()
+        configuration.caching = .gateway
+        configuration.caching.mode = scenario.mode
+        configuration.clock = clock
+        configuration.retries = .none
+        let cache = HTTPCache(store: store, transport: transport, configuration: configuration)
+        for (number, step) in scenario.steps.enumerated() {
+            clock.advance(by: .milliseconds(Int64(step.after * 1_000)))
+            let now = Instant(milliseconds: clock.now().microseconds / 1_000)
+            transport.handler = Self.handler(step, now: now)
+            var request = request(step.method, step.path)
+            request.headerFields = fields(step.requestLines, now: now)
+            var outcome = await outcome(of: request, hasContent: step.hasContent, cache)
+            await cache.drain()
+            outcome.sent = transport.takeSent().map(\.head)
+            scenario.check(step, outcome, now: now, "\(scenario.name), step \(number + 1)")
         }
     }
 

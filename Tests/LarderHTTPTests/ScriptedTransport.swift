@@ -71,7 +71,9 @@ final class Pieces: Sendable {
 
     func next() throws(TransportError) -> [UInt8]? {
         if let piece = rest.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { return piece }
-        if !isComplete { throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "the connection closed early") }
+        if !isComplete {
+            throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "the connection closed early")
+        }
         return nil
     }
 }

@@ -122,7 +122,8 @@ public final class BodyWriter: @unchecked Sendable {
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
                 count = try FileSystem.read(
                     descriptor,
-                    into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
+                    into: UnsafeMutableRawBufferPointer(
+                        rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
                     at: range.lowerBound, path: path)
             }
         }

@@ -73,7 +73,8 @@ public struct TunnelPolicy: Sendable, Hashable {
 /// Who may remove stored responses with PURGE.
 ///
 /// `PURGE` of a URL removes what is stored for it. With a field `Purge-Prefix` (a URL, or a path on the request's host)
-/// it removes everything whose URL starts so, with `Purge-Tag` everything that has one of the tags.
+/// it removes everything whose URL starts so, with `Purge-Tag` everything that has one of the tags, with `Purge-Group` what
+/// belongs to a cache group (RFC 9875) of the request's host.
 public struct PurgePolicy: Sendable, Hashable {
     /// Whether PURGE is the gateway's; false forwards it like any other method. Default: true.
     public var isEnabled: Bool

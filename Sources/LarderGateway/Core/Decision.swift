@@ -20,4 +20,5 @@ enum PurgeOrder: Sendable {
     case url(String)
     case prefix(String)
     case tags([String])
+    case group(String, origin: String)
 }

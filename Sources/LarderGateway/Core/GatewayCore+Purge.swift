@@ -19,6 +19,10 @@ extension GatewayCore {
             }
             return .purge(.prefix(isURL ? prefix : base + prefix))
         }
+        if let group = request.headerFields[.purgeGroup] {
+            return group.isEmpty
+                ? .own(OwnAnswer(400, "Purge-Group is empty.")) : .purge(.group(group, origin: base))
+        }
         if let tags = request.headerFields[.purgeTag] {
             let list = tags.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }).map(String.init)
             return list.isEmpty ? .own(OwnAnswer(400, "Purge-Tag is empty.")) : .purge(.tags(list))
@@ -44,6 +48,7 @@ extension GatewayCore {
                 switch order {
                 case .url(let url): try cache.purge(url)
                 case .prefix(let prefix): try cache.purge(prefix: prefix)
+                case .group(let group, let origin): try cache.purge(group: group, origin: origin)
                 case .tags(let tags): try tags.reduce(0) { try $0 + cache.purge(tag: $1) }
                 }
             return OwnAnswer(200, "{\"removed\": \(count)}", contentType: "application/json")

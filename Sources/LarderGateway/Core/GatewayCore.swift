@@ -164,6 +164,7 @@ extension HTTPField.Name {
     static let maxForwards = HTTPField.Name("Max-Forwards")!
     static let allow = HTTPField.Name("Allow")!
     static let purgePrefix = HTTPField.Name("Purge-Prefix")!
+    static let purgeGroup = HTTPField.Name("Purge-Group")!
     static let purgeTag = HTTPField.Name("Purge-Tag")!
     static let referer = HTTPField.Name("Referer")!
     static let keepAlive = HTTPField.Name("Keep-Alive")!

@@ -86,7 +86,8 @@ extension HTTPCache {
         do {
             return try shelf.find(primary)
         } catch {
-            configuration.logger.warning("cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
+            configuration.logger.warning(
+                "cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
             return []
         }
     }

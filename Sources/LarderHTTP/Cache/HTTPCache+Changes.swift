@@ -61,8 +61,10 @@ extension HTTPCache {
     func tags(of new: NewResponse, primary: String, own: [String]) -> [String] {
         var tags = own
         if !new.groups.isEmpty, let slashes = primary.range(of: "://") {
-            let start = primary[..<slashes.lowerBound].lastIndex(of: " ").map(primary.index(after:)) ?? primary.startIndex
-            let origin = String(primary[start...].prefix(upTo: primary[slashes.upperBound...].firstIndex(of: "/") ?? primary.endIndex))
+            let start =
+                primary[..<slashes.lowerBound].lastIndex(of: " ").map(primary.index(after:)) ?? primary.startIndex
+            let origin = String(
+                primary[start...].prefix(upTo: primary[slashes.upperBound...].firstIndex(of: "/") ?? primary.endIndex))
             tags += new.groups.map { Self.tag(group: $0, origin: origin) }
         }
         for name in configuration.tagFields {

@@ -53,7 +53,8 @@ extension HTTPCache {
         return metadata.withUnsafeBytes { raw -> PlainHit? in
             guard let layout = StoredRecord.Layout(raw), layout.isPlain,
                 layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == entry.body.length.bytes,
-                let policy = StoredPolicy(encoded: UnsafeRawBufferPointer(rebasing: raw[40..<StoredRecord.fixedLength])),
+                let policy = StoredPolicy(
+                    encoded: UnsafeRawBufferPointer(rebasing: raw[40..<StoredRecord.fixedLength])),
                 let age = rules.plainHitAge(policy: policy, now: now)
             else { return nil }
             return PlainHit(

@@ -21,11 +21,30 @@ extension HTTPCache {
         return count
     }
 
-    /// Removes everything stored for URLs that start with `prefix`. Returns how many entries. Errors of the store.
+    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. Returns
+    /// how many entries. Errors of the store.
     @discardableResult
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
-        return try store.remove(.prefix(Key(prefix)))
+        return try store.remove(.prefix(Key(normalized(prefix))))
+    }
+
+    /// Removes everything that belongs to a cache group of an origin (RFC 9875), such as `https://example.org`. Returns how
+    /// many responses. Errors of the store.
+    @discardableResult
+    public func purge(group: String, origin: String) throws -> Int {
+        generations.advanceAll()
+        return try store.remove(.tag(Self.tag(group: group, origin: normalized(origin))))
+    }
+
+    /// A URL, or the beginning of one, with scheme and host as keys have them.
+    private func normalized(_ prefix: String) -> String {
+        guard let colon = prefix.range(of: "://") else { return prefix }
+        let rest = prefix[colon.upperBound...]
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        let request = HTTPRequest(
+            method: .get, scheme: String(prefix[..<colon.lowerBound]), authority: String(rest[..<end]), path: "/")
+        return rules.cacheKey(for: request).map { $0.origin + rest[end...] } ?? prefix
     }
 
     /// Removes everything stored under a tag; for a cache group the tag is `group`, the origin and the name, with spaces

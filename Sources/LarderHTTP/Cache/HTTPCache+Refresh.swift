@@ -24,7 +24,7 @@ extension HTTPCache {
             if case .response(let response) = try answer(request, hasContent: false, body: nil, reading) {
                 cached = options.watched(response)
             }
-        } catch where error.kind == .notCached {}
+        } catch  where error.kind == .notCached {}
         var asking = options
         if asking.policyID == nil { asking.policy = asking.policy.subtracting([.doNotRead]).union(.askIfModified) }
         let task = Task<FetchResponse, any Error> { [asking] in try await fetch(request, body: nil, asking) }

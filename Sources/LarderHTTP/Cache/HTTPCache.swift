@@ -69,7 +69,8 @@ public final class HTTPCache: Sendable {
     }
 
     /// Fetches a URL with GET. Errors as above, and ``FetchError/Kind/invalidURL``.
-    public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse {
+    public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse
+    {
         try await fetch(Self.request(for: url), body: nil, options)
     }
 

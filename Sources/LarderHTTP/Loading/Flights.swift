@@ -23,10 +23,11 @@ final class Flights: Sendable {
     }
 
     /// Finds the place of a load that could lead.
-    func enter(_ key: String, _ load: Load) -> Place {
+    /// - Parameter mayPass: false lets it lead although what came last could not be shared.
+    func enter(_ key: String, _ load: Load, mayPass: Bool = true) -> Place {
         state.withLock { state in
             if let leading = state.loads[key] { return .join(leading) }
-            if state.passes.contains(key) { return .alone }
+            if mayPass, state.passes.contains(key) { return .alone }
             state.loads[key] = load
             return .lead
         }

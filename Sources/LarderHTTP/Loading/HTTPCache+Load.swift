@@ -18,7 +18,10 @@ extension HTTPCache {
         }
         switch flights.enter(key, load) {
         case .lead: return try await lead(load, pending, body: body, flight: key, onInformational: onInformational)
-        case .alone: return try await lead(load, pending, body: body, flight: nil, onInformational: onInformational)
+        case .alone:
+            let response = try await lead(load, pending, body: body, flight: nil, onInformational: onInformational)
+            if response.isStored { flights.clearPass(key) }
+            return response
         case .join(let leading):
             if let response = try await follow(leading, pending) { return response }
             // What came is of no use to this request: it goes its own way, and nobody waits for it.
@@ -31,7 +34,7 @@ extension HTTPCache {
         _ exchange: Exchange, primary: String, found: [Shelf.Found], plan: FetchPlan, generation: UInt32
     ) {
         let load = Load(url: Self.url(of: exchange.request), isDetached: true)
-        guard case .lead = flights.enter(primary, load) else { return }
+        guard case .lead = flights.enter(primary, load, mayPass: false) else { return }
         let pending = PendingLoad(
             request: exchange.request, subject: exchange.request, primary: primary, found: found, exchange: exchange,
             plan: plan, generation: generation)
@@ -46,7 +49,9 @@ extension HTTPCache {
             pending.plan.policy.isDisjoint(with: [.doNotRead, .doNotWrite, .askIfModified]), pending.plan.user == nil
         else { return nil }
         let fields = pending.subject.headerFields
-        let own: [HTTPField.Name] = [.range, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .cacheControl]
+        let own: [HTTPField.Name] = [
+            .range, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .cacheControl,
+        ]
         return own.contains { fields.contains($0) } ? nil : primary
     }
 
@@ -126,7 +131,8 @@ extension HTTPCache {
         }
         guard let served else { throw error }
         let status = rules.cacheStatus(
-            forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil, now: now)
+            forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil, now: now
+        )
         return response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
     }
 }

@@ -51,7 +51,9 @@ final class Load: Sendable {
     /// Hands over what came. Only the first call counts.
     func arrive(_ result: Result<Arrival, FetchError>) {
         let waiters = state.withLock { state in
-            guard state.result == nil else { return [:] as [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>] }
+            guard state.result == nil else {
+                return [:] as [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>]
+            }
             state.result = result
             defer { state.waiters = [:] }
             return state.waiters

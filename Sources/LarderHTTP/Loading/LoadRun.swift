@@ -74,12 +74,15 @@ struct LoadRun: Sendable {
             decision.updates = []
             return
         }
-        if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil, case .asReceived = decision.answer,
+        if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil,
+            case .asReceived = decision.answer,
             var new = rules.storingRegardless(
                 head, to: exchange.request, stored: pending.found.map(\.response), requestTime: requestTime,
                 responseTime: responseTime)
         {
-            if plan.secondsToCache == nil, [.none, .invalid].contains(new.policy.lifetimeSource) || new.policy.lifetimeMilliseconds <= 0 {
+            if plan.secondsToCache == nil,
+                [.none, .invalid].contains(new.policy.lifetimeSource) || new.policy.lifetimeMilliseconds <= 0
+            {
                 new.policy.override(lifetimeSeconds: plan.defaultLifetimeSeconds)
             }
             new.policy.flags.subtract([.noCache])
@@ -115,7 +118,9 @@ struct LoadRun: Sendable {
                 return
             }
         }
-        let storing = decision.store.flatMap { Storing(cache: cache, pending: pending, new: $0, found: found, length: received.body.length) }
+        let storing = decision.store.flatMap {
+            Storing(cache: cache, pending: pending, new: $0, found: found, length: received.body.length)
+        }
         let load = load
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
@@ -152,7 +157,8 @@ struct LoadRun: Sendable {
         cache.finish(&head, status)
         return FetchResponse(
             head: head, body: .empty, source: .network, storedStatus: nil, originStatus: received.head.status.code,
-            ageSeconds: nil, freshSeconds: policy.map { ($0.lifetimeMilliseconds - $0.ageMilliseconds(at: now)) / 1_000 },
+            ageSeconds: nil,
+            freshSeconds: policy.map { ($0.lifetimeMilliseconds - $0.ageMilliseconds(at: now)) / 1_000 },
             cacheStatus: cache.configuration.addsCacheStatus ? status : nil, isStored: isStored)
     }
 

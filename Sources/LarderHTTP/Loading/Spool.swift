@@ -38,7 +38,8 @@ final class Spool: Sendable {
 
     /// - Parameter onAbandon: called once when the last reader goes before the end.
     init(
-        length: Int64?, writer: BodyWriter?, base: Int64 = 0, isDetached: Bool, onAbandon: @escaping @Sendable () -> Void
+        length: Int64?, writer: BodyWriter?, base: Int64 = 0, isDetached: Bool,
+        onAbandon: @escaping @Sendable () -> Void
     ) {
         self.length = length
         self.writer = writer

@@ -52,7 +52,9 @@ struct Storing: Sendable {
         var count: Int64 = 0
         do {
             for range in ranges where !range.isEmpty {
-                guard let offset = existing.response.body.available.storageOffset(of: range.lowerBound) else { continue }
+                guard let offset = existing.response.body.available.storageOffset(of: range.lowerBound) else {
+                    continue
+                }
                 var position = offset
                 let end = offset + Int64(range.count)
                 while position < end {
@@ -83,7 +85,7 @@ struct Storing: Sendable {
             }
             try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
             try await writer.commit()
-            try cache.shelf.list(new.selecting, at: key, primary: primary)
+            try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
             for old in replaced { _ = try cache.shelf.remove(old) }
         } catch {
             writer.cancel()

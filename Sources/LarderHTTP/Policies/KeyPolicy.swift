@@ -67,7 +67,9 @@ public struct KeyPolicy: Sendable {
         for name in addedFields {
             let values = request.headerFields[values: name]
             // Whatever is secret in them stays out of the store.
-            add(name.canonicalName, values.isEmpty ? "-" : Digest.of(Array(values.joined(separator: "\n").utf8)).description)
+            add(
+                name.canonicalName,
+                values.isEmpty ? "-" : Digest.of(Array(values.joined(separator: "\n").utf8)).description)
         }
         if let addedText { add("text", addedText) }
         if let custom { add("custom", try custom(request)) }

@@ -45,7 +45,8 @@ public struct ResponseSummary: Sendable, Hashable {
         status = response.head.status.code
         fields = response.head.headerFields
         ageSeconds = policy.ageMilliseconds(at: moment) / 1_000
-        let (left, overflow) = policy.lifetimeMilliseconds.subtractingReportingOverflow(policy.ageMilliseconds(at: moment))
+        let (left, overflow) = policy.lifetimeMilliseconds.subtractingReportingOverflow(
+            policy.ageMilliseconds(at: moment))
         freshSeconds = overflow ? 0 : left / 1_000
         needsValidation = response.isInvalidated || policy.flags.contains(.noCache)
         entityTag = response.head.headerFields[.eTag]

@@ -66,13 +66,16 @@ final class Shelf: Sendable {
     }
 
     /// Makes a response that was just put under `key` findable.
-    func list(_ selecting: SelectingFields, at key: Key, primary: String) throws {
+    func list(_ selecting: SelectingFields, _ policy: StoredPolicy, at key: Key, primary: String) throws {
         let primaryKey = Key(primary)
         guard key != primaryKey else { return }
         try lock(primary).locked {
             var index = try index(primary) ?? VariantIndex()
             let surplus = index.insert(selecting)
-            try store.put([], for: primaryKey, PutOptions(lifetime: .never, metadata: index.encoded))
+            // It goes when no variant can be of use any more; each that is put keeps it for as long as itself.
+            try store.put(
+                [], for: primaryKey,
+                PutOptions(lifetime: try latest(lifetime(of: policy), primaryKey), metadata: index.encoded))
             for variant in surplus { try store.remove(VariantIndex.key(primary, variant)) }
         }
     }
@@ -97,6 +100,15 @@ final class Shelf: Sendable {
             try store.remove(key)
             return count
         }
+    }
+
+    /// The later of a lifetime and the one that an entry has.
+    private func latest(_ lifetime: Lifetime, _ key: Key) throws -> Lifetime {
+        guard case .until(let end) = lifetime, let old = try store.get(key, includingExpired: true)?.attributes else {
+            return lifetime
+        }
+        guard VariantIndex(old.metadata) != nil else { return lifetime }
+        return old.expires.map { .until(max(end, $0)) } ?? .never
     }
 
     private func index(_ primary: String) throws -> VariantIndex? {

@@ -112,7 +112,8 @@ struct StoredRecord: Hashable {
             body = .partial(available, total: layout.total < 0 ? nil : layout.total)
         }
         response = StoredResponse(
-            head: HTTPResponse(status: HTTPResponse.Status(code: statusCode).withReason, headerFields: fields), method: method,
+            head: HTTPResponse(status: HTTPResponse.Status(code: statusCode).withReason, headerFields: fields),
+            method: method,
             selecting: selecting, requestTime: Instant(milliseconds: bytes.littleEndian(at: 16)),
             responseTime: Instant(milliseconds: bytes.littleEndian(at: 24)), body: body, policy: policy,
             isInvalidated: layout.flags & Flag.invalidated != 0)
@@ -142,7 +143,8 @@ struct StoredRecord: Hashable {
             flags = bytes[4]
             total = Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: 32, as: Int64.self))
             let methodEnd = StoredRecord.fixedLength + Int(bytes[5])
-            let rangesEnd = methodEnd + 16 * Int(UInt16(littleEndian: bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)))
+            let rangesEnd =
+                methodEnd + 16 * Int(UInt16(littleEndian: bytes.loadUnaligned(fromByteOffset: 6, as: UInt16.self)))
             let selectingEnd =
                 rangesEnd + Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)))
             let end =

@@ -29,7 +29,7 @@ extension ConnectionHandler {
         guard !isClosed else { return }
         if let exchange {
             let wants =
-                exchange.decoder == nil ? exchange.headWaiter != nil : exchange.content.count < Self.readAheadBytes
+                exchange.decoder == nil ? exchange.headWaiter != nil : exchange.waitingBytes < Self.readAheadBytes
             guard wants else { return }
         }
         context?.read()
@@ -105,7 +105,7 @@ extension ConnectionHandler {
             Result { () throws(WireError) -> Bool in
                 while true {
                     switch try decoder.next(raw, at: &position) {
-                    case .payload(let range): exchange.content.append(contentsOf: raw[range])
+                    case .payload(let range): exchange.append(raw[range])
                     case .needsMore: return false
                     case .end: return true
                     }

@@ -50,7 +50,8 @@ final class ConnectionHandler: ChannelInboundHandler, @unchecked Sendable {
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if !endpoint.isTLS { becomeReady() }
+        // TLS has to read before there is anything to read for.
+        if endpoint.isTLS { readOn() } else { becomeReady() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

@@ -10,19 +10,13 @@ struct Connector: Sendable {
     private let pool: ConnectionPool
     private let limits: HeadLimits
     private let idleTimeout: Duration
-    private let tls: Result<NIOSSLContext, TransportError>
+    private let tls: TLSSettings
 
     init(_ configuration: NIOTransport.Configuration, _ pool: ConnectionPool) {
         self.pool = pool
         limits = HeadLimits(headBytes: configuration.maximumHeadBytes)
         idleTimeout = configuration.idleTimeout
-        var settings = configuration.tls
-        settings.applicationProtocols = ["http/1.1"]
-        do {
-            tls = .success(try NIOSSLContext(configuration: settings))
-        } catch {
-            tls = .failure(.invalidRequest("the TLS configuration cannot be used: \(error)"))
-        }
+        tls = TLSSettings(configuration.tls)
     }
 
     /// Opens a connection in a place of the pool, which gets it back if this fails.
@@ -33,7 +27,14 @@ struct Connector: Sendable {
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 guard attempt.begin(continuation) else { return pool.vacate(endpoint, nil) }
-                open(endpoint, loop, deadline, attempt)
+                do {
+                    // Not on the event loop: trust roots are read the first time.
+                    let context = endpoint.isTLS ? try tls.context() : nil
+                    open(endpoint, context, loop, deadline, attempt)
+                } catch {
+                    pool.vacate(endpoint, nil)
+                    attempt.end(.failure(.cannotConnect(endpoint, error)))
+                }
             }
         } onCancel: {
             attempt.end(.failure(.cancelled(endpoint, mayHaveBeenSeen: false)))
@@ -41,7 +42,8 @@ struct Connector: Sendable {
     }
 
     private func open(
-        _ endpoint: NIOTransport.Endpoint, _ loop: any EventLoop, _ deadline: NIODeadline, _ attempt: Attempt
+        _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?, _ loop: any EventLoop, _ deadline: NIODeadline,
+        _ attempt: Attempt
     ) {
         let timer = loop.scheduleTask(deadline: deadline) {
             attempt.end(
@@ -49,7 +51,8 @@ struct Connector: Sendable {
                     TransportError(.timedOut, mayHaveBeenSeen: false, "\(endpoint) did not take a connection in time")))
         }
         // Where the name is looked up, where IPv6 and IPv4 race (RFC 8305) and where TLS starts.
-        bootstrap(endpoint, loop, deadline).connect(host: endpoint.host, port: endpoint.port).whenComplete { result in
+        bootstrap(endpoint, context, loop, deadline).connect(host: endpoint.host, port: endpoint.port).whenComplete {
+            result in
             switch result {
             case .failure(let error):
                 timer.cancel()
@@ -81,7 +84,7 @@ struct Connector: Sendable {
     }
 
     private func bootstrap(
-        _ endpoint: NIOTransport.Endpoint, _ loop: any EventLoop, _ deadline: NIODeadline
+        _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?, _ loop: any EventLoop, _ deadline: NIODeadline
     ) -> ClientBootstrap {
         ClientBootstrap(group: loop)
             .connectTimeout(max(.milliseconds(1), deadline - .now()))
@@ -94,7 +97,7 @@ struct Connector: Sendable {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    if endpoint.isTLS { try pipeline.addHandler(tlsHandler(endpoint)) }
+                    if let context { try pipeline.addHandler(tlsHandler(endpoint, context)) }
                     try pipeline.addHandler(
                         ConnectionHandler(
                             channel.eventLoop, endpoint, pool: pool, limits: limits, idleTimeout: idleTimeout))
@@ -102,12 +105,12 @@ struct Connector: Sendable {
             }
     }
 
-    private func tlsHandler(_ endpoint: NIOTransport.Endpoint) throws -> NIOSSLClientHandler {
+    private func tlsHandler(_ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext) throws -> NIOSSLClientHandler {
         let name = endpoint.serverName ?? endpoint.host
         // "Literal IPv4 and IPv6 addresses are not permitted" in server name indication (RFC 6066 section 3); without a name
         // the certificate has to be for the address.
         let isAddress = (try? SocketAddress(ipAddress: name, port: 0)) != nil
-        return try NIOSSLClientHandler(context: tls.get(), serverHostname: isAddress ? nil : name)
+        return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : name)
     }
 }
 

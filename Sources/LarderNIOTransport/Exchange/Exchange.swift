@@ -48,8 +48,10 @@ final class Exchange: @unchecked Sendable {
     /// There from the final head on.
     var decoder: BodyDecoder?
     var persists = false
-    /// Content that nobody took.
-    var content: [UInt8] = []
+    /// Content that nobody took, in pieces of some hundred KiB at most.
+    private var pieces: [[UInt8]] = []
+    /// Bytes in them.
+    private(set) var waitingBytes = 0
     var isEnded = false
     var failure: TransportError?
     var headWaiter: Waiter<HeadEvent>?
@@ -95,12 +97,25 @@ final class Exchange: @unchecked Sendable {
     }
 
     private func takePiece() -> Result<Piece, TransportError>? {
-        if !content.isEmpty || isEnded { return .success(takeContent()) }
+        if !pieces.isEmpty || isEnded { return .success(takeContent()) }
         return failure.map { .failure($0) }
     }
 
     private func takeContent() -> Piece {
-        defer { content = [] }
-        return Piece(bytes: content, isLast: isEnded)
+        let bytes = pieces.isEmpty ? [] : pieces.removeFirst()
+        waitingBytes -= bytes.count
+        return Piece(bytes: bytes, isLast: isEnded && pieces.isEmpty)
     }
+
+    /// Adds content. Small parts become one piece.
+    func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
+        waitingBytes += bytes.count
+        if let last = pieces.indices.last, pieces[last].count < Self.pieceBytes {
+            pieces[last].append(contentsOf: bytes)
+        } else {
+            pieces.append(Array(bytes))
+        }
+    }
+
+    private static let pieceBytes = 128 << 10
 }

@@ -35,8 +35,8 @@ final class ConnectionPool: Sendable {
         var nextID = 0
     }
 
-    private let connectionsPerHost: Int
-    private let waitingPerHost: Int
+    fileprivate let connectionsPerHost: Int
+    fileprivate let waitingPerHost: Int
     private let state = Mutex(State())
 
     init(connectionsPerHost: Int, waitingPerHost: Int) {

@@ -6,7 +6,8 @@ import SystemPackage
 struct DemoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Store a directory under a budget of a third of its size, serve it through a gateway, and show what happens.",
+        abstract:
+            "Store a directory under a budget of a third of its size, serve it through a gateway, and show what happens.",
         discussion: """
             First readers look files up in a skewed order, writers store what was missed, and a fifth thread counts what the \
             store takes on disk. Then a web server offers the same files, a caching gateway runs in front of it, and clients \

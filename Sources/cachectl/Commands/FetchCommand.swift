@@ -21,8 +21,8 @@ struct FetchCommand: ParsableCommand {
     @Argument(help: "The URL, http or https.")
     var url: String
 
-    @Option(name: [.short, .customLong("request")], help: ArgumentHelp("The method.", valueName: "method"))
-    var xMethod = "GET"
+    @Option(name: [.customShort("X"), .customLong("request")], help: ArgumentHelp("The method.", valueName: "method"))
+    var method = "GET"
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
@@ -47,7 +47,8 @@ struct FetchCommand: ParsableCommand {
     @Option(help: ArgumentHelp("A tag for the entry; may be given several times.", valueName: "name"))
     var tag: [String] = []
 
-    @Option(help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "seconds"))
     var timeout: Double?
 
     @Flag(name: .short, help: "Write status and fields before the body.")
@@ -58,9 +59,11 @@ struct FetchCommand: ParsableCommand {
     var output: String?
 
     func validate() throws {
-        if HTTPRequest.Method(xMethod) == nil { throw ValidationError("--request \(xMethod): that is no method.") }
+        if HTTPRequest.Method(method) == nil { throw ValidationError("--request \(method): that is no method.") }
         if let secondsToCache, secondsToCache < 0 { throw ValidationError("--seconds-to-cache: give 0 or more.") }
-        if let timeout, !(timeout > 0 && timeout < 1e6) { throw ValidationError("--timeout \(timeout): give more than 0.") }
+        if let timeout, !(timeout > 0 && timeout < 1e6) {
+            throw ValidationError("--timeout \(timeout): give more than 0.")
+        }
         _ = try policies()
         for header in headers { _ = try Self.field(header) }
     }
@@ -96,7 +99,7 @@ struct FetchCommand: ParsableCommand {
 
     private func makeRequest() throws -> HTTPRequest {
         do {
-            var request = try HTTPCache.request(for: url, method: HTTPRequest.Method(xMethod) ?? .get)
+            var request = try HTTPCache.request(for: url, method: HTTPRequest.Method(method) ?? .get)
             for header in headers { request.headerFields.append(try Self.field(header)) }
             return request
         } catch let error as FetchError {

@@ -27,7 +27,8 @@ struct ServeCommand: ParsableCommand {
             "Where requests go: URL for all hosts, or HOST=URL for one; may be given several times.", valueName: "url"))
     var origin: [String] = []
 
-    @Option(help: ArgumentHelp("Address and port; port 0 takes a free one. Default: 127.0.0.1:8080.", valueName: "address"))
+    @Option(
+        help: ArgumentHelp("Address and port; port 0 takes a free one. Default: 127.0.0.1:8080.", valueName: "address"))
     var listen: String?
 
     @Flag(help: "Forward proxy: requests for a whole URL go where it says.")
@@ -54,7 +55,8 @@ struct ServeCommand: ParsableCommand {
     @Flag(help: "Allow CONNECT.")
     var tunnel = false
 
-    @Option(help: ArgumentHelp("A port that CONNECT may reach; may be given several times. Default: 443.", valueName: "n"))
+    @Option(
+        help: ArgumentHelp("A port that CONNECT may reach; may be given several times. Default: 443.", valueName: "n"))
     var tunnelPort: [Int] = []
 
     @Flag(inversion: .prefixedNo, help: "Answer PURGE. Default: yes.")
@@ -78,7 +80,8 @@ struct ServeCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Form of the access log: common or json.", valueName: "form"))
     var logFormat: String?
 
-    @Option(help: ArgumentHelp("Seconds until a connection to an origin must stand. Default: 10.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp("Seconds until a connection to an origin must stand. Default: 10.", valueName: "seconds"))
     var connectTimeout: Double?
 
     @Option(help: ArgumentHelp("Seconds an origin may take to answer. Default: 60.", valueName: "seconds"))
@@ -124,7 +127,8 @@ struct ServeCommand: ParsableCommand {
         configuration.timeouts = setup.timeouts
         configuration.logger.logLevel = .error
         let cache = HTTPCache(
-            store: store, transport: RoutedTransport(setup.gateway.routes, over: transport), configuration: configuration)
+            store: store, transport: RoutedTransport(setup.gateway.routes, over: transport),
+            configuration: configuration)
         let gateway: Gateway
         do {
             gateway = try await Gateway.start(setup.gateway, cache: cache)

@@ -45,7 +45,9 @@ struct ServeSetup: Sendable {
         if let time = try Self.time(settings.headTimeout, "head-timeout") { gateway.limits.headTimeout = time }
         if let time = try Self.time(settings.drain, "drain") { drain = time }
         if let size = try settings.maxHead.map(SizeArgument.parse) {
-            guard (1_024...(16 << 20)).contains(size.bytes) else { throw ValidationError("max-head: give 1KiB ... 16MiB.") }
+            guard (1_024...(16 << 20)).contains(size.bytes) else {
+                throw ValidationError("max-head: give 1KiB ... 16MiB.")
+            }
             gateway.limits.headBytes = Int(size.bytes)
         }
         if let size = try settings.maxBody.map(SizeArgument.parse) { gateway.limits.bodyBytes = size.bytes }
@@ -61,11 +63,13 @@ struct ServeSetup: Sendable {
             do {
                 // A host has no slash, a URL has one before any equals sign.
                 if let equals = text.firstIndex(of: "="), !text[..<equals].contains("/") {
-                    routes.hosts[text[..<equals].lowercased()] = try OriginServer(String(text[text.index(after: equals)...]))
+                    routes.hosts[text[..<equals].lowercased()] = try OriginServer(
+                        String(text[text.index(after: equals)...]))
                 } else if routes.otherwise == nil {
                     routes.otherwise = try OriginServer(text)
                 } else {
-                    throw ValidationError("--origin \(text): only one can be for all hosts; give HOST=URL for the others.")
+                    throw ValidationError(
+                        "--origin \(text): only one can be for all hosts; give HOST=URL for the others.")
                 }
             } catch let error as GatewayError {
                 throw ValidationError("--origin: " + error.message)
@@ -109,7 +113,9 @@ struct ServeSetup: Sendable {
 
     private static func time(_ seconds: Double?, _ name: String) throws -> Duration? {
         guard let seconds else { return nil }
-        guard seconds >= 0.001, seconds <= 1e6 else { throw ValidationError("\(name) \(seconds): give 0.001 ... 1000000.") }
+        guard seconds >= 0.001, seconds <= 1e6 else {
+            throw ValidationError("\(name) \(seconds): give 0.001 ... 1000000.")
+        }
         return .seconds(seconds)
     }
 

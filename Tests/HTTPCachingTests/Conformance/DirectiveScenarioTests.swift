@@ -8,7 +8,9 @@ import Testing
 struct DirectiveScenarioTests {
     @Test(arguments: DirectiveScenarios.response) func responseDirectives(_ scenario: Scenario) { scenario.run() }
     @Test(arguments: DirectiveScenarios.request) func requestDirectives(_ scenario: Scenario) { scenario.run() }
-    @Test(arguments: DirectiveScenarios.authorization) func authenticatedRequests(_ scenario: Scenario) { scenario.run() }
+    @Test(arguments: DirectiveScenarios.authorization) func authenticatedRequests(_ scenario: Scenario) {
+        scenario.run()
+    }
     @Test(arguments: DirectiveScenarios.cdn) func targetedFields(_ scenario: Scenario) { scenario.run() }
 
     @Test func targetedFieldIsIgnoredWhenNotOnTheTargetList() {
@@ -29,10 +31,14 @@ struct DirectiveScenarioTests {
         var options = CachingOptions.gateway
         options.honorsPragma = true
         DirectiveScenarios.requested("pragma", DirectiveScenarios.hour, ["Pragma: no-cache"], .notCached).run(options)
-        DirectiveScenarios.requested("pragma, extension", DirectiveScenarios.hour, ["Pragma: other"], .cached).run(options)
-        DirectiveScenarios.requested("cache-control wins", DirectiveScenarios.hour, ["Pragma: no-cache", "Cache-Control: max-age=9"], .cached).run(
+        DirectiveScenarios.requested("pragma, extension", DirectiveScenarios.hour, ["Pragma: other"], .cached).run(
+            options)
+        DirectiveScenarios.requested(
+            "cache-control wins", DirectiveScenarios.hour, ["Pragma: no-cache", "Cache-Control: max-age=9"], .cached
+        ).run(
             options)
         options.honorsRequestDirectives = false
-        DirectiveScenarios.requested("ignored", DirectiveScenarios.hour, ["Cache-Control: no-cache"], .cached).run(options)
+        DirectiveScenarios.requested("ignored", DirectiveScenarios.hour, ["Cache-Control: no-cache"], .cached).run(
+            options)
     }
 }

@@ -25,7 +25,9 @@ struct PartialScenarioTests {
         return .init(head: response(200, common), body: bytes)
     }
 
-    @Test(arguments: PartialScenarios.fromComplete) func rangesOfCompleteResponses(_ scenario: Scenario) { scenario.run() }
+    @Test(arguments: PartialScenarios.fromComplete) func rangesOfCompleteResponses(_ scenario: Scenario) {
+        scenario.run()
+    }
     @Test(arguments: PartialScenarios.fromPart) func rangesOfParts(_ scenario: Scenario) { scenario.run() }
 
     @Test(arguments: [("bytes=0-3", "bytes=4-"), ("bytes=4-", "bytes=0-3")])
@@ -116,7 +118,8 @@ struct PartialScenarioTests {
 
     @Test func greedyRangesAreAnsweredWithTheWhole() {
         var cache = ModelCache()
-        let answer = ScriptedAnswer(head: response(200, [PartialScenarios.hour]), body: Array(repeating: 7, count: 9_999))
+        let answer = ScriptedAnswer(
+            head: response(200, [PartialScenarios.hour]), body: Array(repeating: 7, count: 9_999))
         _ = cache.handle(request()) { _ in answer }
         let many = (0..<40).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ",")
         let overlapping = Array(repeating: "0-", count: 5).joined(separator: ",")

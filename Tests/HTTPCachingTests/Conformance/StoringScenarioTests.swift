@@ -35,7 +35,8 @@ struct StoringScenarioTests {
         let rules = CacheRules(.gateway)
         for status in [100, 102, 103, 199] {
             let decision = rules.received(
-                response(status, [StoringScenarios.hour, "Link: </a>"]), for: Exchange(request: request("POST"), reason: .method),
+                response(status, [StoringScenarios.hour, "Link: </a>"]),
+                for: Exchange(request: request("POST"), reason: .method),
                 stored: [],
                 requestTime: start, responseTime: start)
             #expect(decision.store == nil && decision.invalidation == nil && decision.answer == .asReceived)
@@ -102,7 +103,8 @@ struct StoringScenarioTests {
         var cache = ModelCache()
         let hostile: (HTTPRequest) -> ScriptedAnswer? = { sent in
             .init(
-                head: response(200, [StoringScenarios.hour, "X-Echo: \(sent.headerFields[.init("X-Forwarded-Host")!] ?? "-")"]),
+                head: response(
+                    200, [StoringScenarios.hour, "X-Echo: \(sent.headerFields[.init("X-Forwarded-Host")!] ?? "-")"]),
                 body: [6])
         }
         // Two Host fields, no authority: no key, nothing stored.

@@ -29,12 +29,16 @@ struct WebReport {
                 + "\(Render.count(Int64(Double(figures.requests) / max(elapsed.inSeconds, 0.001)))) a second, "
                 + "\(figures.failed) failed")
         table.add("hit ratio", Render.percent(figures.hits, of: figures.requests))
-        table.add("bytes served", "\(ByteCount(figures.bytes)), each body compared with the file, \(figures.wrong) wrong")
-        table.add("the origin saw", "\(Render.count(originRequests)) requests, \(Render.count(notModified)) answered with 304")
+        table.add(
+            "bytes served", "\(ByteCount(figures.bytes)), each body compared with the file, \(figures.wrong) wrong")
+        table.add(
+            "the origin saw", "\(Render.count(originRequests)) requests, \(Render.count(notModified)) answered with 304"
+        )
         table.add("hits took", "\(quantile(0.5)) in the middle, \(quantile(0.99)) at the 99th percentile")
         table.add(
             "in the store",
-            "\(Render.count(statistics.entryCount)) entries, \(statistics.allocatedBytes) of \(statistics.budget.bytes)")
+            "\(Render.count(statistics.entryCount)) entries, \(statistics.allocatedBytes) of \(statistics.budget.bytes)"
+        )
         return table.text
     }
 }

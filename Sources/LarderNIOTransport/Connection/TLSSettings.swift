@@ -1,0 +1,25 @@
+import NIOSSL
+import Synchronization
+
+/// TLS for all connections of a transport, set up when the first one needs it: the system's trust roots take some
+/// milliseconds to read.
+final class TLSSettings: Sendable {
+    private let configuration: TLSConfiguration
+    private let made = Mutex<NIOSSLContext?>(nil)
+
+    init(_ configuration: TLSConfiguration) {
+        var configuration = configuration
+        configuration.applicationProtocols = ["http/1.1"]
+        self.configuration = configuration
+    }
+
+    /// Throws what NIOSSL says of a configuration that cannot be used; tries again the next time.
+    func context() throws -> NIOSSLContext {
+        try made.withLock { made in
+            if let made { return made }
+            let context = try NIOSSLContext(configuration: configuration)
+            made = context
+            return context
+        }
+    }
+}

@@ -1,0 +1,8 @@
+import Synchronization
+
+/// Lines that tasks write.
+final class Log: Sendable {
+    private let state = Mutex<[String]>([])
+    var lines: [String] { state.withLock { $0 } }
+    func add(_ line: String) { state.withLock { $0.append(line) } }
+}

@@ -1,0 +1,71 @@
+import HTTPWire
+import NIOCore
+import NIOPosix
+
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+/// The server's end of one connection, for a script: bytes as they come and go.
+struct Peer: Sendable {
+    struct Ended: Error {}
+
+    /// Which connection of the server this is, from 0.
+    let index: Int
+    private let channel: any Channel
+    private let inbound: AsyncStream<ByteBuffer>
+    private var buffer: [UInt8] = []
+
+    init(_ index: Int, _ channel: any Channel, _ inbound: AsyncStream<ByteBuffer>) {
+        self.index = index
+        self.channel = channel
+        self.inbound = inbound
+    }
+
+    /// The next head, its empty line included.
+    mutating func head() async throws -> String {
+        var scanner = HeadScanner(isRequest: true)
+        while true {
+            if let range = try buffer.withBytes({ try scanner.scan($0) }) {
+                defer { buffer.removeFirst(range.upperBound) }
+                return String(decoding: buffer[range], as: UTF8.self)
+            }
+            try await fill()
+        }
+    }
+
+    /// The next bytes.
+    mutating func read(_ count: Int) async throws -> [UInt8] {
+        while buffer.count < count { try await fill() }
+        defer { buffer.removeFirst(count) }
+        return Array(buffer[..<count])
+    }
+
+    /// Everything until the other end closes.
+    mutating func readToEnd() async -> [UInt8] {
+        while (try? await fill()) != nil {}
+        return buffer
+    }
+
+    func write(_ text: String) async throws { try await write(text.unicodeScalars.map { UInt8($0.value) }) }
+
+    /// Returns when the system has taken the bytes.
+    func write(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
+
+    /// Says good-bye with RST.
+    func reset() async throws {
+        try await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+        try await channel.close()
+    }
+
+    private mutating func fill() async throws {
+        // The stream has one reader, whose place is the stream's.
+        var iterator = inbound.makeAsyncIterator()
+        guard let next = await iterator.next() else { throw Ended() }
+        buffer += next.readableBytesView
+    }
+}

@@ -1,0 +1,123 @@
+import LarderHTTP
+import LarderNIOTransport
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// A server that does with each connection what a script says.
+struct ScriptedServer: Sendable {
+    typealias Script = @Sendable (inout Peer) async throws -> Void
+
+    let port: Int
+    var authority: String { "127.0.0.1:\(port)" }
+    private let connectionCount: Counter
+
+    /// Connections that were accepted.
+    var connections: Int { connectionCount.value }
+
+    /// Runs a server while `body` runs. A connection closes when its script ends.
+    static func run<Result: Sendable>(
+        certificate: TestCertificate? = nil, script: @escaping Script, _ body: (ScriptedServer) async throws -> Result
+    ) async throws -> Result {
+        let tls = try certificate?.server()
+        let counter = Counter()
+        let connections = Mutex<[(channel: any Channel, task: Task<Void, Never>)]>([])
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.backlog, value: 256)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+                    let handler = InboundHandler { channel, stream in
+                        let task = Task { await serve(Peer(counter.next(), channel, stream), channel, script) }
+                        connections.withLock { $0.append((channel, task)) }
+                    }
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let server = ScriptedServer(port: listener.localAddress?.port ?? 0, connectionCount: counter)
+        let result: Swift.Result<Result, any Error>
+        do {
+            result = .success(try await body(server))
+        } catch {
+            result = .failure(error)
+        }
+        try await listener.close()
+        for connection in connections.withLock({ $0 }) {
+            connection.task.cancel()
+            connection.channel.close(promise: nil)
+            await connection.task.value
+        }
+        return try result.get()
+    }
+
+    private static func serve(_ peer: Peer, _ channel: any Channel, _ script: Script) async {
+        var peer = peer
+        // A script that meets the end of its connection is over.
+        try? await script(&peer)
+        try? await channel.close()
+    }
+}
+
+/// Makes a stream of what arrives.
+private final class InboundHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let stream: AsyncStream<ByteBuffer>
+    private let continuation: AsyncStream<ByteBuffer>.Continuation
+    private let start: (any Channel, AsyncStream<ByteBuffer>) -> Void
+
+    init(_ start: @escaping (any Channel, AsyncStream<ByteBuffer>) -> Void) {
+        (stream, continuation) = AsyncStream.makeStream()
+        self.start = start
+    }
+
+    func channelActive(context: ChannelHandlerContext) { start(context.channel, stream) }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { continuation.yield(unwrapInboundIn(data)) }
+    func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+/// Counts.
+final class Counter: Sendable {
+    private let count = Mutex(0)
+    var value: Int { count.withLock { $0 } }
+    /// The number before.
+    @discardableResult func next() -> Int { add(1) }
+    @discardableResult func add(_ number: Int) -> Int {
+        count.withLock { count in
+            defer { count += number }
+            return count
+        }
+    }
+}
+
+/// Something that happens once, and that tasks wait for.
+final class Event: Sendable {
+    private struct State {
+        var happened = false
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    func signal() {
+        let waiters = state.withLock { state in
+            state.happened = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let happened = state.withLock { state in
+                if !state.happened { state.waiters.append(continuation) }
+                return state.happened
+            }
+            if happened { continuation.resume() }
+        }
+    }
+}
