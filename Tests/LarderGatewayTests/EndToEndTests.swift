@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Client, gateway, transport and origin, all over sockets.
-@Suite(.timeLimit(.minutes(1))) struct EndToEndTests {
+@Suite(.timeLimit(.minutes(3))) struct EndToEndTests {
     private func withOrigin(
         _ responder: @escaping TestOrigin.Responder, _ body: (Setting, TestOrigin) async throws -> Void
     ) async throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Requests and answers over HTTP/1.1.
-@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+@Suite(.timeLimit(.minutes(3))) struct ExchangeTests {
     @Test func missesAreStoredAndTheNextRequestHits() async throws {
         let transport = StubTransport { _ in .text("hello", fresh) }
         try await withGateway(transport: transport) { setting in

@@ -4,7 +4,7 @@ import LarderHTTP
 import Testing
 
 /// What is no proper HTTP is refused, the connection closed, and nothing of it reaches the origin.
-@Suite(.timeLimit(.minutes(1))) struct FramingTests {
+@Suite(.timeLimit(.minutes(3))) struct FramingTests {
     static let malformed: [(String, Int)] = [
         ("GET /\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\n\r\n", 400),

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What the gateway tells of its work: access log, metrics, status page.
-@Suite(.timeLimit(.minutes(1))) struct ObservationTests {
+@Suite(.timeLimit(.minutes(3))) struct ObservationTests {
     let transport = StubTransport { request in
         request.head.path == "/error" ? .text("failed", status: 500) : .text("hello", fresh)
     }

@@ -5,7 +5,7 @@ import LarderHTTP
 import Testing
 
 /// PURGE: who may, and what it removes.
-@Suite(.timeLimit(.minutes(1))) struct PurgeTests {
+@Suite(.timeLimit(.minutes(3))) struct PurgeTests {
     let transport = StubTransport { request in
         .text(
             "x",

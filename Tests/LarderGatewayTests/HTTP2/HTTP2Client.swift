@@ -26,18 +26,27 @@ struct HTTP2Client: Sendable {
         tls.certificateVerification = .none
         tls.applicationProtocols = ["h2"]
         let context = try NIOSSLContext(configuration: tls)
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(
-                        try NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let multiplexer = loop.makePromise(of: NIOHTTP2Handler.StreamMultiplexer.self)
+        do {
+            let channel = try await ClientBootstrap(group: loop)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let pipeline = channel.pipeline.syncOperations
+                        try pipeline.addHandler(try NIOSSLClientHandler(context: context, serverHostname: "localhost"))
+                        // Before the server's first frame can come.
+                        multiplexer.succeed(
+                            try pipeline.configureHTTP2Pipeline(
+                                mode: .client, connectionConfiguration: .init(), streamConfiguration: .init()
+                            ) { $0.eventLoop.makeSucceededVoidFuture() })
+                    }
                 }
-            }
-            .connect(host: "127.0.0.1", port: port).get()
-        let multiplexer = try await channel.configureHTTP2Pipeline(
-            mode: .client, connectionConfiguration: .init(), streamConfiguration: .init()
-        ) { $0.eventLoop.makeSucceededVoidFuture() }.get()
-        return HTTP2Client(channel: channel, multiplexer: multiplexer)
+                .connect(host: "127.0.0.1", port: port).get()
+            return HTTP2Client(channel: channel, multiplexer: try await multiplexer.futureResult.get())
+        } catch {
+            multiplexer.fail(error)
+            throw error
+        }
     }
 
     func get(_ path: String, _ fields: HTTPFields = [:]) async throws -> Response {

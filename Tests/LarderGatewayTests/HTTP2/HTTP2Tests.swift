@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// The same over TLS and HTTP/2.
-@Suite(.timeLimit(.minutes(1))) struct HTTP2Tests {
+@Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
     private func withTLS(
         _ transport: any Transport, _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
         _ body: (Setting, Int) async throws -> Void
