@@ -265,7 +265,7 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
-        .testTarget(name: "CachectlTests", dependencies: ["TestSupport", "cachectl"]),
+        .testTarget(name: "CachectlTests", dependencies: ["TestOrigin", "TestSupport", "cachectl"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -40,11 +40,11 @@ struct CommandRun {
     }
 
     /// Starts the program; the caller waits for it.
-    static func start(_ arguments: [String]) throws -> Process {
+    static func start(_ arguments: [String], output: FileHandle = .nullDevice) throws -> Process {
         let process = Process()
         process.executableURL = binary
         process.arguments = arguments
-        process.standardOutput = FileHandle.nullDevice
+        process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
         return process

@@ -241,9 +241,9 @@ struct LoadingTests {
             let first = Task { try await fixture.get("http://example.org/first").text }
             while fixture.transport.sent.isEmpty { await Task.yield() }
             let low = Task { try await fixture.get("http://example.org/low", FetchOptions(priority: .low)).text }
-            for _ in 0..<200 { await Task.yield() }
+            while fixture.cache.waitingRequests < 1 { await Task.yield() }
             let high = Task { try await fixture.get("http://example.org/high", FetchOptions(priority: .high)).text }
-            for _ in 0..<200 { await Task.yield() }
+            while fixture.cache.waitingRequests < 2 { await Task.yield() }
             #expect(fixture.transport.sent.count == 1)
             // Another host has places of its own.
             let other = Task { try await fixture.get("http://example.com/").text }

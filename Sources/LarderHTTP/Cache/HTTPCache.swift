@@ -102,6 +102,9 @@ public final class HTTPCache: Sendable {
     @discardableResult
     public func cancelAll() -> Int { active.cancel { _ in true } }
 
+    /// Requests that wait because their host, or all together, have as many as they may.
+    public var waitingRequests: Int { limiter.waitingCount }
+
     /// Returns when no load is under way: validations in the background, and bodies that are still arriving, included.
     public func drain() async { await active.drain() }
 }

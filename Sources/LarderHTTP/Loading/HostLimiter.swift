@@ -35,6 +35,9 @@ final class HostLimiter: Sendable {
         deinit { limiter.release(host) }
     }
 
+    /// How many wait for a place.
+    var waitingCount: Int { state.withLock { $0.waiting.values.reduce(0) { $0 + $1.count } } }
+
     /// Waits for a place; nil when the task is cancelled.
     func acquire(_ host: String, _ priority: FetchPriority) async -> Permit? {
         let id = state.withLock { state in
