@@ -118,13 +118,15 @@ struct ServeCommand: ParsableCommand {
     }
 
     private func serve(_ store: Store, _ setup: ServeSetup) async throws {
-        let transport = NIOTransport()
+        // A slow origin must not keep its other answers waiting: the cache's own limit is the one that counts.
+        let transport = NIOTransport(NIOTransport.Configuration(connectionsPerHost: 1_024))
         var configuration = HTTPCacheConfiguration()
         configuration.caching = .gateway
         configuration.caching.cacheName = setup.name
         // The pseudonym tells a loop from another gateway in front of this one.
         configuration.viaName = "larder-" + String(store.identifier.prefix(8))
         configuration.timeouts = setup.timeouts
+        configuration.requestsPerHost = 1_024
         configuration.logger.logLevel = .error
         let cache = HTTPCache(
             store: store, transport: RoutedTransport(setup.gateway.routes, over: transport),
