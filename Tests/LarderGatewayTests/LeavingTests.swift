@@ -73,6 +73,7 @@ import Testing
                 let response = try await client.exchange(get("/"))
                 #expect(response.status == status)
                 #expect(response["Content-Type"] == "text/plain; charset=utf-8")
+                #expect(response["Date"] == "Sat, 21 Nov 2026 14:08:10 GMT")
                 #expect(response["Cache-Status"] == nil)
                 #expect(response.text.contains("origin"))
                 #expect(!response.text.contains("secret"))

@@ -37,7 +37,9 @@ final class AdminHandler: ChannelInboundHandler {
         isDone = true
         let isHead = head.request.method == .head
         guard head.request.method == .get || isHead else {
-            return answer(OwnAnswer(405, "The admin server knows GET and HEAD."), isHead: false, context)
+            var refusal = OwnAnswer(405, "The admin server knows GET and HEAD.")
+            refusal.fields[.allow] = "GET, HEAD"
+            return answer(refusal, isHead: false, context)
         }
         let path = String((head.request.path ?? "/").prefix { $0 != "?" })
         let reader = reader
@@ -81,7 +83,7 @@ final class AdminHandler: ChannelInboundHandler {
     }
 
     private func answer(_ answer: OwnAnswer, isHead: Bool, _ context: ChannelHandlerContext) {
-        var head = answer.head
+        var head = answer.head(at: reader.core.time.wallSeconds())
         head.headerFields[.contentLength] = String(answer.body.count)
         head.headerFields[.connection] = "close"
         head.headerFields[.xContentTypeOptions] = "nosniff"

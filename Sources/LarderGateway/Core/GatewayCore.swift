@@ -104,7 +104,7 @@ final class GatewayCore: Sendable {
         }
         if request.method == .trace { return traced(request) }
         var answer = OwnAnswer(200, "This gateway forwards every method.")
-        answer.fields[.allow] = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH"
+        answer.fields[.allow] = Self.methods
         return answer
     }
 
@@ -120,9 +120,16 @@ final class GatewayCore: Sendable {
         return answer
     }
 
+    /// Those that everybody knows, of all that are forwarded.
+    private static let methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH"
+
     private func tunnel(_ request: HTTPRequest) -> Decision {
         let policy = configuration.tunnels
-        guard policy.isAllowed else { return .own(OwnAnswer(405, "This gateway makes no tunnels.", closes: true)) }
+        guard policy.isAllowed else {
+            var answer = OwnAnswer(405, "This gateway makes no tunnels.", closes: true)
+            answer.fields[.allow] = Self.methods
+            return .own(answer)
+        }
         guard let target = Authority.split(request.authority ?? ""), let port = target.port, port > 0 else {
             return .own(OwnAnswer(400, "CONNECT needs a host and a port.", closes: true))
         }

@@ -17,5 +17,10 @@ struct OwnAnswer: Sendable {
     }
 
     /// Status and fields as a response's head.
-    var head: HTTPResponse { HTTPResponse(status: HTTPResponse.Status(code: status).withReason, headerFields: fields) }
+    /// - Parameter seconds: the time, since 1970. Who makes an answer dates it: RFC 9110 section 6.6.1.
+    func head(at seconds: Int64) -> HTTPResponse {
+        var head = HTTPResponse(status: HTTPResponse.Status(code: status).withReason, headerFields: fields)
+        head.headerFields[.date] = LogTime.http(seconds)
+        return head
+    }
 }

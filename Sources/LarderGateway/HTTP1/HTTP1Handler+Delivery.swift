@@ -8,11 +8,13 @@ extension HTTP1Handler: DeliverySink {
 
     func deliver(informational head: HTTPResponse) {
         guard let context else { return }
+        enter()
         writeInformational(head, context)
     }
 
     func deliver(_ result: Result<FetchResponse, FetchError>) -> Bool {
         guard let context, current != nil else { return false }
+        enter()
         defer { settle(context) }
         switch result {
         case .failure(let error):
@@ -30,12 +32,14 @@ extension HTTP1Handler: DeliverySink {
 
     func deliver(piece: [UInt8]) {
         guard let context, current != nil else { return }
+        enter()
         writePiece(piece)
         flush(context)
     }
 
     func deliverEnd() {
         guard let context else { return }
+        enter()
         finish()
         settle(context)
     }
@@ -61,6 +65,7 @@ extension HTTP1Handler: DeliverySink {
         let handler = NIOLoopBound(self, eventLoop: worker.eventLoop)
         delivery.perform({ core.perform(order) }) { answer in
             guard let context = handler.value.context, handler.value.current != nil else { return }
+            handler.value.enter()
             handler.value.write(answer, context)
             handler.value.settle(context)
         }

@@ -158,6 +158,7 @@ extension HTTP1Handler {
     /// before.
     private func contentWanted() {
         guard phase == .exchange, let context else { return }
+        enter()
         if let current, current.owesContinue, !current.hasBegun, current.content != nil {
             self.current?.owesContinue = false
             if current.contentReceived == 0 {

@@ -17,7 +17,7 @@ extension HTTP1Handler {
     /// Writes an answer of the gateway's own.
     func write(_ answer: OwnAnswer, _ context: ChannelHandlerContext) {
         if answer.closes { current?.closes = true }
-        begin(answer.head, length: Int64(answer.body.count))
+        begin(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count))
         if current?.method != .head { content(answer.body) }
         finish()
     }
@@ -212,12 +212,21 @@ extension HTTP1Handler {
         self.current = nil
         if current.version == .http10, let socket = context.channel as? any SocketOptionProvider {
             phase = .lingering
+            append(to: context)
             socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).assumeIsolated().whenComplete { _ in
                 self.close(context)
             }
         } else {
             closeWhenWritten(context)
         }
+    }
+
+    /// Before anything is written. What another connection's handler may have left behind is for nobody: every way through a
+    /// handler ends with ``append(to:)``, and should one not, then better no answer than another client's.
+    func enter() {
+        guard worker.output.readableBytes > 0 else { return }
+        assertionFailure("an answer was not handed over")
+        worker.output.clear()
     }
 
     /// Hands over what is held and makes it go out.

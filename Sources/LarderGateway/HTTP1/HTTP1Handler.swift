@@ -116,6 +116,9 @@ final class HTTP1Handler: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        enter()
+        // What is held goes to this channel before anything else can happen on the event loop.
+        defer { append(to: context) }
         var bytes = unwrapInboundIn(data)
         worker.counters.bytesIn += UInt64(bytes.readableBytes)
         bytesReceived += Int64(bytes.readableBytes)

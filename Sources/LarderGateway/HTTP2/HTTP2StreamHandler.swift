@@ -201,7 +201,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     // MARK: The answer
 
     private func write(_ answer: OwnAnswer, _ context: ChannelHandlerContext) {
-        begin(answer.head, length: Int64(answer.body.count), context)
+        begin(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count), context)
         if method != .head { content(answer.body, context) }
         finish(context)
     }

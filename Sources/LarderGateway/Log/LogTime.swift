@@ -3,8 +3,8 @@ enum LogTime {
     /// `21/Nov/2026:14:08:10 +0000`
     static func common(_ seconds: Int64) -> String {
         let time = parts(seconds)
-        let month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][time.month - 1]
-        return "\(two(time.day))/\(month)/\(time.year):\(two(time.hour)):\(two(time.minute)):\(two(time.second)) +0000"
+        return
+            "\(two(time.day))/\(months[time.month - 1])/\(time.year):\(two(time.hour)):\(two(time.minute)):\(two(time.second)) +0000"
     }
 
     /// `2026-11-21T14:08:10Z`
@@ -13,6 +13,18 @@ enum LogTime {
         return
             "\(time.year)-\(two(time.month))-\(two(time.day))T\(two(time.hour)):\(two(time.minute)):\(two(time.second))Z"
     }
+
+    /// `Sat, 21 Nov 2026 14:08:10 GMT` (RFC 9110 section 5.6.7)
+    static func http(_ seconds: Int64) -> String {
+        let time = parts(seconds)
+        // The first of January 1970 was a Thursday.
+        let weekday = Int((seconds.quotientFloored(by: 86_400) % 7 + 11) % 7)
+        let name = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][weekday]
+        let day = "\(name), \(two(time.day)) \(months[time.month - 1]) \(time.year)"
+        return "\(day) \(two(time.hour)):\(two(time.minute)):\(two(time.second)) GMT"
+    }
+
+    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
