@@ -39,6 +39,15 @@ struct CommandRun {
             errors: String(decoding: try Data(contentsOf: files[1]), as: UTF8.self))
     }
 
+    /// As the synchronous form, on a thread that may wait: for tests in which something else has to go on meanwhile.
+    static func cachectl(_ arguments: [String]) async throws -> CommandRun {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(with: Result { try cachectl(arguments, input: nil) })
+            }
+        }
+    }
+
     /// Starts the program; the caller waits for it.
     static func start(_ arguments: [String], output: FileHandle = .nullDevice) throws -> Process {
         let process = Process()
@@ -63,7 +72,7 @@ struct CommandRun {
 }
 
 /// A directory for one test, with a store in it.
-final class Workplace {
+final class Workplace: Sendable {
     let path: FilePath
     let store: String
 
@@ -81,6 +90,11 @@ final class Workplace {
         let split = arguments.firstIndex(of: "--") ?? arguments.count
         return try CommandRun.cachectl(
             Array(arguments[..<split]) + ["--store", store] + Array(arguments[split...]), input: input)
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    func run(_ arguments: String...) async throws -> CommandRun {
+        try await CommandRun.cachectl(arguments + ["--store", store])
     }
 
     /// Writes a file of the test's own.
