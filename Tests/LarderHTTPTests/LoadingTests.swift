@@ -89,6 +89,40 @@ struct LoadingTests {
         }
     }
 
+    /// Whoever asked is gone, another waits, and what comes can neither be shared nor does it fit the window.
+    @Test func anAnswerThatNobodyWantsAnyMoreEnds() async throws {
+        try await Fixture.run { fixture in
+            let (head, body) = (Gate(), Gate())
+            let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }
+            gated(fixture, pieces, head: head, body: body, fields: [.cacheControl: "no-store"])
+            let leader = Task { try await fixture.cache.fetch(Fixture.url) }
+            while fixture.transport.sent.isEmpty { await Task.yield() }
+            let follower = Task { try await fixture.cache.fetch(Fixture.url).body.bytes().count }
+            leader.cancel()
+            #expect(await errorKind { _ = try await leader.value } == .cancelled)
+            head.open()
+            body.open()
+            let count = try await follower.value
+            #expect(count == 64 * 32_768)
+            await fixture.cache.drain()
+        }
+    }
+
+    @Test func aValidationInTheBackgroundThatCannotBeStoredEnds() async throws {
+        try await Fixture.run { fixture in
+            fixture.answer("old", [.cacheControl: "max-age=1, stale-while-revalidate=60"])
+            _ = try await fixture.get()
+            fixture.clock.advance(by: .seconds(10))
+            let body = Gate()
+            let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }
+            gated(fixture, pieces, body: body, fields: [.cacheControl: "no-store"])
+            let (response, text) = try await fixture.get()
+            #expect(response.source == .stale && text == "old")
+            body.open()
+            await fixture.cache.drain()
+        }
+    }
+
     @Test func aSlowReaderHoldsNobodyUp() async throws {
         try await Fixture.run { fixture in
             let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }

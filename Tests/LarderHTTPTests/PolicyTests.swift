@@ -289,6 +289,11 @@ struct PolicyTests {
             let refreshed = try await both.refreshed.value
             #expect(String(decoding: try await refreshed.body.bytes(), as: UTF8.self) == "new")
             #expect(try await fixture.get().text == "new")
+            // Whatever policy is asked for, refreshing asks.
+            fixture.answer("newer", Self.aged)
+            let request = try HTTPCache.request(for: Fixture.url)
+            let again = try fixture.cache.fetchRefreshing(request, FetchOptions(policy: .onlyLoadIfNotCached))
+            #expect(try await again.refreshed.value.source == .network)
             #expect(try fixture.cache.fetchRefreshing(HTTPCache.request(for: "http://example.org/none")).cached == nil)
         }
     }

@@ -60,7 +60,7 @@ extension HTTPCache {
     /// The tags of a new response: its groups, what its tag fields name, and the caller's.
     func tags(of new: NewResponse, primary: String, own: [String]) -> [String] {
         var tags = own
-        if !new.groups.isEmpty, let slashes = primary.range(of: "://") {
+        if !new.groups.isEmpty, let slashes = primary.firstRange(of: "://") {
             let start =
                 primary[..<slashes.lowerBound].lastIndex(of: " ").map(primary.index(after:)) ?? primary.startIndex
             let origin = String(

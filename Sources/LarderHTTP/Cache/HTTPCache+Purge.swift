@@ -39,7 +39,7 @@ extension HTTPCache {
 
     /// A URL, or the beginning of one, with scheme and host as keys have them.
     private func normalized(_ prefix: String) -> String {
-        guard let colon = prefix.range(of: "://") else { return prefix }
+        guard let colon = prefix.firstRange(of: "://") else { return prefix }
         let rest = prefix[colon.upperBound...]
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         let request = HTTPRequest(

@@ -26,7 +26,9 @@ extension HTTPCache {
             }
         } catch  where error.kind == .notCached {}
         var asking = options
-        if asking.policyID == nil { asking.policy = asking.policy.subtracting([.doNotRead]).union(.askIfModified) }
+        if asking.policyID == nil {
+            asking.policy = asking.policy.intersection([.doNotWrite, .fallbackToCacheIfLoadFails]).union(.askIfModified)
+        }
         let task = Task<FetchResponse, any Error> { [asking] in try await fetch(request, body: nil, asking) }
         return RefreshingResponse(cached: cached, refreshed: task)
     }

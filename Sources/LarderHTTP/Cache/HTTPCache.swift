@@ -77,7 +77,7 @@ public final class HTTPCache: Sendable {
     /// The request for a URL: GET, with the parts in their places.
     public static func request(for url: String, method: HTTPRequest.Method = .get) throws(FetchError) -> HTTPRequest {
         func invalid(_ why: String) -> FetchError { FetchError(.invalidURL, url: url, "'\(url)' is no URL: \(why)") }
-        guard let colon = url.range(of: "://") else { throw invalid("it has no scheme, such as https://") }
+        guard let colon = url.firstRange(of: "://") else { throw invalid("it has no scheme, such as https://") }
         let scheme = url[..<colon.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else { throw invalid("the scheme is neither http nor https") }
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {

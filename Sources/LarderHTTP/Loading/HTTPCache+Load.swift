@@ -60,9 +60,9 @@ extension HTTPCache {
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         start(load, pending, body: body, flight: flight, isDetached: false, onInformational: onInformational)
-        let arrival = try await load.arrival().get()
-        load.forgetResponse()
-        return arrival.response
+        let arrival = await load.arrival()
+        load.letGoOfResponse()
+        return try arrival.get().response
     }
 
     private func start(

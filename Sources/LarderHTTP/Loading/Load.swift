@@ -26,16 +26,19 @@ final class Load: Sendable {
         var nextWaiter = 0
         var task: Task<Void, Never>?
         var isCancelled = false
+        /// Whoever asked has the answer, or wants it no more: its reader must not hold up the others.
+        var isResponseLetGo: Bool
     }
 
     let url: String
     private let isDetached: Bool
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// - Parameter isDetached: goes on when nobody waits.
     init(url: String, isDetached: Bool = false) {
         self.url = url
         self.isDetached = isDetached
+        state = Mutex(State(isResponseLetGo: isDetached))
     }
 
     /// Starts; `body` calls ``arrive(_:)`` once.
@@ -55,6 +58,7 @@ final class Load: Sendable {
                 return [:] as [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>]
             }
             state.result = result
+            if state.isResponseLetGo { Self.dropBody(&state) }
             defer { state.waiters = [:] }
             return state.waiters
         }
@@ -103,13 +107,17 @@ final class Load: Sendable {
         task?.cancel()
     }
 
-    /// Lets go of the answer when whoever asked has it, so that its reader counts for nobody else.
-    func forgetResponse() {
+    /// Lets go of the answer: whoever asked has it, or was cancelled before it came.
+    func letGoOfResponse() {
         state.withLock { state in
-            if case .success(var arrival) = state.result {
-                arrival.response.body = .empty
-                state.result = .success(arrival)
-            }
+            state.isResponseLetGo = true
+            Self.dropBody(&state)
         }
+    }
+
+    private static func dropBody(_ state: inout State) {
+        guard case .success(var arrival) = state.result else { return }
+        arrival.response.body = .empty
+        state.result = .success(arrival)
     }
 }

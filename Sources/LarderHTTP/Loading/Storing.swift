@@ -29,10 +29,8 @@ struct Storing: Sendable {
         do {
             key = try cache.shelf.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
-            // The length is declared only where nothing is added, so that the store can refuse at once.
-            writer = try cache.store.writer(
-                for: key, PutOptions(storagePolicy: pending.plan.storagePolicy),
-                length: nil)
+            // Not declared to the writer: a body that is cut off may still be stored as a part.
+            writer = try cache.store.writer(for: key, PutOptions(storagePolicy: storagePolicy))
             if let length, existing == nil { try cache.checkRoom(length, key) }
         } catch {
             cache.logRefusal(error, primary)
@@ -65,6 +63,8 @@ struct Storing: Sendable {
                 }
             }
         } catch {
+            // A body with a hole in it must not be stored.
+            writer.cancel()
             cache.logRefusal(error, primary)
         }
         return count

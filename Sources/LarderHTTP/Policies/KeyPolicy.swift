@@ -41,7 +41,7 @@ public struct KeyPolicy: Sendable {
     func uri(_ key: CacheKey) -> String {
         if isDefault { return key.description }
         var origin = key.origin
-        if let scheme = origin.range(of: "://"), let alias = hostAliases[String(origin[scheme.upperBound...])] {
+        if let scheme = origin.firstRange(of: "://"), let alias = hostAliases[String(origin[scheme.upperBound...])] {
             origin = origin[..<scheme.upperBound] + alias
         }
         var target = key.target
@@ -74,17 +74,5 @@ public struct KeyPolicy: Sendable {
         if let addedText { add("text", addedText) }
         if let custom { add("custom", try custom(request)) }
         return text
-    }
-}
-
-extension String {
-    /// The first place where `other` stands.
-    func range(of other: String) -> Range<Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if self[start...].hasPrefix(other) { return start..<index(start, offsetBy: other.count) }
-            start = index(after: start)
-        }
-        return nil
     }
 }

@@ -100,7 +100,7 @@ struct DemoCommand: ParsableCommand {
         let wasInterrupted = Interruption.hasCome
         let elapsed = progress.elapsed
         demo.end()
-        try Blocking.wait { await traffic.value }
+        Blocking.wait { await traffic.value }
         progress.finish()
         let report = WebReport(
             figures: demo.snapshot, originRequests: demo.origin.requests.load(ordering: .relaxed),
@@ -113,7 +113,7 @@ struct DemoCommand: ParsableCommand {
                     + "  curl -i '\(running.address)\(corpus.path(0))'\n")
             while !Interruption.hasCome { usleep(100_000) }
         }
-        try Blocking.wait {
+        Blocking.wait {
             await running.stop()
             await demo.origin.stop()
         }

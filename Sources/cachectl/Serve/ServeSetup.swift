@@ -22,7 +22,7 @@ struct ServeSetup: Sendable {
             gateway.adminPort = address.port
         }
         gateway.routes = try Self.routes(settings)
-        gateway.tls = try Self.tls(settings)
+        gateway.tls = try Self.tls(settings, host: listen.host)
         gateway.tunnels.isAllowed = settings.tunnel ?? false
         if let ports = settings.tunnelPort { gateway.tunnels.ports = Set(ports) }
         gateway.purging.isEnabled = settings.purge ?? true
@@ -84,7 +84,7 @@ struct ServeSetup: Sendable {
         return routes
     }
 
-    private static func tls(_ settings: ServeSettings) throws -> GatewayTLS? {
+    private static func tls(_ settings: ServeSettings, host: String) throws -> GatewayTLS? {
         guard let listen = settings.tlsListen else {
             if settings.certificate != nil || settings.key != nil {
                 throw ValidationError("--certificate and --key are for --tls-listen.")
@@ -94,8 +94,12 @@ struct ServeSetup: Sendable {
         guard let certificate = settings.certificate, let key = settings.key else {
             throw ValidationError("--tls-listen needs --certificate and --key.")
         }
+        let address = try address(listen, "tls-listen")
+        guard address.host == host else {
+            throw ValidationError("--tls-listen \(listen): the address has to be that of --listen, \(host).")
+        }
         return GatewayTLS(
-            port: try address(listen, "tls-listen").port, certificateFile: certificate, keyFile: key,
+            port: address.port, certificateFile: certificate, keyFile: key,
             allowsHTTP2: settings.http2 ?? true)
     }
 

@@ -3,50 +3,42 @@ import Synchronization
 
 /// Runs asynchronous code from the main thread, which may wait.
 enum Blocking {
-    /// Waits for `body`, while a signal that asks for an end cancels it.
+    /// Waits for `body`. A signal that asks for an end cancels it, and the command.
     static func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) throws -> R {
-        let result = Mutex<Result<R, any Error>?>(nil)
-        let isOver = DispatchSemaphore(value: 0)
-        let task = Task {
-            do {
-                let value = try await body()
-                result.withLock { $0 = .success(value) }
-            } catch {
-                result.withLock { $0 = .failure(error) }
-            }
-            isOver.signal()
-        }
-        while isOver.wait(timeout: .now() + .milliseconds(100)) == .timedOut {
-            if Interruption.hasCome { task.cancel() }
-        }
-        guard let result = result.withLock({ $0 }) else { throw CommandError.interrupted }
-        if Interruption.hasCome { throw CommandError.interrupted }
+        let result = outcome(of: body)
+        try Interruption.check()
         return try result.get()
     }
-}
 
-extension Blocking {
+    /// Waits for `body`, which ends when it is cancelled: a signal that asks for an end is how it is meant to end.
+    static func untilInterrupted(_ body: @escaping @Sendable () async throws -> Void) throws {
+        try outcome(of: body).get()
+    }
+
     /// Waits for `body`, whatever signals come.
-    static func wait<R: Sendable>(_ body: @escaping @Sendable () async -> R) throws {
+    static func wait(_ body: @escaping @Sendable () async -> Void) {
         let isOver = DispatchSemaphore(value: 0)
         Task {
-            _ = await body()
+            await body()
             isOver.signal()
         }
         isOver.wait()
     }
 
-    /// Waits for `body`, which ends when it is cancelled; a signal that asks for an end cancels it, and that is no error.
-    static func untilInterrupted(_ body: @escaping @Sendable () async throws -> Void) throws {
-        let failure = Mutex<(any Error)?>(nil)
+    private static func outcome<R: Sendable>(
+        of body: @escaping @Sendable () async throws -> R
+    ) -> Result<R, any Error> {
+        let task = Task { try await body() }
+        let result = Mutex<Result<R, any Error>?>(nil)
         let isOver = DispatchSemaphore(value: 0)
-        let task = Task {
-            do { try await body() } catch { failure.withLock { $0 = error } }
+        Task {
+            let value = await task.result
+            result.withLock { $0 = value }
             isOver.signal()
         }
         while isOver.wait(timeout: .now() + .milliseconds(100)) == .timedOut {
             if Interruption.hasCome { task.cancel() }
         }
-        if let error = failure.withLock({ $0 }) { throw error }
+        return result.withLock { $0 } ?? .failure(CancellationError())
     }
 }
