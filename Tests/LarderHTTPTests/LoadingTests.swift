@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Loads that are shared, streamed, cancelled, repeated and limited.
-struct LoadingTests {
+@Suite(.timeLimit(.minutes(3))) struct LoadingTests {
     /// A transport whose body comes when a gate opens, piece by piece.
     private func gated(
         _ fixture: Fixture, _ pieces: [[UInt8]], head: Gate? = nil, body: Gate,
