@@ -23,7 +23,9 @@ let package = Package(
             dependencies: [
                 "FuzzedHTTPWire",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "HTTPCaching", package: "larder"),
                 .product(name: "Larder", package: "larder"),
+                .product(name: "LarderHTTP", package: "larder"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

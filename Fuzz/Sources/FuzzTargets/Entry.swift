@@ -21,6 +21,8 @@ let target: @Sendable ([UInt8]) -> Void = {
 let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "records": fuzzRecords, "names": fuzzNames, "keys": fuzzKeys, "pages": fuzzPages, "arguments": fuzzArguments,
     "requests": fuzzRequests, "responses": fuzzResponses, "chunks": fuzzChunks,
+    "fields": fuzzHTTP(HTTPDecoders.field), "exchanges": fuzzHTTP(HTTPDecoders.exchange),
+    "metadata": fuzzHTTP(HTTPDecoders.metadata),
 ]
 
 /// What libFuzzer calls.
@@ -33,4 +35,11 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
 /// Ends the process, which is how libFuzzer hears of it.
 func require(_ condition: Bool, _ what: @autoclosure () -> String) {
     if !condition { fatalError(what()) }
+}
+
+/// A decoder that says by an error what does not hold.
+private func fuzzHTTP(_ decode: @escaping @Sendable ([UInt8]) throws -> Void) -> @Sendable ([UInt8]) -> Void {
+    { input in
+        do { try decode(input) } catch { fatalError("\(error)") }
+    }
 }

@@ -42,13 +42,13 @@ extension CacheRules {
         let ranges = field.resolved(length: total)
         guard !ranges.isEmpty else { return .unsatisfiable(total: total) }
         guard ranges.allSatisfy({ stored.body.available.contains($0) }) else { return .missing }
-        guard let merged = Self.merged(ranges) else { return whole }
+        guard let merged = Self.merged(ranges, of: stored.body.available) else { return whole }
         return .ranges(merged, total: total)
     }
 
     /// Section 15.3.7.2: ranges that overlap or lie closer together than the overhead of a part are sent as one; the
-    /// order stays. Nil when more than two overlap.
-    static func merged(_ ranges: [Range<Int64>]) -> [Range<Int64>]? {
+    /// order stays. What lies between has to be there. Nil when more than two overlap.
+    static func merged(_ ranges: [Range<Int64>], of available: ByteRanges) -> [Range<Int64>]? {
         guard ranges.count > 1 else { return ranges }
         var overlaps = 0
         var result: [Range<Int64>] = []
@@ -57,19 +57,21 @@ extension CacheRules {
                 overlaps += 1
                 if overlaps > 2 { return nil }
             }
-            let gap: Int64 = 80
-            let near = result.firstIndex {
-                $0.lowerBound.subtractingSaturating(gap) <= range.upperBound
-                    && range.lowerBound <= $0.upperBound.addingSaturating(gap)
+            let near = result.firstIndex { other in
+                other.lowerBound.subtractingSaturating(partOverhead) <= range.upperBound
+                    && range.lowerBound <= other.upperBound.addingSaturating(partOverhead)
+                    && available.contains(span(other, range))
             }
-            if let index = near {
-                result[index] =
-                    min(result[index].lowerBound, range.lowerBound)..<max(result[index].upperBound, range.upperBound)
-            } else {
-                result.append(range)
-            }
+            if let index = near { result[index] = span(result[index], range) } else { result.append(range) }
         }
         // A range that grew may have reached others.
-        return result.count < ranges.count ? merged(result) : result
+        return result.count < ranges.count ? merged(result, of: available) : result
+    }
+
+    /// What stands before a part at the least, in bytes.
+    private static let partOverhead: Int64 = 80
+
+    private static func span(_ left: Range<Int64>, _ right: Range<Int64>) -> Range<Int64> {
+        min(left.lowerBound, right.lowerBound)..<max(left.upperBound, right.upperBound)
     }
 }

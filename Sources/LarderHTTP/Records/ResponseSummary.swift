@@ -32,21 +32,23 @@ public struct ResponseSummary: Sendable, Hashable {
 
     /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
     public init?(_ entry: Attributes, now: Timestamp = SystemClock().now()) {
-        guard let response = StoredRecord(entry.metadata)?.response else { return nil }
-        let key = entry.key.text
+        self.init(metadata: entry.metadata, key: entry.key.text, now: Instant(milliseconds: now.microseconds / 1_000))
+    }
+
+    init?(metadata: [UInt8], key: String, now: Instant) {
+        guard let response = StoredRecord(metadata)?.response else { return nil }
         // Keys are the URL, perhaps behind a method and before what tells variants apart; no URL has a space.
         let parts = key.split(separator: " ")
         url = parts.first { $0.contains("://") }.map(String.init) ?? key
         variant = response.selecting.fields.map { field in
             field.value.map { "\(field.name): \(Key(bytes: $0).text)" } ?? field.name
         }
-        let moment = Instant(milliseconds: now.microseconds / 1_000)
         let policy = response.policy
         status = response.head.status.code
         fields = response.head.headerFields
-        ageSeconds = policy.ageMilliseconds(at: moment) / 1_000
+        ageSeconds = policy.ageMilliseconds(at: now) / 1_000
         let (left, overflow) = policy.lifetimeMilliseconds.subtractingReportingOverflow(
-            policy.ageMilliseconds(at: moment))
+            policy.ageMilliseconds(at: now))
         freshSeconds = overflow ? 0 : left / 1_000
         needsValidation = response.isInvalidated || policy.flags.contains(.noCache)
         entityTag = response.head.headerFields[.eTag]

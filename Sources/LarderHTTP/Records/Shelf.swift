@@ -116,13 +116,14 @@ final class Shelf: Sendable {
     }
 
     /// Until it may not even be served stale, and the retention.
-    private func lifetime(of policy: StoredPolicy) -> Lifetime {
+    private func lifetime(of policy: StoredPolicy) -> Lifetime { Self.lifetime(of: policy, retention: retention) }
+
+    static func lifetime(of policy: StoredPolicy, retention: Duration) -> Lifetime {
+        let last = max(policy.freshUntil.milliseconds, policy.responseTime.milliseconds)
         let stale = max(0, policy.staleWhileRevalidateSeconds, policy.staleIfErrorSeconds)
-        let (extra, overflow) = stale.multipliedReportingOverflow(by: 1_000_000)
-        let (fresh, isNever) = policy.freshUntil.milliseconds.multipliedReportingOverflow(by: 1_000)
-        if overflow || isNever { return .never }
-        let base = Timestamp(microseconds: max(fresh, policy.responseTime.milliseconds * 1_000))
-        return .until(base + .microseconds(extra) + retention)
+        let (moment, isBeyond) = last.multipliedReportingOverflow(by: 1_000)
+        if isBeyond { return last > 0 ? .never : .until(Timestamp(microseconds: .min)) }
+        return .until(Timestamp(microseconds: moment) + .seconds(stale) + retention)
     }
 
     private func lock(_ primary: String) -> StripedLock { locks[abs(primary.hashValue % locks.count)] }

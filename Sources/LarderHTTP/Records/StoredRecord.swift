@@ -109,6 +109,7 @@ struct StoredRecord: Hashable {
                 available.insert(lower..<upper)
                 end = upper
             }
+            guard layout.total < 0 || end <= layout.total else { return nil }
             body = .partial(available, total: layout.total < 0 ? nil : layout.total)
         }
         response = StoredResponse(

@@ -116,6 +116,17 @@ struct PartialScenarioTests {
         #expect(parts.fields[.contentLength] == String(expected.utf8.count))
     }
 
+    @Test func whatIsMissingBetweenTwoRangesIsNotSent() {
+        var cache = ModelCache()
+        for range in ["bytes=0-4", "bytes=7-9"] {
+            _ = cache.handle(request("GET", "/r", ["Range: \(range)"])) { Self.rangeOrigin($0) }
+        }
+        let parts = cache.handle(request("GET", "/r", ["Range: bytes=2-4,-1,3-4,8-8"])) { _ in nil }
+        #expect(parts.isCached && parts.status == 206)
+        let contents = parts.text.split(separator: "\r\n").filter { $0.first?.isNumber == true }
+        #expect(contents == ["234", "89"])
+    }
+
     @Test func greedyRangesAreAnsweredWithTheWhole() {
         var cache = ModelCache()
         let answer = ScriptedAnswer(

@@ -72,7 +72,7 @@ struct MutationTests {
                     #expect(range.lowerBound >= 0 && range.upperBound <= length && !range.isEmpty, "seed \(seed)")
                 }
             }
-            if let merged = CacheRules.merged(field.resolved(length: 1_000)) {
+            if let merged = CacheRules.merged(field.resolved(length: 1_000), of: ByteRanges([0..<1_000])) {
                 #expect(merged.count <= field.specifications.count, "seed \(seed)")
             }
         }

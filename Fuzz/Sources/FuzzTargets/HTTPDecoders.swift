@@ -1,0 +1,1 @@
+../../../Tests/LarderHTTPTests/Fuzzing/HTTPDecoders.swift
