@@ -76,8 +76,8 @@ enum HTTPDecoders {
         let decision = rules.received(answer, for: exchange, stored: [], requestTime: now, responseTime: received)
         let directives = rules.directives(of: answer)
         guard let new = decision.store else { return }
-        try require(
-            rules.options.mode == .private || directives.isPrivate != .unqualified, "a shared cache stores what is private")
+        let isKeptFromShared = rules.options.mode == .shared && directives.isPrivate == .unqualified
+        try require(!isKeptFromShared, "a shared cache stores what is private")
         try require(!directives.noStore || directives.mustUnderstand, "what says no-store is stored")
         let length = Int64(input[1] & 63)
         guard let stored = new.finished(receivedBytes: length, isComplete: true) else { return }
