@@ -75,7 +75,9 @@ public final class Gateway: Sendable {
         let core = GatewayCore(cache, configuration, accessLog: log)
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
-        let workers = group.makeIterator().map { Worker($0, core) }
+        let workers = group.makeIterator().map {
+            Worker($0, core, hotBodies: HotBodies(capacity: configuration.hotBodyBytes / count))
+        }
         var listeners = Listeners()
         let history = configuration.adminPort.map { _ in TrafficHistory() }
         do throws(GatewayError) {

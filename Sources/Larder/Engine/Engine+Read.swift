@@ -115,22 +115,27 @@ extension Engine {
 
     /// Runs `body` on the bytes of a hit, in place where they are in the index.
     func visitBody(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> Void) throws {
+        let isDone: Void? = try visitInline(key, visibility) { _, bytes in try body(bytes.bytes) }
+        if isDone == nil { try get(key, visibility)?.body.withBytes(body) }
+    }
+
+    /// Runs `body` on the record and the bytes of a hit that is committed and whose body is in the index; nil, without
+    /// running it, for every other and for a miss.
+    @inline(__always)
+    func visitInline<R>(
+        _ key: Key, _ visibility: Visibility, _ body: (EntryView, UnsafeRawBufferPointer) throws -> R
+    ) throws -> R? {
+        guard configuration.verification != .always else { return nil }
         let use = uptime.uptime()
-        if configuration.verification != .always, memory.lookup(key, use: nil) == nil,
-            isNotPending(key)
-        {
-            let isDone = try read { transaction in
-                guard let (view, blob) = try locate(key, visibility, transaction),
-                    blob.count >= BlobRecord.inlineLength,
-                    blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
-                else { return false }
-                withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
-                try body(BlobRecord.inlineBytes(blob).bytes)
-                return true
-            }
-            if isDone { return }
+        guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
+        return try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction),
+                blob.count >= BlobRecord.inlineLength,
+                blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
+            else { return nil }
+            withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
+            return try body(view, BlobRecord.inlineBytes(blob))
         }
-        try get(key, visibility)?.body.withBytes(body)
     }
 
     @inline(__always)

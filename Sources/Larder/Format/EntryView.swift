@@ -16,6 +16,15 @@ struct EntryView {
     @inline(__always) var stamp: UInt64 { raw.field(32) }
     @inline(__always) var expires: Int64 { raw.field(56) }
 
+    /// The caller's bytes, in place; nil if the record is damaged.
+    @inline(__always)
+    var metadata: UnsafeRawBufferPointer? {
+        let longKey = Int(raw.field(82, as: UInt16.self))
+        let start = EntryRecord.fixedLength + Int(raw.field(80, as: UInt16.self)) + (longKey == 0 ? 0 : longKey + 1)
+        guard raw.count == start + Int(raw.field(84, as: UInt32.self)) else { return nil }
+        return UnsafeRawBufferPointer(rebasing: raw[start...])
+    }
+
     /// False if the blob `record` is not the one that this entry was put with, as far as the two bytes of its digest tell that
     /// the entry keeps.
     @inline(__always)

@@ -24,6 +24,9 @@ public struct GatewayConfiguration: Sendable {
     public var accessLog: AccessLogConfiguration?
     /// The number of event loops, each on a thread of its own. Default: nil, one for each core.
     public var eventLoops: Int?
+    /// Memory for stored bodies that lie in files of their own and are asked for again and again, in bytes, for all event
+    /// loops together; 0 for none. What is not asked for leaves it within seconds. Default: 32 MiB.
+    public var hotBodyBytes = 32 << 20
     /// Where the gateway tells of trouble. Default: a logger labelled `larder.gateway`.
     public var logger = Logger(label: "larder.gateway")
     /// What limits in time are measured with. Tests replace it.

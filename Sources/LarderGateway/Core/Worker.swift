@@ -1,3 +1,4 @@
+import HTTPWire
 import NIOCore
 import Synchronization
 
@@ -8,9 +9,13 @@ final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
     let core: GatewayCore
     var counters = Counters()
-    /// Answers on their way to the connection that is being served; empty when its handler returns. Reused, so that a hit
-    /// allocates nothing for its bytes.
+    /// Answers on their way to the connection that is being served; empty when its handler returns.
     var output: ByteBuffer
+    /// The one before, most often with the kernel by now, so that its room serves again and a hit allocates none.
+    private var sent: ByteBuffer
+    /// The head that is being read.
+    var view = RequestHeadView()
+    var hotBodies: HotBodies
     /// Room for a head.
     var scratch: [UInt8] = []
     var log: AccessLogLines?
@@ -19,12 +24,25 @@ final class Worker: @unchecked Sendable {
     private(set) var isDraining = false
     private var emptied: EventLoopPromise<Void>?
 
-    init(_ eventLoop: any EventLoop, _ core: GatewayCore) {
+    init(_ eventLoop: any EventLoop, _ core: GatewayCore, hotBodies: HotBodies) {
         self.eventLoop = eventLoop
         self.core = core
-        output = ByteBufferAllocator().buffer(capacity: 16_384)
+        output = ByteBufferAllocator().buffer(capacity: Self.outputRoom)
+        sent = output
+        self.hotBodies = hotBodies
         scratch.reserveCapacity(4_096)
         log = core.accessLog.map { AccessLogLines($0) }
+    }
+
+    private static let outputRoom = 16_384
+
+    /// What is held, which is then empty.
+    func takeOutput() -> ByteBuffer {
+        let taken = output
+        output = sent.capacity > 256 << 10 ? ByteBufferAllocator().buffer(capacity: Self.outputRoom) : sent
+        sent = taken
+        output.clear()
+        return taken
     }
 
     // MARK: Connections
@@ -45,6 +63,7 @@ final class Worker: @unchecked Sendable {
     func tick() {
         let now = core.time.now()
         for connection in connections.values { connection.tick(now) }
+        hotBodies.sweep(now)
         log?.handOver()
     }
 

@@ -9,17 +9,26 @@ import NIOCore
 /// Decided on the bytes of the head, written from the bytes of the entry: no field is taken apart. Whatever is unusual in
 /// the request goes the long way, which comes to the same answer.
 extension HTTP1Handler {
-    /// The answer to the head in `view`, if it is such a request; nil otherwise.
-    func plainHit(_ head: UnsafeRawBufferPointer) -> PlainHit? {
+    /// What is left to do of a plain hit whose head is written.
+    struct PlainAnswer {
+        var record: RequestRecord
+        /// Content that lies in a file.
+        var stored: (body: Body, digest: Digest)?
+    }
+
+    /// Writes the answer to the head in `view`, if it is such a request: the head of it, and the content where that is in
+    /// memory. Nil, having written nothing, otherwise.
+    func writePlainHit(_ head: UnsafeRawBufferPointer) -> PlainAnswer? {
         let core = worker.core
-        guard core.allowsPlainHits, view.framing == .none, view.persists, view.version == .http11,
-            view.targetForm == .origin, !worker.isDraining, let authority = view.authority,
-            requestCount + 1 < core.configuration.limits.requestsPerConnection, view.isMethod("GET", in: head),
+        guard core.allowsPlainHits, worker.view.framing == .none, worker.view.persists,
+            worker.view.version == .http11, worker.view.targetForm == .origin, !worker.isDraining,
+            let authority = worker.view.authority,
+            requestCount + 1 < core.configuration.limits.requestsPerConnection, worker.view.isMethod("GET", in: head),
             !asksForMore(head), isNormal(authority, head)
         else { return nil }
         let prefix: StaticString = isPlaintext ? "http://" : "https://"
         let key = [UInt8](
-            unsafeUninitializedCapacity: prefix.utf8CodeUnitCount + authority.count + view.path.count
+            unsafeUninitializedCapacity: prefix.utf8CodeUnitCount + authority.count + worker.view.path.count
         ) { buffer, count in
             let target = UnsafeMutableRawBufferPointer(buffer)
             func append(_ bytes: UnsafeRawBufferPointer) {
@@ -28,18 +37,26 @@ extension HTTP1Handler {
             }
             append(UnsafeRawBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
             append(UnsafeRawBufferPointer(rebasing: head[authority]))
-            append(UnsafeRawBufferPointer(rebasing: head[view.path]))
+            append(UnsafeRawBufferPointer(rebasing: head[worker.view.path]))
         }
-        guard let hit = core.cache.plainHit(Key(bytes: key)), isPlaintext || hit.body.length.bytes <= Self.smallFile
-        else {
-            return nil
+        return core.cache.withPlainHit(Key(bytes: key)) { hit in
+            guard isPlaintext || hit.length <= Self.smallFile else { return nil }
+            var answer = PlainAnswer(record: plainRecord(head))
+            answer.record.status = hit.status
+            answer.record.source = .hit
+            answer.record.bytesSent = hit.length
+            writeHead(hit)
+            switch hit.content {
+            case .bytes(let bytes): worker.output.writeBytes(bytes)
+            case .stored(let body, let digest): if hit.length > 0 { answer.stored = (body, digest) }
+            }
+            return answer
         }
-        return hit
     }
 
     /// Whether the request has a field on which the answer may depend beyond the URL.
     private func asksForMore(_ head: UnsafeRawBufferPointer) -> Bool {
-        for line in view.fields {
+        for line in worker.view.fields {
             switch line.name.count {
             case 3: if head.spells("via", at: line.name) { return true }
             case 5: if head.spells("range", at: line.name) { return true }
@@ -73,32 +90,37 @@ extension HTTP1Handler {
             && !head.spells("443", at: port)
     }
 
-    /// Writes the answer.
-    func write(_ hit: PlainHit, _ record: RequestRecord, _ context: ChannelHandlerContext) {
-        let length = hit.body.length.bytes
-        worker.output.reserveCapacity(minimumWritableBytes: 512 + (length <= Self.smallFile ? Int(length) : 0))
+    private func writeHead(_ hit: PlainHit) {
+        worker.output.reserveCapacity(minimumWritableBytes: 512 + hit.fields.count + Int(min(hit.length, 256 << 10)))
         if hit.status == 200 {
             worker.output.writeStaticString("HTTP/1.1 200 OK\r\n")
         } else {
             worker.output.writeString("HTTP/1.1 \(hit.status) \(ReasonPhrase.standard(hit.status))\r\n")
         }
-        hit.withFields { _ = worker.output.writeBytes($0) }
+        worker.output.writeBytes(hit.fields)
         worker.output.writeStaticString("Age: ")
         worker.output.writeDecimal(hit.ageSeconds)
         if !hit.hasContentLength {
             worker.output.writeStaticString("\r\nContent-Length: ")
-            worker.output.writeDecimal(length)
+            worker.output.writeDecimal(hit.length)
         }
         // Via and the name in Cache-Status are the same each time.
         worker.output.writeBytes(worker.core.hitFields)
         worker.output.writeDecimal(hit.freshSeconds)
         worker.output.writeStaticString("\r\n\r\n")
-        var record = record
-        record.status = hit.status
-        record.source = .hit
-        record.bytesSent = length
+    }
+
+    /// Writes what is left of the answer.
+    func finish(_ answer: PlainAnswer, _ context: ChannelHandlerContext) {
+        var record = answer.record
         do {
-            if length > 0 { try content(of: hit.body, 0..<length, context) }
+            if let (body, digest) = answer.stored {
+                if let bytes = try worker.hotBodies.bytes(of: body, digest) {
+                    write(bytes, context)
+                } else {
+                    try content(of: body, 0..<body.length.bytes, context)
+                }
+            }
             requestCount += 1
             since = record.start
             worker.finished(record)

@@ -9,7 +9,7 @@ extension HTTP1Handler {
         case incomplete
         case malformed(WireError)
         case head(RequestHead, length: Int)
-        case hit(PlainHit, RequestRecord, length: Int)
+        case hit(PlainAnswer, length: Int)
     }
 
     /// Goes on as far as the bytes and the client allow.
@@ -39,9 +39,9 @@ extension HTTP1Handler {
             do throws(WireError) {
                 guard let range = try scanner.scan(bytes) else { return .incomplete }
                 let head = UnsafeRawBufferPointer(rebasing: bytes[range])
-                try view.parse(head, limits: headLimits)
-                if let hit = plainHit(head) { return .hit(hit, plainRecord(head), length: range.upperBound) }
-                return .head(try RequestHead(view, in: head, scheme: scheme), length: range.upperBound)
+                try worker.view.parse(head, limits: headLimits)
+                if let answer = writePlainHit(head) { return .hit(answer, length: range.upperBound) }
+                return .head(try RequestHead(worker.view, in: head, scheme: scheme), length: range.upperBound)
             } catch {
                 return .malformed(error)
             }
@@ -59,9 +59,9 @@ extension HTTP1Handler {
             take(length)
             handle(head, context)
             return true
-        case .hit(let hit, let record, let length):
+        case .hit(let answer, let length):
             take(length)
-            write(hit, record, context)
+            finish(answer, context)
             if phase == .head, input.readableBytes == 0 { becomeIdle(context) }
             return true
         }
@@ -74,16 +74,16 @@ extension HTTP1Handler {
     }
 
     /// What counters and log want to know of a plain GET.
-    private func plainRecord(_ head: UnsafeRawBufferPointer) -> RequestRecord {
+    func plainRecord(_ head: UnsafeRawBufferPointer) -> RequestRecord {
         var record = RequestRecord(
             start: worker.core.time.now(), client: client, method: "", methodIndex: 0, target: "", version: "HTTP/1.1")
         if worker.log != nil {
             func text(_ range: Range<Int>?) -> String { range.map { String(decoding: head[$0], as: UTF8.self) } ?? "" }
             record.method = "GET"
-            record.target = text(view.target)
-            record.host = text(view.authority)
-            record.referer = text(view.first("referer", in: head)?.value)
-            record.userAgent = text(view.first("user-agent", in: head)?.value)
+            record.target = text(worker.view.target)
+            record.host = text(worker.view.authority)
+            record.referer = text(worker.view.first("referer", in: head)?.value)
+            record.userAgent = text(worker.view.first("user-agent", in: head)?.value)
         }
         return record
     }

@@ -172,6 +172,15 @@ extension HTTP1Handler {
         }
     }
 
+    /// Writes bytes that are shared with other answers.
+    func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+        append(to: context)
+        bytesQueued += Int64(bytes.readableBytes)
+        worker.counters.bytesOut += UInt64(bytes.readableBytes)
+        hasUnflushed = true
+        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+    }
+
     private func content(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         current?.record.bytesSent += Int64(bytes.count)
@@ -244,11 +253,6 @@ extension HTTP1Handler {
         bytesQueued += Int64(count)
         worker.counters.bytesOut += UInt64(count)
         hasUnflushed = true
-        context.write(wrapOutboundOut(.byteBuffer(worker.output)), promise: nil)
-        if worker.output.capacity > 256 << 10 {
-            worker.output = context.channel.allocator.buffer(capacity: 16_384)
-        } else {
-            worker.output.clear()
-        }
+        context.write(wrapOutboundOut(.byteBuffer(worker.takeOutput())), promise: nil)
     }
 }

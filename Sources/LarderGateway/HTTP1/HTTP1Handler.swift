@@ -51,7 +51,6 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var phase = Phase.head
     var input = ByteBuffer()
     var scanner: HeadScanner
-    var view = RequestHeadView()
     let headLimits: HeadLimits
     var current: Current?
     var delivery: Delivery?

@@ -1,66 +1,68 @@
 import HTTPCaching
 import Larder
 
-/// A fresh response to the commonest request, ready to be sent over HTTP/1.1.
-package struct PlainHit: Sendable {
-    private let metadata: [UInt8]
-    private let range: Range<Int>
+/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid inside the call it is handed to only.
+package struct PlainHit {
+    /// Where the bytes of the content are.
+    package enum Content {
+        /// In the store's mapping.
+        case bytes(UnsafeRawBufferPointer)
+        /// In a file.
+        case stored(Body, Digest)
+    }
+
     /// The status code.
     package let status: Int
+    /// The stored fields as they go over the connection: `name: value` and CR LF for each, without `Age`.
+    package let fields: UnsafeRawBufferPointer
+    /// Whether ``fields`` has a `Content-Length`.
+    package let hasContentLength: Bool
     /// The age for the `Age` field, in seconds.
     package let ageSeconds: Int64
     /// Seconds of freshness left.
     package let freshSeconds: Int64
-    /// Whether ``withFields(_:)`` has a `Content-Length`.
-    package let hasContentLength: Bool
     /// The content.
-    package let body: Body
-
-    init(
-        metadata: [UInt8], fields: Range<Int>, status: Int, ageSeconds: Int64, freshSeconds: Int64,
-        hasContentLength: Bool, body: Body
-    ) {
-        self.metadata = metadata
-        range = fields
-        self.status = status
-        self.ageSeconds = ageSeconds
-        self.freshSeconds = freshSeconds
-        self.hasContentLength = hasContentLength
-        self.body = body
-    }
-
-    /// The stored fields as they go over the connection: `name: value` and CR LF for each, without `Age`.
-    package func withFields<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
-        try metadata.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[range])) }
-    }
+    package let content: Content
+    /// The length of the content, in bytes.
+    package let length: Int64
 }
 
 extension HTTPCache {
-    /// Whether ``plainHit(_:)`` can ever find anything: the default key is the URL, and nothing else has to be asked.
+    /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be asked.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
             && configuration.defaultPolicy == .askIfModifiedWhenStale
     }
 
-    /// A response for a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; nil if there is none
-    /// that can be sent as it stands: then ask ``answer(_:hasContent:)``.
+    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; nil if
+    /// there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
     ///
-    /// - Parameter key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
-    package func plainHit(_ key: Key) -> PlainHit? {
-        guard let entry = try? store.get(key, includingExpired: true) else { return nil }
-        let metadata = entry.metadata
-        let now = now
-        return metadata.withUnsafeBytes { raw -> PlainHit? in
-            guard let layout = StoredRecord.Layout(raw), layout.isPlain,
-                layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == entry.body.length.bytes,
-                let policy = StoredPolicy(
-                    encoded: UnsafeRawBufferPointer(rebasing: raw[40..<StoredRecord.fixedLength])),
-                let age = rules.plainHitAge(policy: policy, now: now)
-            else { return nil }
-            return PlainHit(
-                metadata: metadata, fields: layout.fields, status: layout.status, ageSeconds: age,
-                freshSeconds: (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000,
-                hasContentLength: layout.hasContentLength, body: entry.body)
+    /// - Parameters:
+    ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
+    ///   - body: copies what it needs, and is quick.
+    package func withPlainHit<R>(_ key: Key, _ body: (PlainHit) -> R?) -> R? {
+        let inline = try? store.visit(key, includingExpired: true) { metadata, bytes in
+            plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)).flatMap(body)
         }
+        if let inline { return inline }
+        guard let entry = try? store.get(key, includingExpired: true) else { return nil }
+        return entry.metadata.withUnsafeBytes { metadata in
+            plainHit(metadata, .stored(entry.body, entry.digest), length: entry.body.length.bytes).flatMap(body)
+        }
+    }
+
+    private func plainHit(_ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64) -> PlainHit? {
+        let now = now
+        guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
+            layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == length,
+            let policy = StoredPolicy(
+                encoded: UnsafeRawBufferPointer(rebasing: metadata[40..<StoredRecord.fixedLength])),
+            let age = rules.plainHitAge(policy: policy, now: now)
+        else { return nil }
+        return PlainHit(
+            status: layout.status, fields: UnsafeRawBufferPointer(rebasing: metadata[layout.fields]),
+            hasContentLength: layout.hasContentLength, ageSeconds: age,
+            freshSeconds: (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000, content: content,
+            length: length)
     }
 }

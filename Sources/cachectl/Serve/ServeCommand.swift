@@ -105,6 +105,11 @@ struct ServeCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Client connections at once. Default: 16384.", valueName: "n"))
     var maxConnections: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "Memory for large bodies that are asked for again and again. Default: 32MiB.", valueName: "size"))
+    var hotBodies: String?
+
     @Option(help: ArgumentHelp("Settings, as JSON.", valueName: "file"), completion: .file())
     var config: String?
 
@@ -188,6 +193,7 @@ struct ServeCommand: ParsableCommand {
         settings.maxHead = maxHead ?? settings.maxHead
         settings.maxBody = maxBody ?? settings.maxBody
         settings.maxConnections = maxConnections ?? settings.maxConnections
+        settings.hotBodies = hotBodies ?? settings.hotBodies
         return settings
     }
 }

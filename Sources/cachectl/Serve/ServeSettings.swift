@@ -1,5 +1,10 @@
-import Foundation
 import SystemPackage
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// The settings of `serve` as a JSON file has them: the flags' names in camel case; all may be missing.
 ///
@@ -31,11 +36,12 @@ struct ServeSettings: Decodable {
     var maxHead: String?
     var maxBody: String?
     var maxConnections: Int?
+    var hotBodies: String?
 
     private enum CodingKeys: String, CodingKey, CaseIterable {
         case origin, listen, forward, passHost, admin, tlsListen, certificate, key, http2, tunnel, tunnelPort, purge
         case purgeToken, threads, budget, name, accessLog, logFormat, connectTimeout, readTimeout, idleTimeout
-        case headTimeout, drain, maxHead, maxBody, maxConnections
+        case headTimeout, drain, maxHead, maxBody, maxConnections, hotBodies
     }
 
     /// Any key, to find those that are not settings.
