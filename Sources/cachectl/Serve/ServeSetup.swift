@@ -55,7 +55,9 @@ struct ServeSetup: Sendable {
             guard count > 0 else { throw ValidationError("max-connections: give 1 or more.") }
             gateway.limits.connections = count
         }
-        if let size = try settings.hotBodies.map(SizeArgument.parse) { gateway.hotBodyBytes = Int(clamping: size.bytes) }
+        if let size = try settings.hotBodies.map(SizeArgument.parse) {
+            gateway.hotBodyBytes = Int(clamping: size.bytes)
+        }
     }
 
     private static func routes(_ settings: ServeSettings) throws -> Routes {

@@ -52,7 +52,7 @@ enum KeyPath {
 
     private static let slash = UInt8(ascii: "/")
     private static let dot = UInt8(ascii: ".")
-    private static let marks = Set("-._~!$&'()*+,;=:@?# ".utf8)
+    private static let characters = PercentCoding.characters("-._~!$&'()*+,;=:@?# ")
     private static let maximumNameLength = 255
     private static let maximumPathLength = 3000
 
@@ -78,7 +78,7 @@ enum KeyPath {
             return decoded
         }
         return [PercentCoding.percent]
-            + PercentCoding.encode(component) { PercentCoding.isAlphanumeric($0) || marks.contains($0) }
+            + PercentCoding.encode(component) { characters[Int($0)] }
     }
 
     private static func checked(_ components: [[UInt8]], _ key: Key) -> [[UInt8]] {

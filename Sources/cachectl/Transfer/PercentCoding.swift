@@ -38,17 +38,20 @@ enum PercentCoding {
 
     static let percent = UInt8(ascii: "%")
     private static let digits = Array("0123456789ABCDEF".utf8)
-    private static let marks = Set("-._~!$&'()*+,;=:@".utf8)
+    private static let pathCharacters = characters("-._~!$&'()*+,;=:@")
 
     /// RFC 3986 `pchar` without the percent sign: unreserved, sub-delims, `:` and `@`.
-    private static func isPathCharacter(_ byte: UInt8) -> Bool { isAlphanumeric(byte) || marks.contains(byte) }
+    private static func isPathCharacter(_ byte: UInt8) -> Bool { pathCharacters[Int(byte)] }
 
-    static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: false
+    /// For each byte, whether it is an ASCII letter or digit, or one of some others.
+    static func characters(_ others: String) -> [Bool] {
+        (0...255).map { byte in
+            switch UInt8(byte) {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"):
+                true
+            default: others.utf8.contains(UInt8(byte))
+            }
         }
     }
 
