@@ -83,9 +83,9 @@ extension PageWalk {
         }
         for (page, fault) in lists { try note(page, tree.name, fault) }
         for page in free {
-            if page < 2 || page >= seen.count {
-                try note(page, tree.name, "it is listed, of \(seen.count) pages")
-            } else if !seen.insert(page) {
+            if page < 2 || page > meta.lastPage {
+                try note(page, tree.name, "it is listed, of \(meta.lastPage + 1) pages")
+            } else if !(page < seen.count ? seen.insert(page) : freeBeyond.insert(page).inserted) {
                 try note(page, tree.name, "it is listed as free and used, or listed twice")
             }
         }

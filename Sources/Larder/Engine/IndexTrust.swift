@@ -26,8 +26,23 @@ struct IndexTrust {
                     files.index.path(of: Layout.data), "is damaged: the tree \(name) has keys of another kind")
             }
         } catch let damage as PageDamage {
-            throw Self.error(damage, files)
+            guard let (size, needed) = try shortage(environment) else { throw Self.error(damage, files) }
+            var error = IndexFile.damaged(
+                files.index.path(of: Layout.data), "is cut short: \(size) bytes of \(needed)")
+            error.cause = damage
+            throw error
         }
+    }
+
+    /// The bytes that the file has, and those that it has by its head, where they are more. Only pages that are free may be
+    /// missing: LMDB does not write those that a transaction takes and gives back.
+    private func shortage(_ environment: Environment) throws -> (size: Int64, needed: Int64)? {
+        // The head first: another process may be making the file longer just now, and pages are written before the head.
+        let needed = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
+        let size = try FileSystem.status(
+            raw: environment.dataDescriptor, path: files.index.path(of: Layout.data)
+        ).size
+        return size < needed ? (size, needed) : nil
     }
 
     static func error(_ damage: PageDamage, _ files: StoreFiles) -> LarderError {
@@ -38,6 +53,7 @@ struct IndexTrust {
 
     func isWalkDue(_ environment: Environment) throws -> Bool {
         if configuration.indexCheck == .always || environment.lastPage < Self.smallPages { return true }
+        if try shortage(environment) != nil { return true }
         let note = try Ledger.closedNote(files.index)
         if try note != 0 && note == fingerprint(environment) { return false }
         // Somebody else who is at work has looked at it. But the death of a process may have been the index's doing.

@@ -3,10 +3,9 @@ import SystemPackage
 
 /// A look at `data.mdb` before LMDB maps it.
 ///
-/// LMDB trusts its meta pages: a file cut short makes it read beyond the end of the mapping, which is a signal, not an
-/// error.
+/// Opening it is harmless once its meta pages are good; whether a transaction may look further is for `IndexTrust` to say.
 enum IndexFile {
-    /// Throws `corruption` if the file exists, is not empty, and is not an LMDB file of its full length.
+    /// Throws `corruption` if the file exists, is not empty, and does not begin as an LMDB file does.
     static func validate(_ directory: Directory) throws(LarderError) {
         let path = directory.path(of: Layout.data)
         guard let file = try FileSystem.openIfPresent(Layout.data, in: directory, flags: O_RDONLY) else { return }
@@ -16,15 +15,7 @@ enum IndexFile {
                 if pages.length == 0 { return }
                 // LMDB takes the newer of two meta pages, whatever is wrong with the other: both have to be good.
                 let metas = try MetaPage.all(pages)
-                guard metas.count == 2, let newest = metas.first else { throw damaged(path, "is not an LMDB file") }
-                // After the meta pages: another process may be making the file longer just now. A commit that was
-                // interrupted may leave the file longer than the newest meta page says, never shorter: pages are written
-                // before it.
-                let size = try FilePages(descriptor: file.raw).length
-                let needed = (newest.lastPage + 1).multipliedReportingOverflow(by: UInt64(newest.pageSize))
-                if needed.overflow || size < needed.partialValue {
-                    throw damaged(path, "is cut short: \(size) bytes of \(needed.partialValue)")
-                }
+                guard metas.count == 2 else { throw damaged(path, "is not an LMDB file") }
             }
         } catch let error as LarderError {
             throw error

@@ -38,18 +38,19 @@ extension Store {
         try engine.visitBody(of: key, visibility(false), body)
     }
 
-    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; nil, without running it, where they are
-    /// not both in the index's mapping: then `get` says whether there is an entry. Counts as an access. As with
+    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; false, without running it, where they
+    /// are not both in the index's mapping: then `get` says whether there is an entry. Counts as an access. As with
     /// `withBody(of:_:)`, nothing of the buffers may leave `body`, which should be short.
-    @inline(__always)
-    package func visit<R>(
+    package func visit(
         _ key: Key, includingExpired: Bool,
-        _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) throws -> R
-    ) throws -> R? {
+        _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) -> Void
+    ) throws -> Bool {
         try requireOpen()
         return try engine.visitInline(key, visibility(includingExpired)) { view, bytes in
-            try view.metadata.map { try body($0, bytes) }
-        } ?? nil
+            guard let metadata = view.metadata else { return false }
+            body(metadata, bytes)
+            return true
+        } ?? false
     }
 
     /// True if `get` would find an entry. Looks at the index only: neither an access nor a look at the body.

@@ -39,19 +39,23 @@ extension HTTP1Handler {
             append(UnsafeRawBufferPointer(rebasing: head[authority]))
             append(UnsafeRawBufferPointer(rebasing: head[worker.view.path]))
         }
-        return core.cache.withPlainHit(Key(bytes: key)) { hit in
-            guard isPlaintext || hit.length <= Self.smallFile else { return nil }
-            var answer = PlainAnswer(record: plainRecord(head))
-            answer.record.status = hit.status
-            answer.record.source = .hit
-            answer.record.bytesSent = hit.length
+        var answer: PlainAnswer?
+        core.cache.withPlainHit(Key(bytes: key)) { hit in
+            guard isPlaintext || hit.length <= Self.smallFile else { return }
+            var record = plainRecord(head)
+            record.status = hit.status
+            record.source = .hit
+            record.bytesSent = hit.length
             writeHead(hit)
             switch hit.content {
-            case .bytes(let bytes): worker.output.writeBytes(bytes)
-            case .stored(let body, let digest): if hit.length > 0 { answer.stored = (body, digest) }
+            case .bytes(let bytes):
+                worker.output.writeBytes(bytes)
+                answer = PlainAnswer(record: record)
+            case .stored(let body, let digest):
+                answer = PlainAnswer(record: record, stored: (body, digest))
             }
-            return answer
         }
+        return answer
     }
 
     /// Whether the request has a field on which the answer may depend beyond the URL.

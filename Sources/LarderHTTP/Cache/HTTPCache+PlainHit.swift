@@ -34,20 +34,22 @@ extension HTTPCache {
             && configuration.defaultPolicy == .askIfModifiedWhenStale
     }
 
-    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; nil if
-    /// there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
+    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does not,
+    /// if there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
     ///
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
     ///   - body: copies what it needs, and is quick.
-    package func withPlainHit<R>(_ key: Key, _ body: (PlainHit) -> R?) -> R? {
-        let inline = try? store.visit(key, includingExpired: true) { metadata, bytes in
-            plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)).flatMap(body)
+    package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) {
+        // No error of the store's is worth more than a miss: asking again tells of it.
+        let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
+            if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
         }
-        if let inline { return inline }
-        guard let entry = try? store.get(key, includingExpired: true) else { return nil }
-        return entry.metadata.withUnsafeBytes { metadata in
-            plainHit(metadata, .stored(entry.body, entry.digest), length: entry.body.length.bytes).flatMap(body)
+        if isInline == true { return }
+        guard let entry = try? store.get(key, includingExpired: true) else { return }
+        entry.metadata.withUnsafeBytes { metadata in
+            let content = PlainHit.Content.stored(entry.body, entry.digest)
+            if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }
         }
     }
 
