@@ -294,7 +294,8 @@ struct RegressionTests {
             return transaction
         }
         try transaction.commit()
-        return try TestFiles.read(path.appending("index/data.mdb")).count / Int(getpagesize()) < environment.lastPage + 1
+        return try TestFiles.read(path.appending("index/data.mdb")).count / Int(getpagesize()) < environment.lastPage
+            + 1
     }
 
     /// LMDB does not write pages that were given back before the commit; where those are the last, the file is shorter.
