@@ -132,7 +132,8 @@ final class TruthfulOrigin: Sendable {
         "Cache-Control: no-store", "If-None-Match", "If-Range",
     ]
 
-    @Test(arguments: [CacheMode.shared, .private]) func whatIsServedIsWhatTheOriginSaid(_ mode: CacheMode) async throws {
+    @Test(arguments: [CacheMode.shared, .private]) func whatIsServedIsWhatTheOriginSaid(_ mode: CacheMode) async throws
+    {
         let seed =
             ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000)
         print("whatIsServedIsWhatTheOriginSaid \(mode): LARDER_SEED=\(seed)")
@@ -151,7 +152,8 @@ final class TruthfulOrigin: Sendable {
             }
         }
         print(tally.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", "))
-        for kind in ["200 hit", "206 hit", "304 hit", "200 network", "206 network", "200 revalidated", "multipart hit"] {
+        for kind in ["200 hit", "206 hit", "304 hit", "200 network", "206 network", "200 revalidated", "multipart hit"]
+        {
             #expect(tally[kind, default: 0] > 0, "none of '\(kind)': this shows little")
         }
     }
