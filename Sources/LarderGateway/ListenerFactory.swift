@@ -13,8 +13,9 @@ struct ListenerFactory {
         return try await bind(host, port) { channel in
             channel.eventLoop.makeCompletedFuture {
                 guard let worker = find(channel.eventLoop) else { throw ChannelError.operationUnsupported }
-                try admit(channel, worker)
-                try channel.pipeline.syncOperations.addHandler(HTTP1Handler(worker, isPlaintext: true))
+                let isWelcome = admit(channel, worker)
+                let handler: any ChannelHandler = isWelcome ? HTTP1Handler(worker, isPlaintext: true) : BusyHandler()
+                try channel.pipeline.syncOperations.addHandler(handler)
             }
         }
     }
@@ -33,15 +34,14 @@ struct ListenerFactory {
         return { table[ObjectIdentifier($0)] }
     }
 
-    /// Counts a connection, and puts one that is too many in the hands of a handler that says so.
-    func admit(_ channel: any Channel, _ worker: Worker) throws {
+    /// Counts a connection. Returns false for one that is too many.
+    func admit(_ channel: any Channel, _ worker: Worker) -> Bool {
         let count = core.connectionCount.add(1, ordering: .relaxed).newValue
         let core = core
         channel.closeFuture.whenComplete { _ in core.connectionCount.subtract(1, ordering: .relaxed) }
-        if count > core.configuration.limits.connections {
-            worker.counters.connectionsRefused += 1
-            try channel.pipeline.syncOperations.addHandler(BusyHandler())
-        }
+        if count <= core.configuration.limits.connections { return true }
+        worker.counters.connectionsRefused += 1
+        return false
     }
 
     func bind(

@@ -14,7 +14,8 @@ extension ListenerFactory {
         return try await bind(host, settings.port, allowsHalfClosure: false) { channel in
             channel.eventLoop.makeCompletedFuture {
                 guard let worker = find(channel.eventLoop) else { throw ChannelError.operationUnsupported }
-                try admit(channel, worker)
+                // To say more would take a handshake, which is what a gateway that is busy has no time for.
+                guard admit(channel, worker) else { throw ChannelError.eof }
                 let pipeline = channel.pipeline.syncOperations
                 try pipeline.addHandler(NIOSSLServerHandler(context: context))
                 // A handshake has as much time as the head of a request.

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import LarderGateway
 import LarderHTTP
@@ -148,6 +149,17 @@ import Testing
             try await #expect(answer.body == Array("done".utf8))
             try await client.closed()
             await stopped
+        }
+    }
+
+    @Test func aConnectionOverTheLimitIsClosed() async throws {
+        try await withTLS(StubTransport { _ in .text("hello") }, { $0.limits.connections = 1 }) { setting, port in
+            let first = try await HTTP2Client.connect(to: port)
+            try await #expect(first.get("/").body == Array("hello".utf8))
+            let second = try await RawClient.connect(to: port)
+            try await #expect(second.rest().isEmpty)
+            try await #expect(first.get("/").body == Array("hello".utf8))
+            await first.close()
         }
     }
 
