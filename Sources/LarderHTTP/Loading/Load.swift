@@ -57,8 +57,8 @@ final class Load: Sendable {
             guard state.result == nil else {
                 return [:] as [Int: CheckedContinuation<Result<Arrival, FetchError>, Never>]
             }
-            state.result = result
-            if state.isResponseLetGo { Self.dropBody(&state) }
+            // Let go of, it goes with the caller's.
+            state.result = state.isResponseLetGo ? Self.withoutBody(result) : result
             defer { state.waiters = [:] }
             return state.waiters
         }
@@ -109,15 +109,21 @@ final class Load: Sendable {
 
     /// Lets go of the answer: whoever asked has it, or was cancelled before it came.
     func letGoOfResponse() {
-        state.withLock { state in
+        // It goes outside the lock: the last reader of a body gives the load up.
+        let old = state.withLock { state in
             state.isResponseLetGo = true
-            Self.dropBody(&state)
+            let old = state.result
+            state.result = old.map(Self.withoutBody)
+            return old
         }
+        withExtendedLifetime(old) {}
     }
 
-    private static func dropBody(_ state: inout State) {
-        guard case .success(var arrival) = state.result else { return }
-        arrival.response.body = .empty
-        state.result = .success(arrival)
+    private static func withoutBody(_ result: Result<Arrival, FetchError>) -> Result<Arrival, FetchError> {
+        result.map { arrival in
+            var arrival = arrival
+            arrival.response.body = .empty
+            return arrival
+        }
     }
 }
