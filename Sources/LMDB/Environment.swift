@@ -27,7 +27,13 @@ public final class Environment: @unchecked Sendable {
     /// How an environment is opened.
     public struct Options: Sendable {
         /// Address space to reserve, in bytes. The file grows only as needed. Quartered until the system grants it.
-        public var mapSize = 1 << 40
+        public var mapSize = Self.usualMapSize
+        #if LARDER_VISIBLE_LOCKS
+            // ThreadSanitizer takes most of the address space for itself.
+            private static var usualMapSize: Int { 1 << 33 }
+        #else
+            private static var usualMapSize: Int { 1 << 40 }
+        #endif
         /// Size of the reader table shared by all processes.
         public var maxReaders = 1024
         /// Number of named databases.

@@ -29,6 +29,36 @@ import Testing
         }
     }
 
+    /// Hits, shared and lonely misses, stored and not; heads and bodies that are on their way when the client goes.
+    @Test func clientsMayLeaveAtAnyMoment() async throws {
+        let transport = StubTransport { request in
+            for _ in 0..<Int.random(in: 0...20) { await Task.yield() }
+            let isKept = request.head.path?.hasPrefix("/kept") == true
+            return .bytes(body(300_000, 1), [.cacheControl: isKept ? "max-age=60" : "no-store"])
+        }
+        try await withGateway(transport: transport) { setting in
+            try await withThrowingTaskGroup { group in
+                for number in 0..<16 {
+                    group.addTask {
+                        for round in 0..<40 {
+                            let client = try await setting.connect()
+                            let paths = ["/kept/\(number)-\(round)", "/kept/\(round)", "/other/\(number)-\(round)"]
+                            try await client.send(get(paths[(number + round) % 3]))
+                            for _ in 0..<Int.random(in: 0...40) { await Task.yield() }
+                            if round % 4 == 0 { _ = try? await client.head() }
+                            if round % 2 == 0 { try? await client.reset() } else { try? await client.close() }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let client = try await setting.connect()
+            let isWhole = try await client.exchange(get("/kept/0")).body == body(300_000, 1)
+            #expect(isWhole)
+            try await client.close()
+        }
+    }
+
     @Test func anOriginThatBreaksOffCutsTheAnswer() async throws {
         let transport = StubTransport { request in
             let pieces = Pieces(["first"])

@@ -327,7 +327,8 @@ import Testing
             let failures = Counter()
             let finished = Counter()
             let cache = fixture.cache
-            await withTaskGroup(of: Void.self) { group in
+            let (ends, end) = AsyncStream.makeStream(of: Void.self)
+            let threads = await withTaskGroup { group in
                 for number in 0..<32 {
                     group.addTask { [fixture] in
                         for round in 0..<20 {
@@ -337,18 +338,19 @@ import Testing
                         }
                     }
                 }
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    _ = Threads(32) { number in
-                        for round in 0..<20 {
-                            let path = "/\((number + round) % 8)"
-                            let request = try HTTPCache.request(for: "http://example.org\(path)")
-                            let body = try? cache.fetchAndWait(request).body.bytesAndWait()
-                            if body != Array(path.utf8) { failures.increment() }
-                        }
-                        if finished.increment() == 32 { continuation.resume() }
+                let threads = Threads(32) { number in
+                    defer { if finished.increment() == 32 { end.finish() } }
+                    for round in 0..<20 {
+                        let path = "/\((number + round) % 8)"
+                        let request = try HTTPCache.request(for: "http://example.org\(path)")
+                        let body = try? cache.fetchAndWait(request).body.bytesAndWait()
+                        if body != Array(path.utf8) { failures.increment() }
                     }
                 }
+                for await _ in ends {}
+                return threads
             }
+            try threads.join()
             #expect(failures.value == 0)
             #expect(fixture.transport.sent.count < 64)
         }
