@@ -32,6 +32,35 @@ import Testing
         #expect(givenUp.withLock { $0 } == 1)
     }
 
+    /// A response that others may share holds the load's spool, and the spool a way to give the load up.
+    @Test(arguments: ["max-age=60", "no-store"]) func aLoadThatIsOverIsGone(_ control: String) async throws {
+        try await Fixture.run { fixture in
+            let gate = Gate()
+            fixture.transport.handler = { _ throws(TransportError) in
+                await gate.pass()
+                return .answer(200, [.cacheControl: control], "hello")
+            }
+            let task = Task { try await fixture.get() }
+            while fixture.transport.sent.isEmpty { await Task.yield() }
+            let seen = Seen()
+            _ = fixture.cache.active.cancel { load in
+                seen.load = load
+                return false
+            }
+            #expect(seen.load != nil)
+            gate.open()
+            try await #expect(task.value.text == "hello")
+            await fixture.cache.drain()
+            // The task that ran it lets go of it a moment after it says that it is done.
+            for _ in 0..<100_000 where seen.load != nil { await Task.yield() }
+            #expect(seen.load == nil)
+        }
+    }
+
+    private final class Seen {
+        weak var load: Load?
+    }
+
     private static func arrival(_ spool: Spool) -> Load.Arrival {
         let reader = spool.makeReader()
         let body = ResponseBody(length: nil, live: { try await reader?.next() })

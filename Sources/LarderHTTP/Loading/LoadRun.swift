@@ -127,7 +127,7 @@ struct LoadRun: Sendable {
         let spool = Spool(
             length: received.body.length, writer: storing?.writer, base: storing?.writeLeading() ?? 0,
             isDetached: isDetached || !hasReader
-        ) { load.cancel() }
+        ) { [weak load] in load?.cancel() }
         if hasReader, let reader = spool.makeReader() {
             var response = head(received, decision, exchange, isStored: storing != nil, now: responseTime)
             response.body = body(decision, reader, received, found)
