@@ -75,6 +75,28 @@ import Testing
         }
     }
 
+    /// More than the channel takes at once is flushed between two requests of one read, which finds it writable again.
+    @Test func answersStayInOrderWhenTheyAreFlushedOnTheWay() async throws {
+        let gate = Gate()
+        let transport = StubTransport { request in
+            guard request.head.path == "/late" else {
+                return .bytes(body(40_000, 1), [.cacheControl: "max-age=60"])
+            }
+            try? await gate.wait()
+            return .text("late")
+        }
+        try await withGateway(transport: transport, { $0.hotBodyBytes = 0 }) { setting in
+            let client = try await setting.connect()
+            for path in ["/1", "/2"] { _ = try await client.exchange(get(path)) }
+            try await client.send(["/1", "/2", "/late", "/1"].map { get($0) }.joined())
+            for _ in 0..<2 { try await #expect(client.response().body.count == 40_000) }
+            gate.open()
+            try await #expect(client.response().text == "late")
+            try await #expect(client.response().body.count == 40_000)
+            try await client.close()
+        }
+    }
+
     @Test func aClientGetsTheBytesThatAreCurrent() async throws {
         let first = body(700_000, 1)
         let second = body(600_000, 2)

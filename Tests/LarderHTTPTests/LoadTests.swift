@@ -57,6 +57,104 @@ import Testing
         }
     }
 
+    /// Waits until somebody's load has been given up.
+    private func giveUp(_ fixture: Fixture, _ leader: Task<String, any Error>) async {
+        let seen = Seen()
+        _ = fixture.cache.active.cancel { load in
+            seen.load = load
+            return false
+        }
+        leader.cancel()
+        while seen.load?.isGivenUp == false { await Task.yield() }
+    }
+
+    @Test func aLoadThatWasGivenUpAnswersNobody() async throws {
+        try await Fixture.run { fixture in
+            let gate = Gate()
+            fixture.transport.handler = { [transport = fixture.transport] _ throws(TransportError) in
+                // The first does not notice that it is cancelled until it is too late.
+                guard transport.sent.count == 1 else { return .answer(200, [.cacheControl: "max-age=60"], "hello") }
+                await gate.pass()
+                throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
+            }
+            let leader = Task { try await fixture.get().text }
+            while fixture.transport.sent.isEmpty { await Task.yield() }
+            await giveUp(fixture, leader)
+            try await #expect(fixture.get().text == "hello")
+            gate.open()
+            await fixture.cache.drain()
+        }
+    }
+
+    /// Whoever asked first has not begun to wait when a follower leaves.
+    @Test func aFollowerThatLeavesFirstDoesNotEndTheLoad() async {
+        let load = Load(url: Fixture.url)
+        let follower = Task { await load.arrival() }
+        follower.cancel()
+        guard case .failure = await follower.value else {
+            Issue.record("an answer out of nothing")
+            return
+        }
+        #expect(!load.isGivenUp)
+        let leader = Task { await load.arrival(isLeader: true) }
+        leader.cancel()
+        _ = await leader.value
+        #expect(load.isGivenUp)
+    }
+
+    @Test func whoAsksAfterAnInvalidationDoesNotShareWhatWasAskedForBefore() async throws {
+        try await Fixture.run { fixture in
+            let gate = Gate()
+            fixture.transport.handler = { [transport = fixture.transport] request throws(TransportError) in
+                if request.head.method == .post { return .answer(200, [:], "done") }
+                if transport.sent.count > 1 { return .answer(200, [.cacheControl: "max-age=60"], "new") }
+                await gate.pass()
+                return .answer(200, [.cacheControl: "max-age=60"], "old")
+            }
+            let early = Task { try await fixture.get().text }
+            while fixture.transport.sent.isEmpty { await Task.yield() }
+            let post = try HTTPCache.request(for: Fixture.url, method: .post)
+            _ = try await fixture.cache.fetch(post).body.bytes()
+            try await #expect(fixture.get().text == "new")
+            gate.open()
+            try await #expect(early.value == "old")
+            await fixture.cache.drain()
+            let (response, text) = try await fixture.get()
+            #expect(response.source == .hit && text == "new")
+        }
+    }
+
+    /// The answer to a validation is of no use, so that the whole is asked for, at the only place there is.
+    @Test func aSecondRequestDoesNotWaitForThePlaceOfTheFirst() async throws {
+        try await Fixture.run({ $0.requestsPerHost = 1 }) { fixture in
+            fixture.transport.handler = { [transport = fixture.transport] request throws(TransportError) in
+                if request.head.headerFields[.ifNoneMatch] != nil { return .answer(304, [.eTag: "\"b\""]) }
+                let tag = transport.sent.count == 1 ? "\"a\"" : "\"b\""
+                return .answer(200, [.cacheControl: "max-age=1", .eTag: tag], tag)
+            }
+            try await #expect(fixture.get().text == "\"a\"")
+            fixture.clock.advance(by: .seconds(10))
+            try await #expect(fixture.get().text == "\"b\"")
+            #expect(fixture.transport.sent.count == 3)
+        }
+    }
+
+    @Test func aLoadThatWaitsForItsReaderCanBeCancelled() async throws {
+        try await Fixture.run { fixture in
+            let pieces = Pieces((0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) })
+            fixture.transport.handler = { _ throws(TransportError) in
+                TransportResponse(
+                    head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
+                    body: TransportBody(length: nil) { () throws(TransportError) in try pieces.next() })
+            }
+            let response = try await fixture.cache.fetch(Fixture.url)
+            for _ in 0..<1_000 { await Task.yield() }
+            #expect(fixture.cache.cancelAll() == 1)
+            await fixture.cache.drain()
+            await #expect(throws: FetchError.self) { _ = try await response.body.bytes() }
+        }
+    }
+
     private final class Seen {
         weak var load: Load?
     }

@@ -17,7 +17,22 @@ extension CacheRules {
             fields.append(field)
         }
         if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
+        Self.mendLength(&fields)
         return fields
+    }
+
+    /// A length that is said several times is said once, as RFC 9110 section 8.6 demands of whoever forwards it; one that
+    /// is no length, or not the same each time, goes.
+    private static func mendLength(_ fields: inout HTTPFields) {
+        guard let value = fields.combined(.contentLength),
+            fields.single(.contentLength) == nil || value.contains(FieldBytes.comma)
+        else { return }
+        let members = Set(FieldBytes.members(value).map { Array($0) })
+        if members.count == 1, let only = members.first, let length = FieldBytes.number(only, ceiling: 1 << 62) {
+            fields.set(.contentLength, String(length))
+        } else {
+            fields.remove(.contentLength)
+        }
     }
 
     /// Section 3.2: the fields of a stored response after an update from another response: each field of the new one

@@ -138,7 +138,8 @@ public final class BodyWriter: @unchecked Sendable {
     // MARK: Under the lock
 
     private var current: Kept {
-        guard let file else { return .memory(memory) }
+        // Both, when the move from memory to the file failed.
+        guard let file, memory.isEmpty else { return .memory(memory) }
         return .file(file.descriptor, store.engine.files.staging.path(of: file.token.name))
     }
 
@@ -178,9 +179,8 @@ public final class BodyWriter: @unchecked Sendable {
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
             file = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
             if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
-            let start = memory
+            try memory.withUnsafeBytes { try write($0, at: 0) }
             memory = []
-            try start.withUnsafeBytes { try write($0, at: 0) }
         } else if let reserved = file?.reserved, needed > reserved {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
             try store.engine.reserve(more, for: key, writing)

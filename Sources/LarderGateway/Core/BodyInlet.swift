@@ -59,6 +59,7 @@ final class BodyInlet: Sendable {
         let waiter = state.withLock { state in
             guard state.ending == nil else { return nil as CheckedContinuation<[UInt8]?, any Error>? }
             state.ending = ending
+            if case .failure = ending { (state.pieces, state.bytes) = ([], 0) }
             defer { state.waiter = nil }
             return state.waiter
         }

@@ -14,10 +14,14 @@ extension HTTP1Handler {
 
     /// Goes on as far as the bytes and the client allow.
     func advance(_ context: ChannelHandlerContext) {
+        // A flush in here may make the channel writable again, which leads back here: who is at it goes on.
+        guard !isAdvancing else { return }
+        isAdvancing = true
+        defer { isAdvancing = false }
         while true {
             switch phase {
             case .head:
-                guard input.readableBytes > 0, canAnswer(context), takeHead(context) else { return }
+                guard input.readableBytes > 0, canAnswer(context), phase == .head, takeHead(context) else { return }
             case .exchange:
                 if current?.content != nil { takeContent(context) }
                 guard finishExchange(context) else { return }

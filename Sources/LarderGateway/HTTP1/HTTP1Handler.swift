@@ -60,6 +60,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var client = "-"
     var isLoopback = false
     private var hasPendingRead = false
+    var isAdvancing = false
     /// Something was handed to the channel that has not been flushed.
     var hasUnflushed = false
     var hasInputEnded = false

@@ -295,6 +295,8 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         delivery?.cancel()
         delivery = nil
         inlet?.fail()
+        // It asks this handler for more.
+        inlet = nil
         if var record {
             worker.counters.clientAborts += 1
             record.isIncomplete = true

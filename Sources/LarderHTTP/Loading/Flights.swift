@@ -26,7 +26,10 @@ final class Flights: Sendable {
     /// - Parameter mayPass: false lets it lead although what came last could not be shared.
     func enter(_ key: String, _ load: Load, mayPass: Bool = true) -> Place {
         state.withLock { state in
-            if let leading = state.loads[key] { return .join(leading) }
+            // Not one that was given up, and not one from before an invalidation.
+            if let leading = state.loads[key], leading.generation == load.generation, !leading.isGivenUp {
+                return .join(leading)
+            }
             if mayPass, state.passes.contains(key) { return .alone }
             state.loads[key] = load
             return .lead

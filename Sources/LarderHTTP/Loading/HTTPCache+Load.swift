@@ -12,7 +12,7 @@ extension HTTPCache {
             let url = Self.url(of: pending.request)
             throw FetchError(.notCached, url: url, "\(url) is not in the cache, and the cache is offline")
         }
-        let load = Load(url: Self.url(of: pending.request))
+        let load = Load(url: Self.url(of: pending.request), generation: pending.generation)
         guard let key = collapsingKey(pending, body: body) else {
             return try await lead(load, pending, body: body, flight: nil, onInformational: onInformational)
         }
@@ -33,7 +33,7 @@ extension HTTPCache {
     func refresh(
         _ exchange: Exchange, primary: String, found: [Shelf.Found], plan: FetchPlan, generation: UInt32
     ) {
-        let load = Load(url: Self.url(of: exchange.request), isDetached: true)
+        let load = Load(url: Self.url(of: exchange.request), generation: generation, isDetached: true)
         guard case .lead = flights.enter(primary, load, mayPass: false) else { return }
         let pending = PendingLoad(
             request: exchange.request, subject: exchange.request, primary: primary, found: found, exchange: exchange,
@@ -60,7 +60,7 @@ extension HTTPCache {
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         start(load, pending, body: body, flight: flight, isDetached: false, onInformational: onInformational)
-        let arrival = await load.arrival()
+        let arrival = await load.arrival(isLeader: true)
         load.letGoOfResponse()
         return try arrival.get().response
     }
@@ -85,6 +85,8 @@ extension HTTPCache {
         switch await leading.arrival() {
         case .success(let given): arrival = given
         case .failure(let error):
+            // It was not the origin that failed: those who waited before left.
+            if leading.isGivenUp, !Task.isCancelled { return nil }
             // The origin just failed: asking again at once would only add to its trouble.
             if error.transport != nil {
                 return try fallback(pending, error)

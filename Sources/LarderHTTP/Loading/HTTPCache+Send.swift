@@ -29,8 +29,14 @@ extension HTTPCache {
                 return TransportResponse(
                     head: response.head,
                     body: TransportBody(length: inner.length) { () throws(TransportError) in
-                        defer { withExtendedLifetime(permit) {} }
-                        return try await inner.next()
+                        do throws(TransportError) {
+                            let piece = try await inner.next()
+                            if piece == nil { permit.release() }
+                            return piece
+                        } catch {
+                            permit.release()
+                            throw error
+                        }
                     })
             } catch {
                 failure = error

@@ -24,15 +24,21 @@ final class HostLimiter: Sendable {
         limit = max(1, total)
     }
 
-    /// A place at a host; given back when it goes.
+    /// A place at a host; given back when it goes, if not before.
     final class Permit: Sendable {
         private let limiter: HostLimiter
         private let host: String
+        private let isReleased = Atomic(false)
         fileprivate init(_ limiter: HostLimiter, _ host: String) {
             self.limiter = limiter
             self.host = host
         }
-        deinit { limiter.release(host) }
+        deinit { release() }
+
+        /// Gives the place back; once.
+        func release() {
+            if !isReleased.exchange(true, ordering: .acquiringAndReleasing) { limiter.release(host) }
+        }
     }
 
     /// How many wait for a place.
@@ -64,7 +70,9 @@ final class HostLimiter: Sendable {
         } onCancel: {
             let waiter = state.withLock { state -> Waiter? in
                 guard let place = state.waiting[host]?.firstIndex(where: { $0.id == id }) else { return nil }
-                return state.waiting[host]?.remove(at: place)
+                let waiter = state.waiting[host]?.remove(at: place)
+                if state.waiting[host]?.isEmpty == true { state.waiting[host] = nil }
+                return waiter
             }
             waiter?.continuation.resume(returning: false)
         }

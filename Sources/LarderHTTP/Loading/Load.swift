@@ -26,19 +26,26 @@ final class Load: Sendable {
         var nextWaiter = 0
         var task: Task<Void, Never>?
         var isCancelled = false
+        /// Cancelled because nobody waited any more.
+        var isGivenUp = false
+        /// Whoever asked first will wait, and does not yet.
+        var isLeaderDue: Bool
         /// Whoever asked has the answer, or wants it no more: its reader must not hold up the others.
         var isResponseLetGo: Bool
     }
 
     let url: String
+    /// Of the key when it was asked for: see ``Generations``.
+    let generation: UInt32
     private let isDetached: Bool
     private let state: Mutex<State>
 
     /// - Parameter isDetached: goes on when nobody waits.
-    init(url: String, isDetached: Bool = false) {
+    init(url: String, generation: UInt32 = 0, isDetached: Bool = false) {
         self.url = url
+        self.generation = generation
         self.isDetached = isDetached
-        state = Mutex(State(isResponseLetGo: isDetached))
+        state = Mutex(State(isLeaderDue: !isDetached, isResponseLetGo: isDetached))
     }
 
     /// Starts; `body` calls ``arrive(_:)`` once.
@@ -65,8 +72,12 @@ final class Load: Sendable {
         for waiter in waiters.values { waiter.resume(returning: result) }
     }
 
+    /// Whether nobody waited any more, so that nothing will come of it.
+    var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
+
     /// Waits for the head. When everybody who waits is cancelled, so is the load.
-    func arrival() async -> Result<Arrival, FetchError> {
+    /// - Parameter isLeader: for whoever asked first.
+    func arrival(isLeader: Bool = false) async -> Result<Arrival, FetchError> {
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -74,6 +85,7 @@ final class Load: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let result: Result<Arrival, FetchError>? = state.withLock { state in
+                    if isLeader { state.isLeaderDue = false }
                     if let result = state.result { return result }
                     if Task.isCancelled { return .failure(cancellation) }
                     state.waiters[id] = continuation
@@ -92,7 +104,9 @@ final class Load: Sendable {
     private func give(up id: Int) {
         let (waiter, isLast) = state.withLock { state in
             let waiter = state.waiters.removeValue(forKey: id)
-            return (waiter, state.waiters.isEmpty && state.result == nil && !isDetached)
+            let isLast = state.waiters.isEmpty && !state.isLeaderDue && state.result == nil && !isDetached
+            state.isGivenUp = state.isGivenUp || isLast
+            return (waiter, isLast)
         }
         waiter?.resume(returning: .failure(cancellation))
         if isLast { cancel() }

@@ -39,7 +39,7 @@ struct LoadRun: Sendable {
     /// One request and its answer.
     private func exchange(_ exchange: Exchange, isRepetition: Bool) async throws(FetchError) {
         let requestTime = cache.now
-        let received = try await cache.send(
+        var received = try await cache.send(
             exchange, as: pending, url: url, body: isRepetition ? nil : body, onInformational: onInformational)
         let responseTime = cache.now
         let stored = pending.found.map(\.response)
@@ -57,6 +57,8 @@ struct LoadRun: Sendable {
         let updated = cache.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {
             await drain(received.body)
+            // Its place at the host and its connection go before another is asked for.
+            received.body = TransportBody(length: 0) { () throws(TransportError) in nil }
             try await self.exchange(again, isRepetition: true)
             return
         }

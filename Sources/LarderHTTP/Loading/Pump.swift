@@ -14,8 +14,8 @@ struct Pump {
                 // The last byte is shown when the store has the response: who has all of it may ask again at once.
                 isLastShown = !(storing != nil && body.length.map { received >= $0 } ?? false)
                 await spool.append(piece, isShown: isLastShown)
-                if spool.isAbandoned {
-                    throw TransportError(.cancelled, mayHaveBeenSeen: true, "nobody reads any more")
+                if spool.isAbandoned || Task.isCancelled {
+                    throw TransportError(.cancelled, mayHaveBeenSeen: true, "nobody wants it any more")
                 }
             }
             await end(received, isComplete: true)

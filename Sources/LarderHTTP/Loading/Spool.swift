@@ -96,15 +96,22 @@ final class Spool: Sendable {
     }
 
     private func waitForRoom() async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            state.withLock { state in
-                Self.trim(&state)
-                if Self.hasRoom(state) {
-                    continuation.resume()
-                } else {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let goesOn = state.withLock { state in
+                    Self.trim(&state)
+                    if Self.hasRoom(state) || Task.isCancelled { return true }
                     state.waitingLoad = continuation
+                    return false
                 }
+                if goesOn { continuation.resume() }
             }
+        } onCancel: {
+            let load = state.withLock { state in
+                defer { state.waitingLoad = nil }
+                return state.waitingLoad
+            }
+            load?.resume()
         }
     }
 

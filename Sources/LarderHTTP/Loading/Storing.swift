@@ -87,6 +87,8 @@ struct Storing: Sendable {
             try await writer.commit()
             try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
             for old in replaced { _ = try cache.shelf.remove(old) }
+            // Invalidated while it was being committed: whoever did that may have looked before it was there.
+            if cache.generations.current(primary) != generation { _ = try cache.shelf.removeAll(primary) }
         } catch {
             writer.cancel()
             cache.logRefusal(error, primary)

@@ -125,6 +125,14 @@ struct StoringRulesTests {
         #expect(age(["@Date: -60", "Age: 5"], delay: 2, residence: 3) == 10_000)
     }
 
+    @Test(arguments: [
+        (["5, 5"], "5"), (["5", "5"], "5"), (["5"], "5"), (["5", "6"], nil), (["x, x"], nil), ([], nil),
+    ]) func aLengthIsKeptOnce(_ lines: [String], _ kept: String?) {
+        let answer = response(200, ["Cache-Control: max-age=9"] + lines.map { "Content-Length: \($0)" })
+        let fields = CacheRules().storedFields(of: answer, responseTime: start)
+        #expect(fields[values: .contentLength] == (kept.map { [$0] } ?? []))
+    }
+
     @Test func plainHitsAgreeWithTheWholeDecision() {
         let rules = CacheRules(.gateway)
         let head = response(200, ["Cache-Control: max-age=60", "ETag: \"a\"", "@Date: 0"])

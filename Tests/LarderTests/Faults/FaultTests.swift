@@ -110,6 +110,22 @@
             }
         }
 
+        /// From memory to a file, at the first bytes that are too many for the index.
+        @Test func aWriterThatCannotMoveToAFileKeepsWhatItHas() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, FaultScenario.configuration)
+                let threshold = Int(FaultScenario.configuration.inlineThreshold.bytes)
+                let writer = try store.writer(for: "k")
+                try writer.write(body(threshold, 1))
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("pwrite=ENOSPC@1+")))
+                try #expect(code { try writer.write(body(10, 2)) } == .noSpace)
+                scope.lift()
+                try #expect(writer.bytes(in: 0..<Int64(threshold)) == body(threshold, 1))
+                writer.cancel()
+                try finish(store)
+            }
+        }
+
         @Test func scenarioWithoutFaultsSucceeds() throws {
             try withDirectory { directory in
                 let scenario = FaultScenario(directory)
