@@ -5,7 +5,7 @@ import Testing
 @testable import LarderHTTP
 
 /// One load by itself.
-@Suite(.timeLimit(.minutes(1))) struct LoadTests {
+@Suite(.timeLimit(.minutes(3))) struct LoadTests {
     /// The last reader of a body gives the load up when it goes; a load that lets go of that body must not wait for itself.
     @Test func lettingGoOfTheOnlyReaderGivesTheLoadUp() async {
         let load = Load(url: "http://example.org/")
