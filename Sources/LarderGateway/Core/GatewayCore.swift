@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import HTTPWire
 import LarderHTTP
 import Logging
 import NIOCore
@@ -18,6 +19,7 @@ final class GatewayCore: Sendable {
     private let pseudonym: String?
     /// Whether hits may go the short way: one origin for all hosts, and a cache whose keys are URLs.
     let allowsPlainHits: Bool
+    let headLimits: HeadLimits
     /// What follows the age in such a hit, up to the seconds of freshness that are left.
     let hitFields: [UInt8]
 
@@ -27,6 +29,9 @@ final class GatewayCore: Sendable {
         self.accessLog = accessLog
         time = configuration.time
         logger = configuration.logger
+        let limits = configuration.limits
+        headLimits = HeadLimits(
+            headBytes: limits.headBytes, startLineBytes: limits.requestLineBytes, fields: limits.fieldCount)
         pseudonym = cache.configuration.viaName
         allowsPlainHits =
             configuration.routes.otherwise != nil && cache.hasPlainHits && cache.configuration.addsCacheStatus

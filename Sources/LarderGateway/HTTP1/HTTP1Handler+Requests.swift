@@ -43,7 +43,7 @@ extension HTTP1Handler {
             do throws(WireError) {
                 guard let range = try scanner.scan(bytes) else { return .incomplete }
                 let head = UnsafeRawBufferPointer(rebasing: bytes[range])
-                try worker.view.parse(head, limits: headLimits)
+                try worker.view.parse(head, limits: worker.core.headLimits)
                 if let answer = writePlainHit(head) { return .hit(answer, length: range.upperBound) }
                 return .head(try RequestHead(worker.view, in: head, scheme: scheme), length: range.upperBound)
             } catch {
@@ -98,9 +98,9 @@ extension HTTP1Handler {
         let limits = worker.core.configuration.limits
         let hasContent = head.framing != .none
         current = Current(
-            record: record(of: head), method: head.request.method, version: head.version,
+            record(of: head), method: head.request.method, version: head.version,
             closes: !head.persists || worker.isDraining || requestCount >= limits.requestsPerConnection,
-            content: hasContent ? BodyDecoder(head.framing) : nil, inlet: nil, owesContinue: head.expectsContinue)
+            content: hasContent ? BodyDecoder(head.framing) : nil, owesContinue: head.expectsContinue)
         if case .length(let length) = head.framing, length > limits.bodyBytes {
             return refuse(413, "The content of the request is over the limit of \(limits.bodyBytes) bytes.", context)
         }
@@ -266,10 +266,10 @@ extension HTTP1Handler {
     func refuse(_ status: Int, _ text: String, _ context: ChannelHandlerContext) {
         if current == nil {
             current = Current(
-                record: RequestRecord(
+                RequestRecord(
                     start: worker.core.time.now(), client: client, method: "-",
                     methodIndex: Counters.methods.count - 1, target: "-", version: "HTTP/1.1"),
-                method: .get, version: .http11, closes: true, content: nil, inlet: nil, owesContinue: false)
+                method: .get, version: .http11, closes: true, content: nil, owesContinue: false)
         }
         phase = .exchange
         current?.closes = true

@@ -70,8 +70,9 @@ extension HTTP1Handler {
     /// Writes the head of the final answer. Returns false, having written nothing, if it cannot be written.
     @discardableResult
     private func begin(_ head: HTTPResponse, length: Int64?) -> Bool {
-        guard var current else { return false }
+        guard let current else { return false }
         let status = head.status.code
+        var (closes, isChunked) = (current.closes, false)
         worker.scratch.removeAll(keepingCapacity: true)
         do throws(WireError) {
             try MessageWriter.appendStatusLine(head.status.withReason, to: &worker.scratch)
@@ -92,18 +93,18 @@ extension HTTP1Handler {
                 worker.scratch += "Content-Length: \(length)\r\n".utf8
             } else if current.version == .http11 {
                 worker.scratch += "Transfer-Encoding: chunked\r\n".utf8
-                current.isChunked = true
+                isChunked = true
             } else {
-                current.closes = true
+                closes = true
             }
         } catch {
             return false
         }
         if current.owesContinue, current.content != nil {
             // It is not told to go on, and may or may not send its content: where the next request starts is not certain.
-            current.closes = true
+            closes = true
         }
-        if current.closes {
+        if closes {
             worker.scratch += "Connection: close\r\n\r\n".utf8
         } else if current.version == .http10 {
             worker.scratch += "Connection: keep-alive\r\n\r\n".utf8
@@ -111,9 +112,10 @@ extension HTTP1Handler {
             worker.scratch += "\r\n".utf8
         }
         worker.output.writeBytes(worker.scratch)
+        current.closes = closes
+        current.isChunked = isChunked
         current.hasBegun = true
         current.record.status = status
-        self.current = current
         return true
     }
 
@@ -202,20 +204,19 @@ extension HTTP1Handler {
 
     /// The answer is complete.
     func finish() {
-        guard var current, !current.isAnswered else { return }
+        guard let current, !current.isAnswered else { return }
         if current.isChunked { worker.output.writeBytes(MessageWriter.lastChunk) }
         current.isAnswered = true
         // Content that is still coming is for nobody.
         current.inlet?.fail()
         current.inlet = nil
         worker.finished(current.record)
-        self.current = current
     }
 
     /// The answer will not be complete: the client sees that by the connection's end. Where that is how a complete answer
     /// ends, too, it has to be a reset.
     func fail(_ context: ChannelHandlerContext) {
-        guard var current, !current.isAnswered else { return }
+        guard let current, !current.isAnswered else { return }
         current.record.isIncomplete = true
         worker.finished(current.record)
         self.current = nil

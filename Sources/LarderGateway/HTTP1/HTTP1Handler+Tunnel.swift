@@ -22,7 +22,7 @@ extension HTTP1Handler {
     }
 
     func tunnelStands() {
-        guard let context, var current, phase == .exchange else { return }
+        guard let context, let current, phase == .exchange else { return }
         // "A server MUST NOT send any Transfer-Encoding or Content-Length header fields in a 2xx (Successful) response to
         // CONNECT" (RFC 9110 section 9.3.6).
         worker.output.writeStaticString("HTTP/1.1 200 Connection Established\r\n\r\n")

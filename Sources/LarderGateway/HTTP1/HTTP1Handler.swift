@@ -24,11 +24,11 @@ final class HTTP1Handler: ChannelDuplexHandler {
         case over
     }
 
-    /// The request that is being read or answered.
-    struct Current {
+    /// The request that is being read or answered. Apart from the handler, so that idle connections have no room for it.
+    final class Current {
         var record: RequestRecord
-        var method: HTTPRequest.Method
-        var version: HTTPVersion
+        let method: HTTPRequest.Method
+        let version: HTTPVersion
         /// The connection is closed after the answer.
         var closes: Bool
         /// Reads the content; nil when the request is complete.
@@ -42,6 +42,18 @@ final class HTTP1Handler: ChannelDuplexHandler {
         /// The final answer is written.
         var isAnswered = false
         var isChunked = false
+
+        init(
+            _ record: RequestRecord, method: HTTPRequest.Method, version: HTTPVersion, closes: Bool,
+            content: BodyDecoder?, owesContinue: Bool
+        ) {
+            self.record = record
+            self.method = method
+            self.version = version
+            self.closes = closes
+            self.content = content
+            self.owesContinue = owesContinue
+        }
     }
 
     let worker: Worker
@@ -51,7 +63,6 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var phase = Phase.head
     var input = ByteBuffer()
     var scanner: HeadScanner
-    let headLimits: HeadLimits
     var current: Current?
     var delivery: Delivery?
     var tunnel: Tunnel?
@@ -81,10 +92,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
         self.worker = worker
         self.isPlaintext = isPlaintext
         scheme = isPlaintext ? "http" : "https"
-        let limits = worker.core.configuration.limits
-        headLimits = HeadLimits(
-            headBytes: limits.headBytes, startLineBytes: limits.requestLineBytes, fields: limits.fieldCount)
-        scanner = HeadScanner(limits: headLimits, isRequest: true)
+        scanner = HeadScanner(limits: worker.core.headLimits, isRequest: true)
         since = worker.core.time.now()
     }
 
@@ -249,7 +257,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
         delivery = nil
         tunnel?.clientLeft()
         tunnel = nil
-        if var current {
+        if let current {
             current.inlet?.fail()
             if !current.isAnswered {
                 worker.counters.clientAborts += 1
