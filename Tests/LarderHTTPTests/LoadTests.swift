@@ -1,7 +1,10 @@
+import Dispatch
 import HTTPTypes
 import Synchronization
+import TestSupport
 import Testing
 
+@testable import Larder
 @testable import LarderHTTP
 
 /// One load by itself.
@@ -121,6 +124,43 @@ import Testing
             await fixture.cache.drain()
             let (response, text) = try await fixture.get()
             #expect(response.source == .hit && text == "new")
+        }
+    }
+
+    /// Both threads on which a commit could run are held until the purge is over.
+    @Test func whatIsPurgedWhileItIsCommittedIsNotThereAfterwards() async throws {
+        try await Fixture.run { fixture in
+            let isRead = Mutex(false)
+            fixture.transport.handler = { _ throws(TransportError) in
+                let pieces = Pieces([Array("hello".utf8)])
+                return TransportResponse(
+                    head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"]),
+                    body: TransportBody(length: nil) { () throws(TransportError) in
+                        let piece = try pieces.next()
+                        if piece == nil { isRead.withLock { $0 = true } }
+                        return piece
+                    })
+            }
+            let purged = DispatchSemaphore(value: 0)
+            let started = Counter()
+            let holds = (0..<2).map { _ in
+                Task { [purged, started] in
+                    try await IOPool.shared.run {
+                        started.increment()
+                        purged.wait()
+                    }
+                }
+            }
+            while started.value < 2 { await Task.yield() }
+            let first = Task { try await fixture.get().text }
+            while !isRead.withLock({ $0 }) { await Task.yield() }
+            for _ in 0..<1_000 { await Task.yield() }
+            #expect(try fixture.cache.purge(Fixture.url) == 0)
+            for _ in holds { purged.signal() }
+            for hold in holds { try await hold.value }
+            try await #expect(first.value == "hello")
+            await fixture.cache.drain()
+            try await #expect(fixture.get().response.source == .network)
         }
     }
 
