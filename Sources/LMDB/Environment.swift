@@ -26,14 +26,9 @@ public final class Environment: @unchecked Sendable {
 
     /// How an environment is opened.
     public struct Options: Sendable {
-        /// Address space to reserve, in bytes. The file grows only as needed. Quartered until the system grants it.
-        public var mapSize = Self.usualMapSize
-        #if LARDER_VISIBLE_LOCKS
-            // ThreadSanitizer takes most of the address space for itself.
-            private static var usualMapSize: Int { 1 << 33 }
-        #else
-            private static var usualMapSize: Int { 1 << 40 }
-        #endif
+        /// Address space to reserve, in bytes. The file grows only as needed. Less where many environments are open, and
+        /// quartered until the system grants it.
+        public var mapSize = 1 << 40
         /// Size of the reader table shared by all processes.
         public var maxReaders = 1024
         /// Number of named databases.
@@ -52,8 +47,18 @@ public final class Environment: @unchecked Sendable {
 
     /// Opens the environment in directory `path`, creating its files unless read-only. `mdb_env_open`.
     public init(path: String, options: Options = Options()) throws(LMDBError) {
-        pointer = try Self.open(path: path, options: options)
+        var options = options
+        options.mapSize = AddressSpace.reserve(options.mapSize)
+        reserved = options.mapSize
+        do {
+            pointer = try Self.open(path: path, options: options)
+        } catch {
+            AddressSpace.giveBack(reserved)
+            throw error
+        }
     }
+
+    private let reserved: Int
 
     private static func open(path: String, options: Options) throws(LMDBError) -> OpaquePointer {
         var created: OpaquePointer?
@@ -73,7 +78,7 @@ public final class Environment: @unchecked Sendable {
             // "mdb_env_close() must be called to discard the handle" when mdb_env_open fails (lmdb.h).
             mdb_env_close(created)
             // Memory checkers refuse what they cannot shadow with EINVAL.
-            if error.code == ENOMEM || error.code == EINVAL, options.mapSize > 1 << 30 {
+            if error.code == ENOMEM || error.code == EINVAL, options.mapSize > AddressSpace.least {
                 var smaller = options
                 smaller.mapSize = options.mapSize / 4
                 return try open(path: path, options: smaller)
@@ -97,6 +102,7 @@ public final class Environment: @unchecked Sendable {
         slots.close()
         while active.load(ordering: .sequentiallyConsistent) > 0 { sched_yield() }
         mdb_env_close(pointer)
+        AddressSpace.giveBack(reserved)
     }
 
     // MARK: Transactions

@@ -25,6 +25,18 @@ import Testing
         }
     }
 
+    /// At a TiB each, the 128th would find no address space left.
+    @Test func hundredsAreOpenAtOnce() throws {
+        func open(_ count: Int) throws {
+            if count == 0 { return }
+            try withEnvironment({ $0.mapSize = 1 << 40 }) { environment, _ in
+                _ = try environment.database("a")
+                try open(count - 1)
+            }
+        }
+        try open(300)
+    }
+
     @Test func aMissingDatabaseIsNil() throws {
         try withEnvironment { environment, _ in
             try #expect(environment.openDatabase("none", order: .bytes, create: false) == nil)

@@ -1,0 +1,32 @@
+import Synchronization
+
+/// What the environments of this process have reserved of its address space.
+///
+/// A process has 128 TiB of it (47 bits). Each environment gets what it wants up to an eighth of what is left, so that a
+/// process with hundreds of them never runs out.
+enum AddressSpace {
+    private static let reserved = Atomic<Int>(0)
+
+    #if LARDER_VISIBLE_LOCKS
+        // ThreadSanitizer takes most of it for itself.
+        private static let limit = 1 << 39
+    #else
+        private static let limit = 96 << 40
+    #endif
+    /// The least that is given.
+    static let least = 1 << 30
+
+    /// Reserves up to `wanted` bytes; returns how many.
+    static func reserve(_ wanted: Int) -> Int {
+        while true {
+            let current = reserved.load(ordering: .relaxed)
+            let share = max(least, (limit - current) / 8 / least * least)
+            let size = min(wanted, share)
+            if reserved.compareExchange(expected: current, desired: current + size, ordering: .relaxed).exchanged {
+                return size
+            }
+        }
+    }
+
+    static func giveBack(_ size: Int) { reserved.subtract(size, ordering: .relaxed) }
+}
