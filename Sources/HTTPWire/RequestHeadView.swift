@@ -1,7 +1,7 @@
 /// The parts of a request's head as ranges of its bytes: to decide on a request before anything is allocated for it.
 ///
-/// Keep one for all connections of a thread: ``parse(_:limits:)`` uses the room of the last head again. Ranges are of the bytes given
-/// to ``parse(_:limits:)``.
+/// Keep one for all connections of a thread: ``parse(_:limits:)`` uses the room of the last head again. Ranges are of the
+/// bytes given to ``parse(_:limits:)``.
 package struct RequestHeadView: Sendable {
     /// The forms of a request target (RFC 9112 section 3.2).
     package enum TargetForm: UInt8, Hashable, Sendable {

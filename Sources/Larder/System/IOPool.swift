@@ -29,6 +29,7 @@ final class IOPool: Sendable {
                 continuation.resume()
             }
         }
+        // It always is: the continuation is resumed after it was set.
         guard let result = outcome.withLock({ $0 }) else { throw CancellationError() }
         return try result.get()
     }

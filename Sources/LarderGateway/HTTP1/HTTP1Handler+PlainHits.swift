@@ -46,12 +46,13 @@ extension HTTP1Handler {
             record.status = hit.status
             record.source = .hit
             record.bytesSent = hit.length
-            writeHead(hit)
             switch hit.content {
             case .bytes(let bytes):
+                writeHead(hit, roomFor: bytes.count)
                 worker.output.writeBytes(bytes)
                 answer = PlainAnswer(record: record)
             case .stored(let body, let digest):
+                writeHead(hit, roomFor: 0)
                 answer = PlainAnswer(record: record, stored: (body, digest))
             }
         }
@@ -94,8 +95,9 @@ extension HTTP1Handler {
             && !head.spells("443", at: port)
     }
 
-    private func writeHead(_ hit: PlainHit) {
-        worker.output.reserveCapacity(minimumWritableBytes: 512 + hit.fields.count + Int(min(hit.length, 256 << 10)))
+    /// - Parameter count: bytes of content that follow into the same buffer.
+    private func writeHead(_ hit: PlainHit, roomFor count: Int) {
+        worker.output.reserveCapacity(minimumWritableBytes: 512 + hit.fields.count + count)
         if hit.status == 200 {
             worker.output.writeStaticString("HTTP/1.1 200 OK\r\n")
         } else {
