@@ -2,10 +2,14 @@ extension Environment {
     /// Walks over all pages that the latest state uses, while others read and write. Throws the first `PageDamage`.
     ///
     /// A snapshot keeps the pages from being reused. Taking one looks at the meta pages and the reader table only.
-    /// - Parameter bigValues: `heads` costs a read for each value that does not fit a page.
+    /// - Parameters:
+    ///   - bigValues: `heads` costs a read for each value that does not fit a page.
+    ///   - pause: called before each page; what it throws ends the walk and is passed on.
     @discardableResult
-    public func checkPages(_ bigValues: PageWalk<FilePages>.BigValues = .placed) throws -> [String: KeyOrder] {
-        try walkPages(bigValues, isTolerant: false).trees
+    public func checkPages(
+        _ bigValues: PageWalk<FilePages>.BigValues = .placed, pause: (() throws -> Void)? = nil
+    ) throws -> [String: KeyOrder] {
+        try walkPages(bigValues, isTolerant: false, pause).trees
     }
 
     /// All damage that such a walk finds, the first thousand places.
@@ -14,7 +18,7 @@ extension Environment {
     }
 
     private func walkPages(
-        _ bigValues: PageWalk<FilePages>.BigValues, isTolerant: Bool
+        _ bigValues: PageWalk<FilePages>.BigValues, isTolerant: Bool, _ pause: (() throws -> Void)? = nil
     ) throws -> PageWalk<FilePages> {
         // The meta page of a snapshot is overwritten by the next transaction but one: then another snapshot is taken.
         for _ in 0..<1000 {
@@ -23,6 +27,7 @@ extension Environment {
                 let metas = try MetaPage.all(pages)
                 guard let meta = metas.first(where: { $0.transaction == snapshot.id }) else { return nil }
                 var walk = PageWalk(pages, meta, bigValues: bigValues, isTolerant: isTolerant)
+                walk.pause = pause
                 try walk.run()
                 return walk
             }

@@ -91,19 +91,25 @@ public final class Environment: @unchecked Sendable {
     deinit { close() }
 
     private let isClosed = Atomic<Bool>(false)
+    private let isReleased = Atomic<Bool>(false)
     /// Transactions under way that hold no slot.
     private let active = Atomic<Int>(0)
 
     /// Waits for the transactions under way, then unmaps and closes the files. Later ones throw `LMDBError.isClosed`.
     /// Idempotent. Do not call it from inside a transaction.
     public func close() {
-        guard isClosed.compareExchange(expected: false, desired: true, ordering: .sequentiallyConsistent).exchanged
+        refuse()
+        guard isReleased.compareExchange(expected: false, desired: true, ordering: .sequentiallyConsistent).exchanged
         else { return }
         slots.close()
         while active.load(ordering: .sequentiallyConsistent) > 0 { sched_yield() }
         mdb_env_close(pointer)
         AddressSpace.giveBack(reserved)
     }
+
+    /// Lets no further transaction begin: they throw `LMDBError.isClosed`. Those under way go on, and the file stays mapped until
+    /// `close()`. For a file that turns out to be damaged.
+    public func refuse() { isClosed.store(true, ordering: .sequentiallyConsistent) }
 
     // MARK: Transactions
 

@@ -37,6 +37,8 @@ public struct PageWalk<Source: PageSource> {
     var freeBeyond: Set<UInt64> = []
     private let buffers: PageBuffers
     private var visitor: Visitor?
+    /// Called before each page of a tree; what it throws ends the walk.
+    public var pause: (() throws -> Void)?
 
     static var damageLimit: Int { 1000 }
     /// LMDB's own limit (`CURSOR_STACK`).
@@ -141,6 +143,7 @@ public struct PageWalk<Source: PageSource> {
         _ body: RowBody
     ) throws {
         let parent = tree.current
+        try pause?()
         guard try take(page, tree, from: parent) else { return }
         tree.current = page
         defer { tree.current = parent }

@@ -1,5 +1,6 @@
 import Foundation
 import LMDB
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -253,12 +254,14 @@ import Testing
 
     // MARK: When the pages are walked
 
-    private func isWalkDue(_ path: FilePath, boot: UInt64 = 1) throws -> Bool {
+    private func find(_ path: FilePath, boot: UInt64 = 1) throws -> IndexTrust.Finding {
         let environment = try Environment(path: path.appending("index").string)
         defer { environment.close() }
         let files = try StoreFiles(root: Directory(path: path))
-        return try IndexTrust(files: files, configuration: .testing { $0.bootIdentity = boot }).isWalkDue(environment)
+        return try IndexTrust(files: files, configuration: .testing { $0.bootIdentity = boot }).find(environment)
     }
+
+    private func isWalkDue(_ path: FilePath) throws -> Bool { try find(path).walk != .none }
 
     @Test func pagesAreWalkedUnlessTheStoreWasClosedAndNotChangedSince() throws {
         try withDirectory { path in
@@ -270,7 +273,8 @@ import Testing
             try store.flush()
             try store.close()
             try #expect(!isWalkDue(path))
-            try #expect(isWalkDue(path, boot: 2))
+            // Nor after a start of the machine.
+            try #expect(find(path, boot: 2) == .init(wasClosed: true, isShared: false, walk: .none))
             // A store that only reads leaves it so, as does one that changes nothing and closes.
             try Store(
                 at: path,
@@ -302,11 +306,43 @@ import Testing
             for number in 0..<200 { try store.put(body(30_000, number), for: Key("\(number)")) }
             try store.flush()
             let trust = IndexTrust(files: store.engine.files, configuration: configuration)
-            try #expect(!trust.isWalkDue(store.engine.index.environment))
+            try #expect(trust.find(store.engine.index.environment).walk == .none)
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
-            try #expect(trust.isWalkDue(store.engine.index.environment))
+            try #expect(trust.find(store.engine.index.environment).walk == .behind)
             TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
             try finish(store)
+        }
+    }
+
+    /// The open does not wait for a walk over a large index; what that finds ends the use of the store, and the next open refuses it.
+    @Test func damageThatIsFoundBehindAnOpenStoreEndsItsUse() throws {
+        let configuration = Configuration.testing {
+            $0.bootIdentity = 1; $0.inlineThreshold = .kibibytes(64)
+        }
+        try withPowerLoss(configuration) { store in
+            for number in 0..<200 {
+                try store.put(body(30_000, number), for: Key("\(number)"), PutOptions(tags: ["needle"]))
+            }
+        } _: { path in
+            // A tree that an open does not look at: so the walk is what finds it.
+            let row = Array("needle".utf8) + [0, 0, 0, 0]
+            let bytes = try TestFiles.read(data(path))
+            for offset in bytes.indices where bytes[offset...].starts(with: row) {
+                try wipe(UInt64(offset) / 4096, path)
+            }
+            let found = Mutex<LarderError?>(nil)
+            var watching = configuration
+            watching.bootIdentity = 2
+            watching.observer = { event in if case .indexDamaged(let error) = event { found.withLock { $0 = error } } }
+            let store = try Store(at: path, watching)
+            while found.withLock({ $0 }) == nil { sched_yield() }
+            #expect(found.withLock { $0?.code } == .corruption)
+            try #expect(code { try store.get("1") } == .corruption)
+            try #expect(code { try store.put([1], for: "k", PutOptions(durability: .durable)) } == .corruption)
+            try? store.close()
+            try #expect(code { try Store(at: path, watching) } == .corruption)
+            try #expect(Store.rebuildIndex(at: path, configuration).keptEntries > 0)
+            try finish(Store(at: path, configuration))
         }
     }
 }

@@ -37,7 +37,7 @@ import Testing
         Target(name: "state row", seeds: [StoreState().bytes]) { bytes in
             bytes.withUnsafeBytes { raw in
                 guard var state = StoreState(raw) else { return }
-                state.note(boot: 99)
+                state.note(boot: 99, isShared: false, wasClosed: false)
                 _ = (state.isSuspect(epoch: 1), state.budget.usableBytes, state.budget.headroom, state.bytes)
                 _ = state.budget.batchLimits(.mebibytes(16))
             }

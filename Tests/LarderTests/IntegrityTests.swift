@@ -106,24 +106,26 @@ import Testing
     private func configuration(boot: UInt64, _ damage: Damage? = nil) -> Configuration {
         .testing {
             $0.bootIdentity = boot
+            $0.isScrubbing = false
             if let damage { $0.observer = { damage.note($0) } }
         }
     }
 
     @Test func bodiesNotSyncedBeforeTheMachineWentDownAreVerifiedOnce() throws {
-        try withDirectory { path in
-            let first = try Store(at: path, configuration(boot: 1))
+        try withPowerLoss(configuration(boot: 1)) { first in
             try first.put(bytes, for: "k")
             try first.put(bytes, for: "same")
             try first.put([1], for: "other")
-            try first.close()
+        } _: { path in
             try TestFiles.flipByte(of: blob(path), at: 100)
             // In the same run of the machine nothing is suspect.
             let same = try Store(at: path, configuration(boot: 1))
             try #expect(same.bytes("k") != nil)
+            try TestFiles.copy(path, to: path.appending("../second").lexicallyNormalized())
             try same.close()
             let damage = Damage()
-            let second = try Store(at: path, configuration(boot: 2, damage))
+            let second = try Store(
+                at: path.appending("../second").lexicallyNormalized(), configuration(boot: 2, damage))
             try expectDamaged(second)
             #expect(damage.digests == [digest])
             try second.put(bytes, for: "k")
@@ -134,10 +136,7 @@ import Testing
     }
 
     @Test func bodiesFoundGoodAreNotVerifiedAgain() throws {
-        try withDirectory { path in
-            let first = try Store(at: path, configuration(boot: 1))
-            try first.put(bytes, for: "k")
-            try first.close()
+        try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k") }) { path in
             let second = try Store(at: path, configuration(boot: 2))
             try #expect(second.bytes("k") == bytes)
             #expect(second.engine.verified.withLock { $0.count } == 1)
@@ -146,12 +145,17 @@ import Testing
     }
 
     @Test func suspicionSurvivesSeveralStarts() throws {
-        try withDirectory { path in
+        try withDirectory { directory in
+            var path = directory.appending("0")
             for boot in 1...3 as ClosedRange<UInt64> {
                 let store = try Store(at: path, configuration(boot: boot))
                 try store.put(body(9000, Int(boot)), for: Key("k\(boot)"))
                 if boot == 1 { try store.put(bytes, for: "k") }
+                try store.flush()
+                let next = directory.appending("\(boot)")
+                try TestFiles.copy(path, to: next)
                 try store.close()
+                path = next
             }
             try TestFiles.flipByte(of: blob(path), at: 100)
             let last = try Store(at: path, configuration(boot: 4))
@@ -162,13 +166,12 @@ import Testing
     }
 
     @Test func bodiesOfACheckpointAreNotSuspect() throws {
-        try withDirectory { path in
-            let first = try Store(at: path, configuration(boot: 1))
+        try withPowerLoss(configuration(boot: 1)) { first in
             try first.put(bytes, for: "synced")
             try first.flush()
             try first.engine.checkpoint()
             try first.put(body(9000), for: "later")
-            try first.close()
+        } _: { path in
             let second = try Store(at: path, configuration(boot: 2))
             try #expect(second.bytes("synced") == bytes)
             try #expect(second.bytes("later") == body(9000))

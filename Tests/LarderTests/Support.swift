@@ -20,3 +20,18 @@ extension Configuration {
     /// Puts stay pending until something flushes them.
     static var holding: Configuration { .testing { $0.commitDelay = .seconds(3600) } }
 }
+
+/// Runs `body` with the directory that a store leaves when the power fails after `use`, all that was written until then on disk.
+func withPowerLoss(
+    _ configuration: Configuration, of use: (Store) throws -> Void, _ body: (_ crashed: FilePath) throws -> Void
+) throws {
+    try withDirectory { path in
+        let (live, crashed) = (path.appending("live"), path.appending("crashed"))
+        let store = try Store(at: live, configuration)
+        try use(store)
+        try store.flush()
+        try TestFiles.copy(live, to: crashed)
+        try store.close()
+        try body(crashed)
+    }
+}

@@ -92,6 +92,27 @@ public enum TestFiles {
         }
     }
 
+    /// Copies a directory and what is in it: what a store's directory looks like to the next start of the machine if the power
+    /// fails now and everything written so far is on disk. Locks are not copied.
+    public static func copy(_ path: FilePath, to copy: FilePath) throws {
+        mkdir(copy.string, 0o700)
+        for name in names(in: path) {
+            let (child, target) = (path.appending(name), copy.appending(name))
+            if isDirectory(child) {
+                try self.copy(child, to: target)
+            } else {
+                try write(read(child), to: target)
+            }
+        }
+    }
+
+    /// Makes a hole of the bytes from `offset` to the end of a file: they read as zeros and take no space.
+    public static func punch(_ path: FilePath, from offset: Int64) throws {
+        let length = Int64(status(path)?.st_size ?? 0)
+        try truncate(path, to: offset)
+        try truncate(path, to: length)
+    }
+
     /// Writes a file anew.
     public static func write(_ bytes: [UInt8], to path: FilePath) throws {
         let file = try FileDescriptor.open(

@@ -30,7 +30,7 @@ import SystemPackage
             guard var state = StoreState(raw) else { return }
             let again = state.bytes.withUnsafeBytes { StoreState($0) }
             require(again == state || state.budget.entries < 0, "the counters change when they are written")
-            state.note(boot: 7)
+            state.note(boot: 7, isShared: false, wasClosed: false)
             _ = state.isSuspect(epoch: 3)
             _ = (state.budget.usableBytes, state.budget.headroom)
         default:

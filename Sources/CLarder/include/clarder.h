@@ -37,4 +37,7 @@ int clarder_sync_file_system(int descriptor);
 /// Tells the kernel that a file's pages will not be needed again soon. posix_fadvise(2); no effect on Darwin.
 void clarder_drop_pages(int descriptor, int64_t offset, int64_t length);
 
+/// Asks for the first bytes of a file to be read into memory soon. posix_fadvise(2), fcntl(2) F_RDADVISE.
+void clarder_read_ahead(int descriptor, int64_t length);
+
 #endif

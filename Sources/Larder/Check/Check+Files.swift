@@ -44,39 +44,50 @@ extension Check {
 
     /// Returns the bytes read.
     private mutating func checkFile(_ id: UInt64, _ head: BlobRecord) throws -> Int64 {
-        guard let file = try engine.files.openBlob(head) else {
-            try checkVanished(id, head)
-            return 0
-        }
+        guard let file = try openFile(id, head) else { return 0 }
         let status = try FileSystem.status(file, path: nil)
         if status.size != Int64(clamping: head.storedLength) {
             try report(damaged: id, head, "its file has \(status.size) bytes instead of \(head.storedLength)")
             return 0
         }
-        if status.allocated != head.allocated.asBytes { try checkDrift(id, head) }
-        guard readsBodies else { return 0 }
-        if try Engine.digest(of: file, length: head.storedLength) != head.digest {
+        // Before the allocated bytes: a file that lost some of its bytes takes less space, too, and a corrected record would
+        // make the damage look like one.
+        if readsBodies, try Engine.digest(of: file, length: head.storedLength) != head.digest {
             try report(damaged: id, head, "the bytes of its file do not match")
+            return status.size
         }
-        return status.size
+        if status.allocated != head.allocated.asBytes { try checkDrift(id, head) }
+        return readsBodies ? status.size : 0
+    }
+
+    /// The file of a body, also where an uncommitted removal has put it; nil if it is gone, or may be.
+    ///
+    /// A repair puts such a file back, and reports one that is gone for good. A check that only reads looks again later.
+    private mutating func openFile(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
+        if let file = try engine.files.openBlob(head) { return file }
+        guard isRepairing else {
+            if let file = try engine.files.openDiscarded(head) { return file }
+            missing.append((id, head))
+            return nil
+        }
+        try engine.reportVanished(id, head)
+        guard let now = try current(id) else { return nil }
+        if now.isDamaged {
+            needsRebuild = true
+            violation(.I1, "the file of the body \(head.digest) is gone")
+            return nil
+        }
+        return now.isSameFile(as: head) ? try engine.files.openBlob(head) : nil
     }
 
     private mutating func report(damaged id: UInt64, _ head: BlobRecord, _ what: String) throws {
         // Displaced since, or found by somebody else: no longer part of the store.
-        guard try current(id) == head else { return }
+        guard let now = try current(id), now.isSameFile(as: head) else { return }
         violation(.I7, "the body \(head.digest) is damaged: \(what)")
         if isRepairing {
-            try engine.quarantine(id, head, what)
+            try engine.quarantine(id, now, what)
             needsRebuild = true
         }
-    }
-
-    private mutating func checkVanished(_ id: UInt64, _ head: BlobRecord) throws {
-        guard isRepairing else { return missing.append((id, head)) }
-        try engine.reportVanished(id, head)
-        guard try current(id)?.isDamaged == true else { return }
-        needsRebuild = true
-        violation(.I1, "the file of the body \(head.digest) is gone")
     }
 
     /// Displacement renames a file out of `blobs/` inside its transaction, so until that commits everybody else sees the row
@@ -85,7 +96,10 @@ extension Check {
     private mutating func checkMissing() throws {
         for attempt in 0...100 where !missing.isEmpty {
             if attempt > 0 { usleep(20_000) }
-            missing = try missing.filter { try current($0.id) == $0.head && engine.files.blobStatus($0.head) == nil }
+            let looked = missing
+            missing = []
+            // A file that is back is compared like any other; one that is not is missing again.
+            for (id, head) in looked where try current(id)?.isSameFile(as: head) == true { _ = try checkFile(id, head) }
         }
         for (_, head) in missing { violation(.I1, "the file of the body \(head.digest) is gone") }
         missing = []

@@ -145,25 +145,37 @@ struct Collector {
     /// place, so under that lock a file without one is an orphan at once: no grace period is needed.
     private mutating func removeOrphans(_ progress: (CollectionReport) throws -> Void) throws {
         for directory in try engine.files.shards() {
-            let suspects = try engine.read { transaction in
-                try directory.names().filter { try !Collector.isUsed($0, engine, transaction) }
-            }
-            if suspects.isEmpty { continue }
             if isDryRun {
-                report.orphanBlobs += suspects.count
-                for name in suspects { estimatedFreed += try FileSystem.status(name, in: directory)?.allocated ?? 0 }
+                let orphans = try Collector.orphans(in: directory, engine)
+                report.orphanBlobs += orphans.count
+                for name in orphans { estimatedFreed += try FileSystem.status(name, in: directory)?.allocated ?? 0 }
+                if orphans.isEmpty { continue }
             } else {
-                let engine = engine
-                report.orphanBlobs += try engine.mutate(.housekeeping) { mutation in
-                    var removed = 0
-                    for name in suspects where try !Collector.isUsed(name, engine, mutation.reading) {
-                        if try FileSystem.unlink(name, in: directory) { removed += 1 }
-                    }
-                    return removed
-                }
+                let removed = try Collector.removeOrphans(in: directory, engine)
+                report.orphanBlobs += removed
+                if removed == 0 { continue }
             }
             try progress(report)
         }
+    }
+
+    /// Removes the orphans in a directory of `blobs/`; returns how many.
+    static func removeOrphans(in directory: Directory, _ engine: Engine) throws -> Int {
+        let orphans = try orphans(in: directory, engine)
+        if orphans.isEmpty { return 0 }
+        return try engine.mutate(.housekeeping) { mutation in
+            var removed = 0
+            for name in orphans where try !isUsed(name, engine, mutation.reading) {
+                if try FileSystem.unlink(name, in: directory) { removed += 1 }
+            }
+            return removed
+        }
+    }
+
+    private static func orphans(in directory: Directory, _ engine: Engine) throws -> [String] {
+        let names = try directory.names()
+        if names.isEmpty { return [] }
+        return try engine.read { transaction in try names.filter { try !isUsed($0, engine, transaction) } }
     }
 
     static func isUsed(_ name: String, _ engine: Engine, _ transaction: ReadTransaction) throws -> Bool {

@@ -2,7 +2,7 @@
 enum BootIdentity {
     /// Linux: `/proc/sys/kernel/random/boot_id` (proc(5)). Darwin: the sysctl(3) variable `kern.bootsessionuuid`;
     /// `kern.boottime` moves when the clock is set.
-    /// 0 where neither can be read: then every open looks like the same run.
+    /// 0 where neither can be read: then nothing tells a crash of a process from one of the machine, and the worse is assumed.
     static var current: UInt64 {
         #if canImport(Darwin)
             var bytes = [UInt8](repeating: 0, count: 64)

@@ -9,7 +9,7 @@ extension Engine {
         guard let writing else { return }
         try mutate(.housekeeping) { mutation in
             guard let bytes = try mutation.reading.get(index.blobs, blob), let current = BlobRecord(bytes),
-                current == head
+                current.isSameFile(as: head)
             else { return }
             let name = head.digest.hexadecimal
             switch current.location {
@@ -41,9 +41,7 @@ extension Engine {
     /// that is killed loses LMDB's lock before that on its instance.
     func isLost(_ head: BlobRecord) throws -> Bool {
         if try files.blobStatus(head) != nil { return false }
-        for name in try files.trash.names() where Layout.parseTrash(name)?.digest == head.digest {
-            try files.restore(head, from: name)
-        }
+        for name in try files.discarded(head.digest) { try files.restore(head, from: name) }
         return try files.blobStatus(head) == nil
     }
 
@@ -54,7 +52,7 @@ extension Engine {
         try sweepDead(writing)
         let isGone = try mutate(.housekeeping) { mutation -> Bool in
             guard let current = try mutation.reading.get(index.blobs, blob).flatMap(BlobRecord.init),
-                current == head, try isLost(current)
+                current.isSameFile(as: head), try isLost(current)
             else { return false }
             try mutation.markDamaged(blob)
             return true

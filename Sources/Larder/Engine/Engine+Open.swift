@@ -17,24 +17,25 @@ extension Engine {
             let files = try StoreFiles(root: root)
             try requireNoLinks(files)
             let hadIndex = try FileSystem.status(Layout.data, in: files.index) != nil
-            let engine = try open(files, format, configuration)
+            let engine = try open(files, format, configuration, isNew: isNew)
             if !hadIndex, !isNew { try tellLostIndex(engine) }
             return engine
         }
     }
 
+    /// Makes the directory of a store, and those above it, if there is nothing under that name yet.
+    static func makeRoot(_ path: FilePath) throws(LarderError) {
+        if try FileSystem.status(path: path) == nil { try makeDirectories(path) }
+    }
+
     private static func prepareRoot(_ path: FilePath, _ configuration: Configuration) throws(LarderError) -> Directory {
-        if let status = try FileSystem.status(path: path) {
-            guard status.isDirectory else {
-                throw LarderError(
-                    .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path
-                )
-            }
-        } else if configuration.isReadOnly {
+        guard let status = try FileSystem.status(path: path) else {
             throw LarderError(
                 .invalidArgument, "there is no store at \(path): check the path, or put something first", path: path)
-        } else {
-            try makeDirectories(path)
+        }
+        guard status.isDirectory else {
+            throw LarderError(
+                .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)
         }
         let root = try Directory(path: path)
         try requirePrivate(root, configuration)
@@ -131,15 +132,16 @@ extension Engine {
         // Not every file system keeps these names when only the directory above is synced.
         try Sync.names(blobs)
         failpoint("create.directories-made", at: root.path.string)
-        try makeIndex(StoreFiles(root: root))
+        try makeIndex(StoreFiles(root: root), configuration)
         let format = FormatFile.fresh()
         try replace(format, in: root)
         return format
     }
 
-    /// An empty index that is on disk before `FORMAT` says that this is a store: LMDB writes its first pages without syncing
-    /// them. What an interrupted creation left is no index, and goes; one that is whole stays.
-    private static func makeIndex(_ files: StoreFiles) throws {
+    /// An empty index, with all its databases and its counters, that is on disk before `FORMAT` says that this is a store: LMDB
+    /// writes its first pages without syncing them, and those who only read open whatever has a `FORMAT`. What an interrupted
+    /// creation left is removed if it is not an index; one that is whole stays.
+    private static func makeIndex(_ files: StoreFiles, _ configuration: Configuration) throws {
         do throws(LarderError) {
             try IndexFile.validate(files.index)
         } catch {
@@ -148,12 +150,15 @@ extension Engine {
             try FileSystem.unlink(Layout.lock, in: files.index)
         }
         try allocateLockFile(files)
-        do throws(LMDBError) {
+        do {
             let environment = try Environment(path: files.index.path.string)
-            let result = Result { () throws(LMDBError) in try environment.sync() }
-            environment.close()
-            try result.get()
-        } catch {
+            defer { environment.close() }
+            if let index = try Index(environment: environment, create: true) {
+                failpoint("create.databases-made", at: files.root.path.string)
+                _ = try prepareState(index, configuration)
+            }
+            try environment.sync()
+        } catch let error as LMDBError {
             throw openFailure(error, files)
         }
         try Sync.names(files.index)
@@ -176,8 +181,9 @@ extension Engine {
         try Sync.data(file, path: path)
     }
 
-    private static func open(_ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration) throws -> Engine
-    {
+    private static func open(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, isNew: Bool
+    ) throws -> Engine {
         try IndexFile.validate(files.index)
         var options = Environment.Options()
         options.isReadOnly = configuration.isReadOnly
@@ -185,7 +191,7 @@ extension Engine {
         if configuration.isReadOnly, !FileSystem.isWritable(path: files.index.path(of: Layout.lock)) {
             options.skipsLocking = true
         }
-        let isNew = try !configuration.isReadOnly && FileSystem.status(Layout.data, in: files.index) == nil
+        let hasNoIndex = try !configuration.isReadOnly && FileSystem.status(Layout.data, in: files.index) == nil
         let environment: Environment
         do {
             environment = try Environment(path: files.index.path.string, options: options)
@@ -196,9 +202,14 @@ extension Engine {
             if !configuration.isReadOnly {
                 try FileSystem.makePrivate(raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
             }
-            try IndexTrust(files: files, configuration: configuration).require(environment)
-            if isNew { try Sync.names(files.index) }
-            return try open(files, format, configuration, environment)
+            var finding = try IndexTrust(files: files, configuration: configuration).require(environment)
+            // It was made and synced just now.
+            if isNew { finding.wasClosed = true }
+            if hasNoIndex { try Sync.names(files.index) }
+            if configuration.isReadOnly {
+                return try openForReading(files, format, configuration, environment, finding)
+            }
+            return try openForWriting(files, format, configuration, environment, finding)
         } catch let error as LMDBError {
             environment.close()
             throw openFailure(error, files)
@@ -220,36 +231,71 @@ extension Engine {
     /// Whole pages for the table of 1,024 readers (64 bytes each) and its head.
     private static let lockFileLength = 17 * 4096
 
-    private static func open(
-        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment
+    private static func openForReading(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
+        _ finding: IndexTrust.Finding
     ) throws -> Engine {
         failpoint("open.mapped", at: files.root.path.string)
-        guard let index = try Index(environment: environment, create: !configuration.isReadOnly) else {
-            throw LarderError(
-                .corruption, "the index in \(files.index.path) is incomplete: run 'cachectl verify --repair'",
-                path: files.index.path)
-        }
+        let index = try openDatabases(files, configuration, environment)
         let clock = EntryClock(source: configuration.clock)
-        if configuration.isReadOnly {
-            var state = try environment.read { try index.state($0) }
-            state.note(boot: configuration.bootIdentity ?? BootIdentity.current)
-            clock.observe(Timestamp(microseconds: state.clock))
-            return Engine(
-                path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
-                storeID: format.storeID, writing: nil, state: state)
+        var state = try environment.read { try index.state($0) }
+        state.note(
+            boot: configuration.bootIdentity ?? BootIdentity.current, isShared: finding.isShared,
+            wasClosed: finding.wasClosed)
+        clock.observe(Timestamp(microseconds: state.clock))
+        let engine = Engine(
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
+            storeID: format.storeID, writing: nil, state: state)
+        try engine.start(walksBehind: finding.walk == .behind)
+        return engine
+    }
+
+    private static func openDatabases(
+        _ files: StoreFiles, _ configuration: Configuration, _ environment: Environment
+    ) throws -> Index {
+        if let index = try Index(environment: environment, create: !configuration.isReadOnly) { return index }
+        throw LarderError(
+            .corruption, "the index in \(files.index.path) is incomplete: run 'cachectl verify --repair'",
+            path: files.index.path)
+    }
+
+    private static func openForWriting(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
+        _ finding: IndexTrust.Finding
+    ) throws -> Engine {
+        failpoint("open.mapped", at: files.root.path.string)
+        let lock = try InstanceLock(staging: files.staging)
+        failpoint("open.instance-locked", at: files.root.path.string)
+        do {
+            let ledger = try Ledger(directory: files.index, staging: files.staging, instance: lock.instance)
+            failpoint("open.slot-taken", at: files.root.path.string)
+            // Until this store is closed, what it leaves is not to be trusted, whatever a power loss brings back.
+            ledger.setClosedNote(0)
+            if finding.wasClosed { try ledger.sync(files.index) }
+            // Before anything is read from the index: whoever opens it after a death of this process looks at the pages first.
+            if finding.walk == .behind {
+                ledger.pendingWalk = IndexTrust(files: files, configuration: configuration).run
+            }
+            return try openForWriting(files, format, configuration, environment, finding, lock, ledger)
+        } catch {
+            // Else it would be taken for that of a process that died.
+            try? lock.remove()
+            throw error
         }
+    }
+
+    private static func openForWriting(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
+        _ finding: IndexTrust.Finding, _ lock: InstanceLock, _ ledger: Ledger
+    ) throws -> Engine {
+        let index = try openDatabases(files, configuration, environment)
         failpoint("open.databases-opened", at: files.root.path.string)
         try Salvage.discard(files)
         try environment.clearDeadReaders()
-        let state = try prepareState(index, configuration)
+        let state = try prepareState(index, configuration, finding)
         failpoint("open.state-written", at: files.root.path.string)
+        let clock = EntryClock(source: configuration.clock)
         clock.observe(Timestamp(microseconds: state.clock))
-        let lock = try InstanceLock(staging: files.staging)
-        failpoint("open.instance-locked", at: files.root.path.string)
-        let ledger = try Ledger(directory: files.index, staging: files.staging, instance: lock.instance)
-        failpoint("open.slot-taken", at: files.root.path.string)
-        // Until this store is closed, what it leaves is not to be trusted.
-        ledger.setClosedNote(0)
         ledger.setQuarantine(try files.allocated(in: files.quarantine))
         let room = try Room(files: files, index: index, ledger: ledger)
         let writing = Writing(
@@ -262,7 +308,7 @@ extension Engine {
             try engine.sweepDead(writing)
             engine.reach("open.swept")
             if let budget = configuration.budget { try engine.set(budget) }
-            try engine.start()
+            try engine.start(walksBehind: finding.walk == .behind)
             return engine
         } catch {
             // Ends the threads that run already; the failure itself is what the caller needs to hear.
@@ -272,7 +318,9 @@ extension Engine {
     }
 
     /// The counters, made for a new store; a new run of the machine makes unsynced body files suspect.
-    private static func prepareState(_ index: Index, _ configuration: Configuration) throws -> StoreState {
+    private static func prepareState(
+        _ index: Index, _ configuration: Configuration, _ finding: IndexTrust.Finding? = nil
+    ) throws -> StoreState {
         let boot = configuration.bootIdentity ?? BootIdentity.current
         return try index.environment.write { transaction in
             guard try transaction.reading.get(index.meta, Index.stateKey) != nil else {
@@ -282,7 +330,9 @@ extension Engine {
                 return fresh
             }
             var state = try index.state(transaction.reading)
-            guard state.note(boot: boot) else { return state }
+            let isNoted = state.note(
+                boot: boot, isShared: finding?.isShared ?? false, wasClosed: finding?.wasClosed ?? false)
+            guard isNoted else { return state }
             try transaction.put(index.meta, Index.stateKey, state.bytes)
             return state
         }

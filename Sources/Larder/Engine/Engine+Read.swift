@@ -15,35 +15,54 @@ extension Engine {
         case damaged
     }
 
-    /// True if reads may have to hash bodies.
-    var mayVerify: Bool { configuration.verification == .always || !suspects.isEmpty }
+    /// What a lookup came to.
+    enum Lookup {
+        case hit(Entry)
+        case miss
+        /// The answer takes reading a whole body file, or a change of the index: to be asked for where that may wait.
+        case due
+    }
 
     func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
+        guard case .hit(let entry) = try lookup(key, visibility, mayWait: true) else { return nil }
+        return entry
+    }
+
+    /// - Parameter mayWait: false returns `due` instead of comparing a body with its digest, or looking for a file that is not
+    ///   in its place.
+    @inline(__always)
+    func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
         let use = uptime.uptime()
         // Memory first: an entry there has a removal pending for what was on disk under its key.
         if let put = memory.lookup(key, use: use, at: clock.now()) {
-            return isVisible(put, visibility) ? try entry(put) : nil
+            return isVisible(put, visibility) ? .hit(try entry(put)) : .miss
         }
         if let pending = withWriting({ $0.pending.lookup(key, use: use) }) ?? nil {
-            guard case .put(let put) = pending, isVisible(put, visibility) else { return nil }
-            return try entry(put)
+            guard case .put(let put) = pending, isVisible(put, visibility) else { return .miss }
+            return .hit(try entry(put))
         }
-        // A file that is gone was displaced between lookup and open: look once more. Then it is a miss, unless it lay in `trash/`
-        // because a removal was not committed: that puts it back.
+        if !mayWait, configuration.verification == .always { return .due }
+        // A file that is gone was displaced between lookup and open: look once more. An entry that is still there then may have its
+        // file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as one.
         for attempt in 0..<3 {
             switch try find(key, visibility, use: use) {
-            case nil:
-                return nil
-            case .damaged:
-                return nil
+            case nil, .damaged:
+                return .miss
             case .inline(let entry):
-                return entry
+                return .hit(entry)
             case .file(let record, let head, let blob):
-                if let entry = try open(key, record, head, blob) { return entry }
+                if !mayWait, isDue(head, blob) { return .due }
+                // Whoever may write puts such a file back at the second attempt, and finds it in its place at the third.
+                let isDiscarded = attempt > (writing == nil ? 0 : 1)
+                if let entry = try open(key, record, head, blob, isDiscarded: isDiscarded) {
+                    withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }
+                    return .hit(entry)
+                }
+                if !mayWait { return .due }
                 if attempt == 1 { try reportVanished(blob, head) }
             }
         }
-        return nil
+        return .miss
     }
 
     private func find(_ key: Key, _ visibility: Visibility, use: UInt64) throws -> Found? {
@@ -51,9 +70,9 @@ extension Engine {
             guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
             guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
             if configuration.verification == .always, !isIntact(view, key) { return .damaged }
-            withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
             let record = RecordCopy(view.raw)
             guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
+            withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
             let bytes = BlobRecord.inlineBytes(blobBytes)
             if configuration.verification == .always, Digest.of(bytes) != head.digest {
                 quarantineLater(view.blob, head, "the bytes in the index do not match the digest")
@@ -198,16 +217,16 @@ extension Engine {
     }
 
     /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
-    private func open(_ key: Key, _ record: RecordCopy, _ head: BlobRecord, _ blob: UInt64) throws -> Entry? {
-        guard let file = try files.openBlob(head) else { return nil }
+    /// - Parameter isDiscarded: true looks in `trash/`, too.
+    private func open(
+        _ key: Key, _ record: RecordCopy, _ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool
+    ) throws -> Entry? {
+        let found = try files.openBlob(head)
+        guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
         let body = Body(
             file: file, path: files.blobs.path(of: Layout.blob(head.digest)),
             length: ByteCount(Int64(clamping: head.length)))
-        let isDue =
-            configuration.verification == .always
-            || configuration.verification == .afterUncleanShutdown && suspects.contains(head.epoch)
-                && !verified.withLock { $0.contains(blob) }
-        if isDue {
+        if isDue(head, blob) || found == nil {
             guard try Engine.digest(of: file, length: head.storedLength) == head.digest else {
                 try quarantine(blob, head, "the bytes of the file do not match the digest")
                 return nil
@@ -217,8 +236,20 @@ extension Engine {
         return Entry(key: key, body: body, source: .index(record: record, head: head))
     }
 
+    /// True if the bytes of a body file are to be compared with its digest before they are handed out.
+    private func isDue(_ head: BlobRecord, _ blob: UInt64) -> Bool {
+        switch configuration.verification {
+        case .never: false
+        case .always: true
+        case .afterUncleanShutdown: suspects.contains(head.epoch) && !verified.withLock { $0.contains(blob) }
+        }
+    }
+
     /// SHA-256 of a file of exactly `length` bytes; nil if it has another length.
-    static func digest(of file: OwnedDescriptor, length: UInt64) throws -> Digest? {
+    /// - Parameter pause: called between pieces of 256 KiB; what it throws is passed on.
+    static func digest(
+        of file: OwnedDescriptor, length: UInt64, pause: () throws -> Void = {}
+    ) throws -> Digest? {
         guard try FileSystem.status(file, path: nil).size == Int64(clamping: length) else { return nil }
         var hash = IncrementalDigest()
         var buffer = [UInt8](repeating: 0, count: Int(min(length, 256 << 10)))
@@ -228,6 +259,7 @@ extension Engine {
                 try FileSystem.read(file, into: $0, at: offset, path: nil)
             }
             if count == 0 { return nil }
+            try pause()
             buffer.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
             offset += Int64(count)
         }

@@ -166,6 +166,12 @@ extension Engine {
         if rows > Self.unpublishedLimit { try checkpoint() }
     }
 
+    /// Has everything on disk before the last store closes: a checkpoint if any file may not be, else the index only.
+    func checkpointForClose() throws {
+        let rows = try read { try $0.statistics(index.unpublished).entries }
+        if rows > 0 || hasUnsyncedFiles.load(ordering: .relaxed) { try checkpoint() } else { try syncIndex() }
+    }
+
     /// `checkpoint()`, if this process wrote body files since the last one.
     func checkpointIfNeeded() throws {
         guard hasUnsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) else { return }

@@ -60,6 +60,9 @@ final class Engine: @unchecked Sendable {
     let verified = Mutex<Set<UInt64>>([])
     private let knownBudget = Mutex<(transaction: UInt64, budget: Budget?)>((0, nil))
     private var committer: WorkerThread?
+    private var scrubber: Scrubber?
+    /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any more.
+    let indexFailure = Mutex<LarderError?>(nil)
 
     init(
         path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration,
@@ -75,14 +78,29 @@ final class Engine: @unchecked Sendable {
         self.writing = writing
         writingReference = writing.map(Unmanaged.passUnretained)
         memory = MemoryEntries(limit: configuration.memoryLimit)
-        suspects = state.suspectFrom..<max(state.suspectFrom, state.suspectTo)
+        suspects = state.suspects
     }
 
     var logger: Logger { configuration.logger }
 
-    func start() throws(LarderError) {
-        guard let writing else { return }
-        committer = try WorkerThread { [unowned self] in Committer(engine: self, writing: writing).run() }
+    /// - Parameter walksBehind: true if the pages of the index have yet to be looked at.
+    func start(walksBehind: Bool) throws(LarderError) {
+        if let writing {
+            committer = try WorkerThread { [unowned self] in Committer(engine: self, writing: writing).run() }
+        }
+        guard configuration.isScrubbing else { return }
+        if walksBehind || writing != nil && !suspects.isEmpty {
+            scrubber = try Scrubber(engine: self, walksPages: walksBehind)
+        }
+    }
+
+    /// Lets nothing more be read from an index that turned out to be damaged, nor written to it.
+    func fail(_ error: LarderError) {
+        hasSeenDamage.store(true, ordering: .relaxed)
+        indexFailure.withLock { $0 = error }
+        index.environment.refuse()
+        logger.critical("the index is damaged", metadata: ["error": "\(error)"])
+        configuration.observer?(.indexDamaged(error))
     }
 
     /// Writes what is pending, ends the threads and unmaps the index. Idempotent.
@@ -90,6 +108,8 @@ final class Engine: @unchecked Sendable {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
         defer { index.environment.close() }
+        let hasWalked = scrubber?.stop() ?? configuration.isScrubbing
+        scrubber = nil
         guard let writing else { return }
         writing.pending.close()
         committer?.join()
@@ -100,7 +120,7 @@ final class Engine: @unchecked Sendable {
         do {
             try endSession()
             reach("close.session-ended")
-            try checkpointIfCrowded()
+            if !writing.ledger.others.isEmpty { try checkpointIfCrowded() }
             if clock.mustBeRecorded { try mutate(.housekeeping) { $0.noteChange(trees: 1) } }
             writing.reaper.drain()
         } catch {
@@ -108,16 +128,29 @@ final class Engine: @unchecked Sendable {
         }
         writing.reaper.close()
         reach("close.reaped")
-        if failure == nil, !hasSeenDamage.load(ordering: .relaxed), writing.ledger.others.isEmpty {
-            // Without the note the next open looks at all pages, no more.
-            writing.ledger.setClosedNote(
-                (try? IndexTrust(files: files, configuration: configuration).mark(index.environment)) ?? 0)
-        }
+        if failure == nil, hasWalked { noteClosed(writing) }
+        if !hasWalked, !hasSeenDamage.load(ordering: .relaxed) { writing.ledger.pendingWalk = 0 }
         writing.ledger.release()
         reach("close.slot-freed")
         try writing.lock.remove()
         reach("close.lock-removed")
         if let failure { throw failure }
+    }
+
+    /// The last store to close has everything on disk, and says so: the next open need not look at the pages of the index, and a
+    /// new start of the machine makes no file suspect. Without the note it does both, so failures are told to the log only.
+    private func noteClosed(_ writing: Writing) {
+        guard !hasSeenDamage.load(ordering: .relaxed), writing.ledger.others.isEmpty else { return }
+        do {
+            try checkpointForClose()
+            reach("close.synced")
+            let trust = IndexTrust(files: files, configuration: configuration)
+            writing.ledger.setClosedNote(try trust.mark(index.environment))
+            // Another store may have been opened since, and has cleared the note already.
+            if !writing.ledger.others.isEmpty { writing.ledger.setClosedNote(0) }
+        } catch {
+            logger.warning("not everything could be synced when the store closed", metadata: ["error": "\(error)"])
+        }
     }
 
     /// A step that a process can be made to end at, in debug builds. The steps stand in `docs/recovery.md`.
@@ -248,6 +281,7 @@ final class Engine: @unchecked Sendable {
     /// Puts an LMDB failure into the engine's terms.
     func translate(_ error: LMDBError) -> LarderError {
         let data = files.index.path(of: Layout.data)
+        if error.isClosed, let failure = indexFailure.withLock({ $0 }) { return failure }
         if error.isClosed { return LarderError(.closed, "the store at \(path) was closed", path: path) }
         if error.isMapFull {
             return LarderError(

@@ -1,11 +1,12 @@
 import LMDB
 import SystemPackage
 
-/// Whether the pages of an index may be given to LMDB unread.
+/// What an open may take for granted: whether the pages of the index may be given to LMDB unread, and whether everything was on
+/// disk when the store was last closed.
 ///
-/// A store that closes marks `data.mdb` with a time of its own and notes in the ledger what the file then looks like to
-/// fstat(2). Whoever opens it next and finds the file so knows that nobody wrote to it since. In all other cases the pages
-/// are walked first: see `docs/recovery.md`, "Damage in the pages of the index".
+/// The last store that closes syncs everything, marks `data.mdb` with a time of its own, and notes in the ledger what the file
+/// then looks like to fstat(2). Whoever opens it next and finds the file so knows that nobody wrote to it since, be that after a
+/// new start of the machine. See `docs/recovery.md`, "Damage in the pages of the index".
 struct IndexTrust {
     let files: StoreFiles
     let configuration: Configuration
@@ -13,13 +14,43 @@ struct IndexTrust {
     /// A file of up to so many pages is walked at every open: it takes about a millisecond.
     static let smallPages: UInt64 = 1024
 
-    /// Walks over the pages unless there is a reason to trust them. Throws `corruption` with the first damage.
-    func require(_ environment: Environment) throws {
-        guard try isWalkDue(environment) else { return }
+    /// When the pages are walked.
+    enum Walk: Equatable {
+        /// Not at all: they are as a store that closed left them, or another process has looked.
+        case none
+        /// Before anything is read from them.
+        case first
+        /// While the store is in use already.
+        case behind
+    }
+
+    /// What an open has found out.
+    struct Finding: Equatable {
+        /// True if the store was closed properly and not changed since.
+        var wasClosed: Bool
+        /// True if another process has the store open.
+        var isShared: Bool
+        var walk: Walk
+    }
+
+    /// Finds out, and walks if that has to come first. Throws `corruption` with the first damage.
+    func require(_ environment: Environment) throws -> Finding {
+        let finding = try find(environment)
+        guard finding.walk == .first else { return finding }
+        // The heads of big values cost a read each, which a large index has too many of.
+        let isSmall = environment.lastPage < Self.smallPages
+        try walk(environment, isSmall || configuration.indexCheck == .always ? .heads : .placed) {}
+        return finding
+    }
+
+    /// Walks over the pages. Throws `corruption` with the first damage, and whatever `pause` throws.
+    /// - Parameter pause: called between pages.
+    func walk(
+        _ environment: Environment, _ bigValues: PageWalk<FilePages>.BigValues, pause: @escaping () throws -> Void
+    ) throws {
+        readAhead(environment)
         do {
-            // The heads of big values cost a read each, which a large index has too many of.
-            let isSmall = environment.lastPage < Self.smallPages
-            let trees = try environment.checkPages(isSmall || configuration.indexCheck == .always ? .heads : .placed)
+            let trees = try environment.checkPages(bigValues, pause: pause)
             for (name, order) in Index.names {
                 guard let found = trees[name], found != order else { continue }
                 throw IndexFile.damaged(
@@ -32,6 +63,12 @@ struct IndexTrust {
             error.cause = damage
             throw error
         }
+    }
+
+    /// The walk reads page by page in the order of the trees: a cold file is read faster in one go.
+    private func readAhead(_ environment: Environment) {
+        let bytes = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
+        if bytes <= 1 << 30 { FileSystem.readAhead(raw: environment.dataDescriptor, length: bytes) }
     }
 
     /// The bytes that the file has, and those that it has by its head, where they are more. Only pages that are free may be
@@ -51,15 +88,27 @@ struct IndexTrust {
         return error
     }
 
-    func isWalkDue(_ environment: Environment) throws -> Bool {
-        if configuration.indexCheck == .always || environment.lastPage < Self.smallPages { return true }
-        if try shortage(environment) != nil { return true }
+    func find(_ environment: Environment) throws -> Finding {
         let note = try Ledger.closedNote(files.index)
-        if try note != 0 && note == fingerprint(environment) { return false }
+        let wasClosed = try note != 0 && note == fingerprint(environment)
         // Somebody else who is at work has looked at it. But the death of a process may have been the index's doing.
         let (alive, dead) = try instances()
-        return !alive || dead
+        var walk = Walk.behind
+        if configuration.indexCheck == .always || environment.lastPage < Self.smallPages {
+            walk = .first
+        } else if try shortage(environment) != nil {
+            walk = .first
+        } else if wasClosed || alive && !dead {
+            walk = .none
+        } else if !alive, try Ledger.pendingWalk(files.index) == run {
+            // The last one died in this run of the machine before its walk was finished, or the walk found damage.
+            walk = .first
+        }
+        return Finding(wasClosed: wasClosed, isShared: alive, walk: walk)
     }
+
+    /// This run of the machine, as a number that is not 0.
+    var run: UInt64 { max(1, configuration.bootIdentity ?? BootIdentity.current) }
 
     private func instances() throws -> (alive: Bool, dead: Bool) {
         var (alive, dead) = (false, false)
@@ -73,7 +122,7 @@ struct IndexTrust {
     // MARK: The note
 
     /// Marks the file and returns what to note; 0 if the file system does not keep nanoseconds, so that a write within the
-    /// same second would not show.
+    /// same second would not show. Everything has to be on disk before.
     func mark(_ environment: Environment) throws -> UInt64 {
         let path = files.index.path(of: Layout.data)
         // No write(2) leaves a time like this but by chance: it is not one of the system's ticks.
@@ -86,7 +135,8 @@ struct IndexTrust {
         return try fingerprint(environment)
     }
 
-    /// What fstat(2) says of the file in this run of the machine, as a number that is not 0.
+    /// What fstat(2) says of the file, as a number that is not 0. The time of the last change of the inode is part of it, which no
+    /// call can set.
     private func fingerprint(_ environment: Environment) throws -> UInt64 {
         let status = try FileSystem.status(
             raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
@@ -94,7 +144,6 @@ struct IndexTrust {
         for word in [
             UInt64(bitPattern: status.size), UInt64(bitPattern: status.modifiedNanoseconds),
             UInt64(bitPattern: status.changedNanoseconds), status.inode, environment.lastTransaction,
-            configuration.bootIdentity ?? BootIdentity.current,
         ] {
             hash = (hash ^ word) &* 0x9E37_79B9_7F4A_7C15
             hash ^= hash >> 29

@@ -11,7 +11,11 @@ final class Ledger: @unchecked Sendable {
     static let fileLength = 4096
     private static let magic: UInt64 = 0x4C61_7264_6572_4C31
     private static let slotWords = 2
-    private static let slotCount = 254
+    private static let slotCount = 252
+    /// The run of the machine in which the pages of the index are being walked behind a store that is open already.
+    private static let walkWord = 506
+    /// The instance that looks after what an unclean shutdown of the machine left; see `Scrubber`.
+    private static let scrubWord = 507
     /// What `data.mdb` was like when the last store closed; see `IndexTrust`. The second word guards against chance.
     private static let noteWord = 510
     private static let noteMask: UInt64 = 0x4C61_7264_6572_4E31
@@ -86,14 +90,25 @@ final class Ledger: @unchecked Sendable {
 
     /// The note of the store that closed last; 0 if there is none, or one cannot tell.
     static func closedNote(_ directory: Directory) throws(LarderError) -> UInt64 {
-        guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else { return 0 }
+        let words = try read(noteWord, in: directory)
+        return words.0 ^ noteMask == words.1 ? words.0 : 0
+    }
+
+    /// As the property `pendingWalk`, before the ledger is mapped.
+    static func pendingWalk(_ directory: Directory) throws(LarderError) -> UInt64 { try read(walkWord, in: directory).0 }
+
+    /// Two words of the file; zeros if it has none.
+    private static func read(_ word: Int, in directory: Directory) throws(LarderError) -> (UInt64, UInt64) {
+        guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else {
+            return (0, 0)
+        }
         var words: (UInt64, UInt64) = (0, 0)
         let result = withUnsafeMutableBytes(of: &words) { raw in
             Result { () throws(LarderError) in
-                try FileSystem.read(file, into: raw, at: Int64(noteWord * 8), path: directory.path(of: Layout.ledger))
+                try FileSystem.read(file, into: raw, at: Int64(word * 8), path: directory.path(of: Layout.ledger))
             }
         }
-        return try result.get() == 16 && words.0 ^ noteMask == words.1 ? words.0 : 0
+        return try result.get() == 16 ? words : (0, 0)
     }
 
     /// Notes what `data.mdb` is like now that nobody uses it; 0: nothing is known.
@@ -101,6 +116,30 @@ final class Ledger: @unchecked Sendable {
         clarder_store(words + Self.noteWord, note)
         clarder_store(words + Self.noteWord + 1, note == 0 ? 0 : note ^ Self.noteMask)
     }
+
+    /// Has the words on disk: msync(2). A note that power loss brought back would speak for files written since.
+    func sync(_ directory: Directory) throws(LarderError) {
+        try Sync.mapping(words, Self.fileLength, path: directory.path(of: Layout.ledger))
+    }
+
+    /// The run of the machine in which a walk over the pages of the index was begun and not finished; 0: none.
+    var pendingWalk: UInt64 {
+        get { clarder_load(words + Self.walkWord) }
+        set { clarder_store(words + Self.walkWord, newValue) }
+    }
+
+    /// Makes this instance the one that scrubs, unless another that lives does.
+    func claimScrub(staging: Directory) throws(LarderError) -> Bool {
+        let word = words + Self.scrubWord
+        let owner = clarder_load(word)
+        if owner == instance { return true }
+        guard owner != 0 else { return clarder_claim(word, 0, instance) }
+        guard let seized = try InstanceLock.seize(owner, staging: staging) else { return false }
+        return withExtendedLifetime(seized) { clarder_claim(word, owner, instance) }
+    }
+
+    /// Gives that up.
+    func releaseScrub() { _ = clarder_claim(words + Self.scrubWord, instance, 0) }
 
     /// Adds to this store's word; `bytes` may be negative.
     func add(_ bytes: Int64) {

@@ -9,58 +9,94 @@ enum Registry {
         let inode: UInt64
     }
 
-    private struct Slot {
-        let engine: Engine
-        var uses: Int
+    private enum Slot {
+        /// A thread opens or closes the directory: others that want it wait.
+        case busy
+        case open(Engine, uses: Int)
     }
 
-    // Guards opening and closing too: a path that is being closed must not be opened again before it is.
+    /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up nobody but those
+    /// who want the same.
     private static let monitor = Monitor()
     // SAFETY: touched only under `monitor`.
     nonisolated(unsafe) private static var slots: [Identity: Slot] = [:]
 
     /// The engine of `path`, opened now or shared. Throws `locked` if it is open in the other mode (read-only or not).
     static func acquire(_ path: FilePath, _ configuration: Configuration) throws -> Engine {
-        try monitor.locked {
-            if let identity = try identity(of: path), var slot = slots[identity] {
-                try configuration.validate()
-                guard configuration.isReadOnly == (slot.engine.writing == nil) else {
-                    throw LarderError(
-                        .locked,
-                        "\(path) is open in this process \(configuration.isReadOnly ? "for writing" : "read-only"): "
-                            + "use that store, or close it first",
-                        path: path)
-                }
-                if let budget = configuration.budget { try slot.engine.set(budget) }
-                slot.uses += 1
-                slots[identity] = slot
-                return slot.engine
-            }
+        try configuration.validate()
+        // By the directory and not by its name, of which it may have several; so it has to be there.
+        if !configuration.isReadOnly { try Engine.makeRoot(path) }
+        guard let identity = try identity(of: path) else { return try Engine.open(path, configuration) }
+        guard let engine = claim(identity) else {
+            var opened: Engine?
+            defer { settle(identity, opened.map { .open($0, uses: 1) }) }
             let engine = try Engine.open(path, configuration)
-            do {
-                if let identity = try identity(of: path) { slots[identity] = Slot(engine: engine, uses: 1) }
-            } catch {
-                // Its threads hold no reference to it: they have to end before it goes.
-                try? engine.close()
-                throw error
-            }
+            opened = engine
             return engine
         }
+        do {
+            try share(engine, path, configuration)
+            return engine
+        } catch {
+            try release(engine)
+            throw error
+        }
+    }
+
+    /// The engine of a directory that is open, with one more use; nil if it is not, and then the slot is the caller's to settle.
+    private static func claim(_ identity: Identity) -> Engine? {
+        monitor.locked {
+            while true {
+                switch slots[identity] {
+                case .busy?:
+                    monitor.wait()
+                case .open(let engine, let uses)?:
+                    slots[identity] = .open(engine, uses: uses + 1)
+                    return engine
+                case nil:
+                    slots[identity] = .busy
+                    return nil
+                }
+            }
+        }
+    }
+
+    private static func settle(_ identity: Identity, _ slot: Slot?) {
+        monitor.locked {
+            slots[identity] = slot
+            monitor.signal()
+        }
+    }
+
+    private static func share(_ engine: Engine, _ path: FilePath, _ configuration: Configuration) throws {
+        try configuration.validate()
+        guard configuration.isReadOnly == (engine.writing == nil) else {
+            throw LarderError(
+                .locked,
+                "\(path) is open in this process \(configuration.isReadOnly ? "for writing" : "read-only"): "
+                    + "use that store, or close it first",
+                path: path)
+        }
+        if let budget = configuration.budget { try engine.set(budget) }
     }
 
     /// Gives an engine back; the last user closes it.
     static func release(_ engine: Engine) throws {
-        try monitor.locked {
-            guard let (identity, slot) = slots.first(where: { $0.value.engine === engine }) else {
-                return try engine.close()
+        let last = monitor.locked { () -> (identity: Identity?, isLast: Bool) in
+            for (identity, slot) in slots {
+                guard case .open(let other, let uses) = slot, other === engine else { continue }
+                if uses > 1 {
+                    slots[identity] = .open(engine, uses: uses - 1)
+                    return (nil, false)
+                }
+                slots[identity] = .busy
+                return (identity, true)
             }
-            if slot.uses > 1 {
-                slots[identity]?.uses -= 1
-                return engine.commitPending()
-            }
-            slots[identity] = nil
-            try engine.close()
+            return (nil, true)
         }
+        guard last.isLast else { return engine.commitPending() }
+        defer { if let identity = last.identity { settle(identity, nil) } }
+        try engine.close()
     }
 
     private static func identity(of path: FilePath) throws(LarderError) -> Identity? {

@@ -45,6 +45,23 @@ struct StoreFiles: Sendable {
         return try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY)
     }
 
+    /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there is none.
+    /// For a body whose record is there and whose file is at neither of its places. Whoever may write puts the file back instead.
+    func openDiscarded(_ head: BlobRecord) throws(LarderError) -> OwnedDescriptor? {
+        for name in try discarded(head.digest) {
+            guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { continue }
+            if try FileSystem.status(file, path: trash.path(of: name)).size == Int64(clamping: head.storedLength) {
+                return file
+            }
+        }
+        return nil
+    }
+
+    /// The names in `trash/` of files with that digest.
+    func discarded(_ digest: Digest) throws(LarderError) -> [String] {
+        try trash.names().filter { Layout.parseTrash($0)?.digest == digest }
+    }
+
     /// The status of a body file wherever it is; nil if it is gone.
     func blobStatus(_ head: BlobRecord) throws(LarderError) -> FileSystem.Status? {
         if let status = try FileSystem.status(Layout.blob(head.digest), in: blobs) { return status }

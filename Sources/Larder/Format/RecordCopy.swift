@@ -19,6 +19,9 @@ struct RecordCopy: Sendable {
             ? [] : Array(UnsafeRawBufferPointer(rebasing: raw[EntryRecord.fixedLength...]))
     }
 
+    /// The stamp of the last access, as the record had it.
+    var stamp: UInt64 { withUnsafeBytes(of: fixed) { $0.field(32) } }
+
     /// The record; an empty one if it is damaged.
     var decoded: EntryRecord {
         let bytes = withUnsafeBytes(of: fixed) { Array($0) } + rest

@@ -73,17 +73,31 @@ struct StoreState: Equatable, Sendable {
         budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
     }
 
-    /// Takes note of the run of the machine: body files that an earlier one wrote and did not sync are suspect from now on,
-    /// until a check has read them. True if it is a new run.
+    /// Takes note of the run of the machine. In a new one, body files that an earlier run wrote and did not sync are suspect from
+    /// now on, until they have been read.
+    ///
+    /// - Parameters:
+    ///   - current: this run of the machine; 0 if the system does not tell. Then every open that finds the store unused is
+    ///     taken for the first of a run.
+    ///   - isShared: whether another process has the store open, which has taken note before.
+    ///   - wasClosed: whether everything was synced when the last store closed, and nothing written since.
+    /// - Returns: true if anything changed.
     @discardableResult
-    mutating func note(boot current: UInt64) -> Bool {
-        guard boot != current else { return false }
+    mutating func note(boot current: UInt64, isShared: Bool, wasClosed: Bool) -> Bool {
+        let isNewRun = current == 0 ? !isShared : boot != current
+        guard isNewRun else { return false }
+        let known = self
         boot = current
-        if suspectFrom >= suspectTo { suspectFrom = syncedEpoch &+ 1 }
-        epoch &+= 1
-        suspectTo = epoch
-        return true
+        if !wasClosed {
+            if suspectFrom >= suspectTo { suspectFrom = syncedEpoch &+ 1 }
+            epoch &+= 1
+            suspectTo = epoch
+        }
+        return self != known
     }
+
+    /// Epochs whose files may have lost bytes to a power loss.
+    var suspects: Range<UInt64> { suspectFrom..<max(suspectFrom, suspectTo) }
 
     /// True if a file written in `epoch` may have lost bytes to a power loss.
     func isSuspect(epoch: UInt64) -> Bool { epoch >= suspectFrom && epoch < suspectTo }

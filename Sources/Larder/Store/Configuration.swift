@@ -74,6 +74,8 @@ public struct Configuration: Sendable {
 
     /// For tests: identifies the run of the machine. Nil asks the system.
     package var bootIdentity: UInt64?
+    /// For tests: false leaves what an unclean end left to the readers.
+    package var isScrubbing = true
 
     /// The defaults above.
     public init() {}

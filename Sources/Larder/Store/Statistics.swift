@@ -1,3 +1,5 @@
+import LMDB
+
 /// The size of a store, exact, and counted by nothing: every figure is kept as the store changes.
 public struct Statistics: Sendable, Hashable {
     /// Number of entries on disk.
@@ -46,6 +48,16 @@ extension Store {
 }
 
 extension Engine {
+    /// True if the index has a body file of that digest, which is neither published nor staged.
+    private func isCounted(_ digest: Digest, _ transaction: ReadTransaction) throws -> Bool {
+        guard
+            let row = try digest.withBytes({ try transaction.get(index.digests, $0) }).flatMap(DigestRecord.init),
+            let head = try transaction.get(index.blobs, row.blob).flatMap(BlobRecord.init),
+            head.location == .file, !head.isDamaged
+        else { return false }
+        return try files.blobStatus(head) == nil
+    }
+
     func statistics() throws -> Statistics {
         if let writing { writing.reaper.drain() }
         return try read { transaction in
@@ -56,7 +68,11 @@ extension Engine {
                 return try transaction.get(index.unpublished, token.indexKey) != nil
             }
             var transient = staged
-            transient += try files.allocated(in: files.trash)
+            // So is a file whose removal was not committed, or is about to be.
+            transient += try files.allocated(in: files.trash) { name in
+                guard let digest = Layout.parseTrash(name)?.digest else { return false }
+                return try isCounted(digest, transaction)
+            }
             transient += try files.allocated(in: files.quarantine)
             let data = try FileSystem.status(Layout.data, in: files.index)?.allocated ?? 0
             let lock = try FileSystem.status(Layout.lock, in: files.index)?.allocated ?? 0

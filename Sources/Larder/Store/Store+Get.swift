@@ -15,11 +15,31 @@ extension Store {
     /// As the synchronous `get`, with checks of a large body's bytes, where the configuration asks for them, on a
     /// thread that may wait for the disk.
     public func get(_ key: Key, includingExpired: Bool = false) async throws -> Entry? {
-        try requireOpen()
-        let visibility = visibility(includingExpired)
-        if !engine.mayVerify { return try engine.get(key, visibility) }
-        let engine = engine
+        let found = try lookUp(key, includingExpired: includingExpired)
+        if case .hit(let entry) = found { return entry }
+        if case .miss = found { return nil }
+        let (engine, visibility) = (engine, visibility(includingExpired))
         return try await IOPool.shared.run { try engine.get(key, visibility) }
+    }
+
+    /// What a lookup that does not wait came to.
+    package enum Lookup {
+        /// The entry.
+        case hit(Entry)
+        /// There is none that may be seen.
+        case miss
+        /// Only a lookup that may wait can tell: a body has to be compared with its digest, or its file is not in its place.
+        case due
+    }
+
+    /// As the synchronous `get`, for threads that must not wait for a disk: an event loop, the cooperative pool.
+    package func lookUp(_ key: Key, includingExpired: Bool = false) throws -> Lookup {
+        try requireOpen()
+        switch try engine.lookup(key, visibility(includingExpired), mayWait: false) {
+        case .hit(let entry): return .hit(entry)
+        case .miss: return .miss
+        case .due: return .due
+        }
     }
 
     /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is no

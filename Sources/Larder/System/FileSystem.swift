@@ -274,6 +274,9 @@ enum FileSystem {
         if futimens(descriptor, times) != 0 { throw .system("futimens", errno, path: path) }
     }
 
+    /// Has the first `length` bytes of a file read into memory soon. A hint.
+    static func readAhead(raw descriptor: Int32, length: Int64) { clarder_read_ahead(descriptor, length) }
+
     // MARK: Space
 
     /// Allocates blocks ahead of writing; false where the file system cannot.

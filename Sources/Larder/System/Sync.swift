@@ -21,6 +21,15 @@ enum Sync {
         }
     }
 
+    /// Bytes written through a mapping: msync(2) with MS_SYNC.
+    static func mapping(
+        _ address: UnsafeMutablePointer<UInt64>, _ length: Int, path: FilePath
+    ) throws(LarderError) {
+        if FileSystem.perform("msync", at: path, { msync(address, length, MS_SYNC) }) != 0 {
+            throw .system("msync", errno, path: path)
+        }
+    }
+
     /// All body files written so far, at a checkpoint: syncfs(2), one call instead of one a file.
     static func fileSystem(_ directory: Directory) throws(LarderError) {
         let result = FileSystem.perform("syncfs", at: directory.path) {
