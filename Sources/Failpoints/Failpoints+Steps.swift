@@ -3,7 +3,10 @@
         /// The steps of the engine at which a process can be made to end, sorted by name: those of
         /// `failpoint` and `Engine.reach`.
         public static let steps: [String] = [
+            "adopt.committed",
+            "adopt.copied",
             "adopt.named",
+            "adopt.removed",
             "batch.after-index-sync",
             "batch.after-staging-sync",
             "batch.before-index-sync",
@@ -47,6 +50,7 @@
             "rebuild.ledger-removed",
             "rebuild.salvage-written",
             "rebuild.staging-emptied",
+            "reclaim.before",
             "reserve.taken",
             "restore.before",
             "scrub.compared",

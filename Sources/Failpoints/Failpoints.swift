@@ -51,7 +51,9 @@
             let name = "\(name)"
             var result: InjectedFault?
             for scope in scopes.withLock({ $0 }) where scope.covers(place) {
-                switch scope.hit(name) {
+                let decision = scope.hit(name)
+                scope.action(name)?()
+                switch decision {
                 case nil: break
                 case .fault(let fault): result = fault
                 case .kill:

@@ -11,6 +11,7 @@
                 /// Hits since the rules were set.
                 var hits: [String: Int] = [:]
                 var injected = 0
+                var actions: [String: @Sendable () -> Void] = [:]
             }
 
             private let prefix: String?
@@ -39,8 +40,18 @@
                 }
             }
 
+            func action(_ name: String) -> (@Sendable () -> Void)? { counted.withLock { $0.actions[name] } }
+
             func set(_ rules: [FaultRule]) { counted.withLock { $0 = Counted(rules: rules) } }
-            func lift() { counted.withLock { $0.rules = [] } }
+            func set(_ action: (@Sendable () -> Void)?, at name: String) {
+                counted.withLock { $0.actions[name] = action }
+            }
+            func lift() {
+                counted.withLock {
+                    $0.rules = []
+                    $0.actions = [:]
+                }
+            }
             var hits: [String: Int] { counted.withLock { $0.hits } }
             var injected: Int { counted.withLock { $0.injected } }
         }
@@ -56,10 +67,14 @@
 
         deinit { Failpoints.remove(state) }
 
-        /// Begins anew with other rules; every count is zero again.
+        /// Starts over with other rules: every count is zero again, and no action is left.
         public func set(_ rules: [FaultRule]) { state.set(rules) }
 
-        /// Nothing fails any longer; hits are counted on.
+        /// Runs `action` at each hit of the call or step `name`, on the thread that hits it and before the call is made: to look
+        /// at the store at that moment, to change something, or to hold the thread there.
+        public func at(_ name: String, _ action: @escaping @Sendable () -> Void) { state.set(action, at: name) }
+
+        /// Nothing fails any longer and no action runs; hits are counted on.
         public func lift() { state.lift() }
 
         /// How often each call and step was reached since the rules were set.

@@ -219,6 +219,11 @@ func run() throws {
         if !report.isClean {
             throw Bad(reason: report.violations.prefix(20).map(\.description).joined(separator: "; "))
         }
+    case "move":
+        // From beside the store, or from where the variable says.
+        let source = ProcessInfo.processInfo.environment["LARDER_SOURCE"] ?? arguments[1] + "-source"
+        try store.adopt(FilePath(source), for: "moved", method: .move)
+        say("MOVED")
     case "count": say("N \(try store.statistics().entryCount)")
     default: throw Bad(reason: "no mode \(arguments[2])")
     }

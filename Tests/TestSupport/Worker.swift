@@ -17,9 +17,11 @@ public final class Worker {
     }
 
     /// Starts a worker; see `LarderTestWorker/main.swift` for the modes.
-    public init(store: String, mode: String, seed: UInt64, count: Int) throws {
+    /// - Parameter environment: variables besides those of this process.
+    public init(store: String, mode: String, seed: UInt64, count: Int, environment: [String: String] = [:]) throws {
         process.executableURL = Self.executable()
         process.arguments = [store, mode, "\(seed)", "\(count)"]
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()

@@ -252,13 +252,6 @@ extension Engine {
         try requireCommitted(generation, put, writing)
     }
 
-    /// Waits until a relaxed put is committed, and throws why it is not.
-    func awaitMove(_ put: PendingPut, _ writing: Writing) throws {
-        let generation = writing.pending.requestFlush()
-        writing.pending.wait(for: generation)
-        try requireCommitted(generation, put, writing)
-    }
-
     private func requireCommitted(_ generation: UInt64, _ put: PendingPut, _ writing: Writing) throws {
         guard writing.pending.completedGeneration >= generation else {
             throw LarderError(

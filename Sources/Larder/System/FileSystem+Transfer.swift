@@ -9,22 +9,6 @@ extension FileSystem {
         return code == 0 ? result.st_mode & S_IFMT == S_IFREG : nil
     }
 
-    /// renameat(2) from a path of the caller's. Returns 0 or the `errno`.
-    static func rename(path: FilePath, to name: String, in target: Directory) -> Int32 {
-        let result = perform("rename", at: path) {
-            path.withPlatformString { renameat(AT_FDCWD, $0, target.descriptor.raw, name) }
-        }
-        return result == 0 ? 0 : errno
-    }
-
-    /// renameat(2) to a path of the caller's. Returns 0 or the `errno`.
-    static func rename(_ name: String, in source: Directory, toPath path: FilePath) -> Int32 {
-        let result = perform("rename", at: source.path) {
-            path.withPlatformString { renameat(source.descriptor.raw, name, AT_FDCWD, $0) }
-        }
-        return result == 0 ? 0 : errno
-    }
-
     /// linkat(2) of a path of the caller's. Returns 0 or the `errno`.
     static func link(path: FilePath, as name: String, in target: Directory) -> Int32 {
         let result = perform("link", at: path) {

@@ -73,11 +73,14 @@ final class FaultScenario {
             let bytes = body(15_000, name.utf8.count)
             step("source") { try TestFiles.write(bytes, to: source) }
             allow(Key(name), bytes)
-            step("adopt \(name)") { try store?.adopt(source, for: Key(name), method: method) }
-            if name == "move", store != nil, !TestFiles.exists(source) {
-                step("flush") { try store?.flush() }
-                promised[Key(name)] = nil
+            var isStored = false
+            step("adopt \(name)") {
+                try store?.adopt(source, for: Key(name), PutOptions(isPinned: method == .move), method: method)
+                isStored = true
             }
+            guard method == .move else { continue }
+            if isStored { promised[Key(name)] = bytes }
+            if isStored == TestFiles.exists(source) { wrong.append("a move was \(isStored ? "" : "not ")done by half") }
         }
         step("export") {
             let target = directory.appending("exported")
