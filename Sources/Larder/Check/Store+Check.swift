@@ -25,7 +25,7 @@ extension Store {
         repair: Bool = false, readingBodies: Bool = true,
         progress: @escaping @Sendable (CheckProgress) throws -> Void = { _ in }
     ) async throws -> CheckReport {
-        try await IOPool.shared.run { [self] in
+        try await IOPool.long.run { [self] in
             try check(repair: repair, readingBodies: readingBodies, progress: progress)
         }
     }

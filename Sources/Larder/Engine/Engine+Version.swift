@@ -44,7 +44,7 @@ extension Engine {
             seen.count > 1
         else { return }
         Task.detached(priority: .background) { [weak self] in
-            _ = try? await IOPool.shared.run { [weak self] in
+            _ = try? await IOPool.long.run { [weak self] in
                 try self?.removeEntries(ofOtherVersionsThan: version, before: stamp)
             }
         }
@@ -53,6 +53,7 @@ extension Engine {
     /// Removes the entries that another version put and whose last use is older than `stamp` (default: all); returns how many.
     @discardableResult
     func removeEntries(ofOtherVersionsThan version: UInt16, before stamp: UInt64 = .max) throws -> Int {
+        reach("reclaim.before")
         var walk = EntryWalk(.otherVersions, version: version, now: clock.now())
         var removed = 0
         while !walk.isOver, !isClosed.load(ordering: .acquiring) {

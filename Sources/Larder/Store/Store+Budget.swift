@@ -17,7 +17,7 @@ extension Store {
 
     /// As the synchronous `setBudget`, on a thread that may wait for the disk.
     public func setBudget(_ budget: Budget) async throws {
-        try await IOPool.shared.run { [self] in try setBudget(budget) }
+        try await IOPool.long.run { [self] in try setBudget(budget) }
     }
 }
 

@@ -78,6 +78,6 @@ extension Store {
         dryRun: Bool = false, compact: Bool = false,
         progress: @escaping @Sendable (CollectionStep, CollectionReport) throws -> Void = { _, _ in }
     ) async throws -> CollectionReport {
-        try await IOPool.shared.run { [self] in try collect(dryRun: dryRun, compact: compact, progress: progress) }
+        try await IOPool.long.run { [self] in try collect(dryRun: dryRun, compact: compact, progress: progress) }
     }
 }

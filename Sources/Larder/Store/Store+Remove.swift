@@ -84,7 +84,7 @@ extension Store {
     ) async throws -> Int {
         let flag = CancellationFlag()
         return try await withTaskCancellationHandler {
-            try await IOPool.shared.run { [self] in
+            try await IOPool.long.run { [self] in
                 try remove(selection) { step in
                     progress(step)
                     if flag.isSet {

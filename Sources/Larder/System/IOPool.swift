@@ -1,10 +1,15 @@
 import Synchronization
 
-/// Two threads on which asynchronous callers wait for disks, so that the cooperative pool never does.
+/// Threads on which asynchronous callers wait for disks, so that the cooperative pool never does.
 ///
-/// One pool serves every store of the process; its threads start with the first job and stay.
+/// The pools serve every store of the process; their threads start with the first job and stay.
 final class IOPool: Sendable {
+    /// For jobs that end soon: a piece of a body read or written, a put that waits for room in its batch.
     static let shared = IOPool(threads: 2)
+
+    /// For jobs whose time grows with the store or with a file of any length: collection, check, removal of a selection, a new
+    /// budget, adoption, export, reclaim. Two of them make a third one wait, and nothing else.
+    static let long = IOPool(threads: 2)
 
     private struct State {
         var jobs: [@Sendable () -> Void] = []
