@@ -5,15 +5,22 @@ final class Child {
     let processIdentifier: pid_t
     let output: String
 
+    private let errors: String
+
     /// Starts `torture worker` with the arguments; `environment` is added to that of this process.
-    init(_ arguments: [String], output: String, environment: [String: String] = [:]) throws {
+    ///
+    /// - Parameter errors: where its standard error goes; `nil`: beside its output.
+    init(
+        _ arguments: [String], output: String, errors: String? = nil, environment: [String: String] = [:]
+    ) throws {
         self.output = output
+        self.errors = errors ?? output + ".err"
         let program = CommandLine.arguments[0]
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0o600)
-        posix_spawn_file_actions_addopen(&actions, 2, output + ".err", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0o600)
+        posix_spawn_file_actions_addopen(&actions, 2, self.errors, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0o600)
         var merged = ProcessInfo.processInfo.environment
         merged["SWIFT_BACKTRACE"] = "enable=no"
         merged.merge(environment) { $1 }
@@ -51,7 +58,7 @@ final class Child {
         let code = ((status ?? 0) >> 8) & 0xFF
         if signal == SIGKILL || signal == 0 && code == 0 { return nil }
         let said = lines.first { $0.hasPrefix("BAD") } ?? ""
-        let errors = (try? String(contentsOfFile: output + ".err", encoding: .utf8)) ?? ""
+        let errors = (try? String(contentsOfFile: errors, encoding: .utf8)) ?? ""
         return "worker ended with \(signal != 0 ? "signal \(signal)" : "code \(code)"): \(said) \(errors.prefix(400))"
     }
 

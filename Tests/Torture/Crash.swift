@@ -1,6 +1,4 @@
 import Foundation
-import Larder
-import SystemPackage
 
 /// One power loss and what is found after it.
 struct Crash {
@@ -48,23 +46,25 @@ struct Crash {
         // With `--ignore-syncs` one loss is enough to find something.
         if seed % 4 == 0, !ignoresSyncs { try loseAgain(&journal, &outcome) }
         try FileManager.default.copyItem(atPath: path, toPath: path + "-before")
-        outcome.promised = journal.allowed.values.filter { !$0.contains(nil) }.count
+        outcome.promised = journal.promised
         if !outcome.violations.isEmpty { return outcome }
-        do {
-            try inspect(journal, &outcome)
-        } catch {
-            outcome.violations.append("not usable: \(error)")
-        }
+        let steps = PowerLossReview.FirstStep.allCases
+        let first = steps[Int(seed >> 8 & 0xFFFF) % steps.count]
+        let review = PowerLossReview(path, journal: journal, boot: (seed | 1) &+ 2, first: first)
+        outcome.violations += review.violations.map { "\(first) first: \($0)" }
+        outcome.found = review.found
+        outcome.entries = review.entries
         return outcome
     }
 
-    /// Notes what was promised before the crash. A removal is promised by no sync.
+    /// Notes what was promised before the crash.
     private func note(_ recording: Recording, _ moment: Int, _ journal: inout Journal) {
         var text = ""
         for operation in recording.operations[..<moment] where operation.kind == .said {
             text += String(decoding: recording.bytes[operation.data], as: UTF8.self)
         }
-        for line in text.split(separator: "\n") where !line.hasPrefix("Y") { journal.note(line) }
+        for line in text.split(separator: "\n") { journal.noteInOrder(line) }
+        journal.endWorkers()
     }
 
     /// A worker opens the store, recovers and goes on, and the power fails again at some moment of that. What survived the first
@@ -92,38 +92,5 @@ struct Crash {
             base: image)
         try model.build(image.root, at: path)
         note(recording, moment, &journal)
-    }
-
-    private func inspect(_ journal: Journal, _ outcome: inout Outcome) throws {
-        var configuration = Workload.configuration
-        configuration.bootIdentity = (seed | 1) &+ 2
-        let store = try Store(at: FilePath(path), configuration)
-        outcome.violations += try journal.violations(store)
-        for key in try store.keys() {
-            guard let entry = try store.get(key) else { continue }
-            outcome.entries += 1
-            if let flaw = try Workload.flaw(of: entry, key) { outcome.violations.append(flaw) }
-        }
-        // Bodies that are gone or incomplete, and files without a record, are what recovery.md tells of. The index is whole.
-        for violation in try store.check().violations.map(\.description) {
-            let kind = String(violation.prefix(2))
-            if ["I1", "I6", "I7", "I8"].contains(kind) {
-                outcome.found[kind, default: 0] += 1
-            } else {
-                outcome.violations.append(violation)
-            }
-        }
-        try store.collect()
-        _ = try store.check(repair: true)
-        outcome.violations += try store.check().violations.map { "after gc and repair: \($0)" }
-        outcome.violations += try journal.violations(store).map { "after gc and repair: \($0)" }
-        try store.put([1, 2, 3], for: "after", PutOptions(durability: .durable))
-        try store.close()
-        let again = try Store(at: FilePath(path), configuration)
-        outcome.violations += try journal.violations(again).map { "after reopening: \($0)" }
-        if try again.statistics().allocatedBytes.bytes != StoreReview.recount(path) {
-            outcome.violations.append("allocated bytes differ from a recount")
-        }
-        try again.close()
     }
 }

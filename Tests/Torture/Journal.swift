@@ -3,12 +3,14 @@ import Larder
 /// What durable entries a store must have, by what its workers have said.
 ///
 /// A worker says `B key digest` before a durable put and `D key digest` after it, `X key` and `Y key` before and after a
-/// removal and its flush, `C` before it clears the store. Between the two either state is right.
+/// removal and its flush, `C` and `Z` before and after it clears the store. Between the two either state is right.
 struct Journal {
     /// For each key the digests that may be there; nil: none may.
     private(set) var allowed: [String: Set<String?>] = [:]
     /// Durable puts that were acknowledged.
     private(set) var acknowledged = 0
+    /// Workers that are clearing the store.
+    private var clearing = 0
 
     /// Takes note of one line.
     mutating func note(_ line: Substring) {
@@ -22,6 +24,41 @@ struct Journal {
         case "Y" where words.count == 2: allowed[words[1]] = [nil]
         case "C": forgetAll()
         default: break
+        }
+    }
+
+    /// Takes note of a line that was said before a power loss; the lines of all workers come in the order in which they were said.
+    mutating func noteInOrder(_ line: Substring) {
+        switch line.first {
+        case "C", "Z":
+            clearing += line.first == "C" ? 1 : -1
+            forgetAll()
+        // A clear that goes on may take what is put meanwhile.
+        case "D" where clearing > 0: note("B" + line.dropFirst())
+        // A removal is promised by no sync.
+        case "Y": break
+        default: note(line)
+        }
+    }
+
+    /// The workers are no more: none of them clears the store.
+    mutating func endWorkers() { clearing = 0 }
+
+    /// Keys that must be there.
+    var promised: Int { allowed.values.count { !$0.contains(nil) } }
+
+    /// The state in lines that `init(lines:)` reads.
+    var lines: String {
+        allowed.map { key, digests in "\(key) " + digests.map { $0 ?? "-" }.joined(separator: " ") }
+            .joined(separator: "\n")
+    }
+
+    init() {}
+
+    init(lines: String) {
+        for line in lines.split(separator: "\n") {
+            let words = line.split(separator: " ").map(String.init)
+            allowed[words[0]] = Set(words.dropFirst().map { $0 == "-" ? nil : $0 })
         }
     }
 

@@ -64,7 +64,8 @@ enum Latencies {
         for _ in 0..<operations {
             let phase = Phase.now
             if phase != .quiet {
-                let store = try Store(at: FilePath(path), Workload.configuration)
+                let store = try Store(
+                    at: FilePath(path), Workload.configuration(of: ProcessInfo.processInfo.environment))
                 try store.collect(compact: phase == .compact)
                 WorkerMain.say(phase == .compact ? "G" : "g")
                 try store.close()

@@ -17,9 +17,13 @@ struct Options: Sendable {
     var keepsStores = false
     /// Power loss: as on a disk that confirms syncs and makes none. Has to find violations.
     var ignoresSyncs = false
+    /// Power loss: below real file systems.
+    var isBelowFileSystems = false
+    /// The file systems to run on; `nil`: all that can be made here.
+    var fileSystems: [String]?
 
     static let usage =
-        "[--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N] [--store DIR] [--keep] [--ignore-syncs]"
+        "[--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N] [--store DIR] [--keep] [--ignore-syncs] [--blocks] [--fs NAME,...]"
 
     init?(_ arguments: [String]) {
         directory =
@@ -28,6 +32,10 @@ struct Options: Sendable {
         while let name = rest.popFirst() {
             if name == "--ignore-syncs" {
                 ignoresSyncs = true
+                continue
+            }
+            if name == "--blocks" {
+                isBelowFileSystems = true
                 continue
             }
             if name == "--keep" {
@@ -42,15 +50,20 @@ struct Options: Sendable {
             case "--processes": processes = Int(value)
             case "--lanes": lanes = max(1, Int(value) ?? 0)
             case "--store": directory = value
+            case "--fs": fileSystems = value.split(separator: ",").map(String.init)
             default: return nil
             }
         }
-        if minutes == nil, cycles == nil { minutes = 2 }
+        if minutes == nil, cycles == nil { minutes = isBelowFileSystems ? 1 : 2 }
     }
 
     /// A new directory for this run.
     func makeDirectory() throws -> String {
-        let path = directory + "/larder-torture-\(ProcessInfo.processInfo.processIdentifier)"
+        // In a namespace of its own this process is number 1, as is that of another run.
+        let number =
+            ProcessInfo.processInfo.environment["LARDER_TORTURE_NAMESPACE"]
+            ?? "\(ProcessInfo.processInfo.processIdentifier)"
+        let path = directory + "/larder-torture-\(number)"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         return path
     }

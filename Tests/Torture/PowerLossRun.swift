@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// R2: the writes of a worker are recorded, LMDB's included; the disk as it may be after a power loss at many moments is made
+/// R2: the writes of one worker or several are recorded, LMDB's included; the disk as it may be after a power loss at many moments is made
 /// up, with another boot id, and opened and checked.
 struct PowerLossRun {
     private let options: Options
@@ -80,10 +80,16 @@ struct PowerLossRun {
             "LD_PRELOAD": recorder, "LARDER_RECORD": directory + "/log", "LARDER_TORTURE_GENTLE": "1",
             "LARDER_TORTURE_BUDGET": generator.oneIn(2) ? "1" : "0",
         ]
-        let operations = Int.random(in: 20...250, using: &generator)
-        let child = try Child(
-            [store, "mixed", "\(seed)", "0", "\(operations)"], output: directory + "/out", environment: environment)
-        if let complaint = child.wait() { throw Failure(complaint) }
+        // Several processes write one log. A call of one and its record may stand on two sides of a record of another, where
+        // nothing but the engine's locks kept them apart.
+        let processes = generator.oneIn(2) ? 1 : 3
+        let children = try (0..<processes).map { slot in
+            let operations = Int.random(in: 20...250, using: &generator)
+            return try Child(
+                [store, "mixed", "\(seed &+ UInt64(slot))", "\(slot)", "\(operations)"],
+                output: "\(directory)/out-\(slot)", environment: environment)
+        }
+        if let complaint = children.compactMap({ $0.wait() }).first { throw Failure(complaint) }
         return (try Recording(directory + "/log"), UInt64(status.st_ino))
     }
 

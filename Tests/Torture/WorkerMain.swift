@@ -13,6 +13,9 @@ enum WorkerMain {
             switch arguments[1] {
             case "mixed": try mixed(arguments[0], seed, slot, operations)
             case "recover": try recover(arguments[0], seed, slot, operations)
+            case "inspect": try inspect(arguments[0], seed, slot)
+            case "churn": try Churn.work(arguments[0], seed, operations, names: slot)
+            case "control": try Control.work(arguments[0], operations)
             case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0])))")
             case "read": try Latencies.read(arguments[0], seed, operations)
             case "collect": try Latencies.collect(arguments[0], operations)
@@ -46,12 +49,21 @@ enum WorkerMain {
         try attempt { try store.close() }
     }
 
+    /// After a power loss, with another boot identity: what `PowerLossReview` finds, in lines.
+    private static func inspect(_ path: String, _ boot: UInt64, _ first: Int) throws {
+        let file = ProcessInfo.processInfo.environment["LARDER_TORTURE_JOURNAL"] ?? ""
+        let journal = Journal(lines: try String(contentsOfFile: file, encoding: .utf8))
+        let step = PowerLossReview.FirstStep(rawValue: first) ?? .read
+        let review = PowerLossReview(path, journal: journal, boot: boot, first: step)
+        for violation in review.violations { say("V \(violation.replacing("\n", with: " "))") }
+        for (kind, count) in review.found { say("F \(kind) \(count)") }
+        say("N \(review.entries)")
+    }
+
     /// A thread that does everything, and one that puts and reads beside it.
     private static func mixed(_ path: String, _ seed: UInt64, _ slot: Int, _ operations: Int) throws {
         let environment = ProcessInfo.processInfo.environment
-        var configuration = Workload.configuration
-        if environment["LARDER_TORTURE_BUDGET"] == "1" { configuration.budget = Budget(bytes: .mebibytes(4)) }
-        let store = try Store(at: FilePath(path), configuration)
+        let store = try Store(at: FilePath(path), Workload.configuration(of: environment))
         say("READY")
         let failure = Mutex<(any Error)?>(nil)
         let isOver = Atomic<Bool>(false)
@@ -98,7 +110,7 @@ enum WorkerMain {
 
     /// Pins and other writers may leave no room for a moment: that is an answer, not a failure. So is a directory that
     /// another worker's `clear` emptied of what this one adopts.
-    private static func attempt(_ body: () throws -> Void) throws {
+    static func attempt(_ body: () throws -> Void) throws {
         do {
             try body()
         } catch let error as LarderError where error.code == .noSpace || error.code == .tooLarge {

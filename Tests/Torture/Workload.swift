@@ -32,13 +32,27 @@ final class Workload: @unchecked Sendable {
         return configuration
     }
 
+    /// With what the process that started a worker wants changed.
+    static func configuration(of environment: [String: String]) -> Configuration {
+        var configuration = configuration
+        if environment["LARDER_TORTURE_BUDGET"] == "1" { configuration.budget = Budget(bytes: .mebibytes(4)) }
+        if let boot = environment["LARDER_TORTURE_BOOT"].flatMap({ UInt64($0) }) { configuration.bootIdentity = boot }
+        return configuration
+    }
+
     // MARK: Bodies
 
     static func body(_ key: String, seed: UInt64, length: Int) -> [UInt8] {
         var generator = SplitMix(state: seed)
         var body = Array((key + "\n").utf8)
         body.reserveCapacity(length + 8)
-        while body.count < length { withUnsafeBytes(of: generator.next()) { body += $0 } }
+        // A fourth of the bodies can be compressed, which some file systems do.
+        let isRegular = seed % 4 == 3
+        var word = generator.next()
+        while body.count < length {
+            withUnsafeBytes(of: word) { body += $0 }
+            if !isRegular { word = generator.next() }
+        }
         return body
     }
 
@@ -162,6 +176,7 @@ final class Workload: @unchecked Sendable {
     private func clear() throws {
         says("C")
         try store.clear()
+        says("Z")
     }
 
     /// A body on disk loses a byte; the check finds and removes it.
