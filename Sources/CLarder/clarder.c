@@ -79,6 +79,14 @@ int clarder_sync_file_system(int descriptor) {
 #endif
 }
 
+void clarder_begin_writing(int descriptor) {
+#ifdef __linux__
+    (void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)descriptor;
+#endif
+}
+
 void clarder_drop_pages(int descriptor, int64_t offset, int64_t length) {
 #ifdef __linux__
     (void)posix_fadvise(descriptor, offset, length, POSIX_FADV_DONTNEED);

@@ -56,6 +56,7 @@
                 switch decision {
                 case nil: break
                 case .fault(let fault): result = fault
+                case .stall: scope.stall()
                 case .kill:
                     kill(getpid(), SIGKILL)
                     while true { pause() }

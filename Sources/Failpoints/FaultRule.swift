@@ -2,12 +2,14 @@
     /// Which hit of a call or step does what.
     ///
     /// Written as `NAME=ACTION`, `NAME=ACTION@N` or `NAME=ACTION@N+`: at every hit, at the N-th (from 1), from the N-th on.
-    /// ACTION is `kill` (SIGKILL), `short` (part of the bytes), a name of `FaultCode`, or a number.
+    /// ACTION is `kill` (SIGKILL), `stall` (the thread waits), `short` (part of the bytes), a name of `FaultCode`, or a number.
     public struct FaultRule: Sendable, Hashable, CustomStringConvertible {
         /// What happens.
         public enum Action: Sendable, Hashable {
             /// The process ends by SIGKILL.
             case kill
+            /// The thread waits here until the rules are lifted or set anew.
+            case stall
             /// The call is made to do this.
             case fault(InjectedFault)
         }
@@ -41,6 +43,7 @@
             }
             switch words[0] {
             case "kill": action = .kill
+            case "stall": action = .stall
             case "short": action = .fault(.short)
             default:
                 guard let code = FaultCode.named(String(words[0])) else { return nil }

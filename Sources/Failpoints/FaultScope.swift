@@ -1,6 +1,14 @@
 #if LARDER_FAILPOINTS
     import Synchronization
 
+    #if canImport(Glibc)
+        import Glibc
+    #elseif canImport(Musl)
+        import Musl
+    #elseif canImport(Darwin)
+        import Darwin
+    #endif
+
     /// Faults for the files under one directory, for as long as the object exists: tests that run beside each other in one
     /// process do not meet.
     public final class FaultScope: Sendable {
@@ -12,6 +20,10 @@
                 var hits: [String: Int] = [:]
                 var injected = 0
                 var actions: [String: @Sendable () -> Void] = [:]
+                /// Threads that wait at a rule.
+                var stalled = 0
+                /// How often the rules were lifted or set anew.
+                var generation = 0
             }
 
             private let prefix: String?
@@ -42,16 +54,38 @@
 
             func action(_ name: String) -> (@Sendable () -> Void)? { counted.withLock { $0.actions[name] } }
 
-            func set(_ rules: [FaultRule]) { counted.withLock { $0 = Counted(rules: rules) } }
+            func set(_ rules: [FaultRule]) {
+                counted.withLock { counted in
+                    let (stalled, generation) = (counted.stalled, counted.generation)
+                    counted = Counted(rules: rules)
+                    counted.stalled = stalled
+                    counted.generation = generation + 1
+                }
+            }
+
             func set(_ action: (@Sendable () -> Void)?, at name: String) {
                 counted.withLock { $0.actions[name] = action }
             }
+
             func lift() {
-                counted.withLock {
-                    $0.rules = []
-                    $0.actions = [:]
+                counted.withLock { counted in
+                    counted.rules = []
+                    counted.actions = [:]
+                    counted.generation += 1
                 }
             }
+
+            /// Holds the calling thread until the rules change.
+            func stall() {
+                let generation = counted.withLock { counted in
+                    counted.stalled += 1
+                    return counted.generation
+                }
+                while counted.withLock({ $0.generation == generation }) { usleep(500) }
+                counted.withLock { $0.stalled -= 1 }
+            }
+
+            var stalled: Int { counted.withLock { $0.stalled } }
             var hits: [String: Int] { counted.withLock { $0.hits } }
             var injected: Int { counted.withLock { $0.injected } }
         }
@@ -65,7 +99,10 @@
             Failpoints.add(state)
         }
 
-        deinit { Failpoints.remove(state) }
+        deinit {
+            Failpoints.remove(state)
+            state.lift()
+        }
 
         /// Starts over with other rules: every count is zero again, and no action is left.
         public func set(_ rules: [FaultRule]) { state.set(rules) }
@@ -79,6 +116,11 @@
 
         /// How often each call and step was reached since the rules were set.
         public var hits: [String: Int] { state.hits }
+
+        /// Waits until a thread is held by a rule `stall`.
+        public func waitUntilStalled() {
+            while state.stalled == 0 { usleep(500) }
+        }
 
         /// How many times a rule applied since the rules were set.
         public var injected: Int { state.injected }

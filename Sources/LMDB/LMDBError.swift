@@ -32,6 +32,8 @@ public struct LMDBError: Error, Hashable, CustomStringConvertible {
     public var isClosed: Bool { code == ECANCELED }
     static let closed = LMDBError(code: ECANCELED, function: "mdb_env_close")
 
+    /// `MDB_KEYEXIST`: the key is there already, or a greater one where the greatest was to be appended.
+    public var isKeyThere: Bool { code == MDB_KEYEXIST }
     /// `MDB_MAP_FULL`: the map size is used up.
     public var isMapFull: Bool { code == MDB_MAP_FULL }
     /// `MDB_READERS_FULL`: every slot of the reader table is taken.

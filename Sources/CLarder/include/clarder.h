@@ -34,6 +34,9 @@ int64_t clarder_copy_range(int source, int destination, int64_t offset, int64_t 
 /// Writes every dirty page of the file system behind `descriptor`. syncfs(2) on Linux, sync(2) on Darwin.
 int clarder_sync_file_system(int descriptor);
 
+/// Begins to write a file's dirty pages, without waiting. sync_file_range(2); no effect on Darwin.
+void clarder_begin_writing(int descriptor);
+
 /// Tells the kernel that a file's pages will not be needed again soon. posix_fadvise(2); no effect on Darwin.
 void clarder_drop_pages(int descriptor, int64_t offset, int64_t length);
 

@@ -2,10 +2,11 @@
 final class Committer {
     private let engine: Engine
     private let writing: Engine.Writing
-    private var lastCheckpoint: UInt64
+    /// Between tries of displacement that fails.
+    private var displacement = Backoff()
+    private var expiry = Pace()
 
     private static let idleSeconds = 1.0
-    private static let checkpointInterval: UInt64 = 30 * 1_000_000_000
     /// Entries displaced in the transaction of a batch while the store is above its watermarks.
     private static let displacementSlice = 64
 
@@ -13,17 +14,32 @@ final class Committer {
     init(engine: Engine, writing: Engine.Writing) {
         self.engine = engine
         self.writing = writing
-        lastCheckpoint = engine.uptime.uptime()
     }
 
     func run() {
         while true {
-            let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
-            let work = writing.pending.next(idle: isDisplacing ? 0 : Self.idleSeconds)
+            let work = writing.pending.next(idle: idleSeconds)
             process(work.batch, isClosing: work.isClosing)
             if work.isClosing, work.batch.isEmpty { return }
-            if !work.isClosing { checkpointIfDue() }
+            if !work.isClosing {
+                removeExpiredIfDue()
+                engine.maintenance.wakeIfDue()
+            }
         }
+    }
+
+    /// How long to wait for work.
+    private var idleSeconds: Double {
+        let now = engine.configuration.clock.uptime()
+        var remaining = expiry.remaining(at: now)
+        if engine.isDisplacing.load(ordering: .relaxed) { remaining = min(remaining, displacement.remaining(at: now)) }
+        return min(Double(remaining) / 1e9, Self.idleSeconds)
+    }
+
+    /// True if entries should be displaced now: above the watermarks, and not right after that failed.
+    private var isDisplacing: Bool {
+        engine.isDisplacing.load(ordering: .relaxed)
+            && displacement.remaining(at: engine.configuration.clock.uptime()) == 0
     }
 
     // MARK: Batches
@@ -31,10 +47,17 @@ final class Committer {
     /// Something that happened to an entry since the last commit.
     enum Use {
         case touch(TouchTable.Line)
+        /// Of an entry whose stamp was not known yet: it was being committed.
+        case touchKey(Key, PendingSet.KeyTouch)
         case put(PendingPut)
         case remove(Key)
 
-        var isTouch: Bool { if case .touch = self { true } else { false } }
+        var isTouch: Bool {
+            switch self {
+            case .touch, .touchKey: true
+            case .put, .remove: false
+            }
+        }
     }
 
     /// The touches that go with this commit: all, or none yet.
@@ -45,7 +68,7 @@ final class Committer {
     }
 
     private func process(_ batch: PendingSet.Batch, isClosing: Bool) {
-        let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
+        let isDisplacing = isDisplacing
         let touches = dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing)
         let began = engine.uptime.uptime()
         defer { writing.touches.noteCost(engine.uptime.uptime() &- began, of: touches.count) }
@@ -64,7 +87,6 @@ final class Committer {
             failure = engine.translate(error)
             for use in uses { fail(use, failure) }
         }
-        applyKeyTouches(batch.touches)
         do {
             if batch.isDurable {
                 engine.reach("batch.before-index-sync")
@@ -81,8 +103,11 @@ final class Committer {
             }
         }
         if let failure {
-            engine.logger.error("not everything was committed", metadata: ["error": "\(failure)"])
+            engine.failed(.commit, failure)
             engine.configuration.observer?(.commitFailed(failure))
+        } else if !batch.isEmpty, engine.succeeded(.commit) {
+            // What was in the way of commits was most likely in the way of this, too.
+            displacement.reset()
         }
         // The callers of durable puts hear of their failures themselves.
         let failed = uses.compactMap { use -> PendingPut? in
@@ -103,6 +128,7 @@ final class Committer {
     /// Everything that happened since the last commit, in the order of the last use of each entry.
     private static func ordered(_ batch: PendingSet.Batch, _ touches: [TouchTable.Line]) -> [Use] {
         var uses: [(UInt64, Use)] = touches.map { ($0.lastUse, .touch($0)) }
+        for (key, touch) in batch.touches { uses.append((touch.lastUse, .touchKey(key, touch))) }
         for (key, operation) in batch.operations {
             switch operation {
             case .put(let put): uses.append((put.lastUse, .put(put)))
@@ -114,10 +140,14 @@ final class Committer {
 
     /// Commits the uses, in order: in one transaction if that fits the budget as it is. Returns the last failure.
     private func commit(_ uses: [Use]) -> LarderError? {
+        if uses.isEmpty, !isDisplacing { return nil }
         var failure: LarderError?
         for part in parts(uses) {
             do {
-                if try apply(part, makingRoom: false) { continue }
+                if try apply(part, makingRoom: false) {
+                    engine.succeeded(.touches)
+                    continue
+                }
                 // Puts make room. Displacing entries only to note that others were used would be absurd: touches go in
                 // parts that fit, or not at all.
                 if part.allSatisfy(\.isTouch) {
@@ -126,7 +156,11 @@ final class Committer {
                     _ = try apply(part, makingRoom: true)
                 }
             } catch {
-                failure = commitSingly(part) ?? failure
+                if part.allSatisfy(\.isTouch) {
+                    engine.failed(.touches, error)
+                } else {
+                    failure = commitSingly(part) ?? failure
+                }
             }
         }
         return failure
@@ -155,14 +189,26 @@ final class Committer {
         return parts + [uses[start...]]
     }
 
+    /// Operations that fail in a row for a reason that is none of their own, before the rest of the batch is given up.
+    private static let failureLimit = 8
+
     /// One body too many, or a failing disk, must not take more of a batch with it than necessary.
     private func commitSingly(_ uses: ArraySlice<Use>) -> LarderError? {
         var last: LarderError?
+        var failures = 0
         for use in uses where !use.isTouch {
+            if failures == Self.failureLimit {
+                fail(use, last)
+                continue
+            }
             do {
                 _ = try apply(CollectionOfOne(use)[...], makingRoom: true)
+                failures = 0
             } catch {
-                last = engine.translate(error)
+                let failure = engine.translate(error)
+                last = failure
+                // Where there is no room for one body there may be some for a smaller one.
+                failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
                 fail(use, last)
                 // The removal that came before the put stands.
                 guard case .put(let put) = use, put.followsRemoval else { continue }
@@ -181,10 +227,30 @@ final class Committer {
 
     /// False if the transaction does not fit and may not make room.
     private func apply(_ uses: some Collection<Use>, makingRoom: Bool) throws -> Bool {
+        guard isDisplacing else { return try apply(uses, makingRoom, displacing: 0) }
+        do {
+            let slice = try min(Self.displacementSlice, engine.removalLimit())
+            let isDone = try apply(uses, makingRoom, displacing: slice)
+            if isDone { displacement.reset() }
+            engine.succeeded(.displacement)
+            return isDone
+        } catch {
+            displacement.failed(at: engine.configuration.clock.uptime())
+            if uses.isEmpty {
+                engine.failed(.displacement, error)
+                return true
+            }
+            // The batch must not fail for the sake of displacement. If it fails by itself, that is what is told.
+            let isDone = try apply(uses, makingRoom, displacing: 0)
+            engine.failed(.displacement, error)
+            return isDone
+        }
+    }
+
+    /// - Parameter slice: entries to displace in the same transaction, at most.
+    private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
         let engine = engine
         let uptime = engine.uptime.uptime()
-        let isDisplacing = engine.isDisplacing.load(ordering: .relaxed)
-        let slice = try isDisplacing ? min(Self.displacementSlice, engine.removalLimit()) : 0
         let change: (Mutation) throws -> (victims: [Victim], fill: Engine.Fill) = { mutation in
             for use in uses { try Self.apply(use, mutation, uptime) }
             guard slice > 0 else { return ([], try engine.fill(mutation)) }
@@ -198,7 +264,7 @@ final class Committer {
             ? try engine.mutate(purpose, change) : try engine.mutateIfFitting(purpose, change)
         guard let (victims, fill) = result else { return false }
         engine.report(victims)
-        engine.steer(fill, displacedNothing: isDisplacing && victims.isEmpty)
+        engine.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
         return true
     }
 
@@ -207,7 +273,7 @@ final class Committer {
         for use in uses {
             switch use {
             case .put: return .put
-            case .touch: purpose = .touch
+            case .touch, .touchKey: purpose = .touch
             case .remove: break
             }
         }
@@ -222,34 +288,28 @@ final class Committer {
             try mutation.remove(IndexKey.bytes(for: key))
         case .touch(let touch):
             try mutation.touch(touch, at: uptime)
+        case .touchKey(let key, let touch):
+            guard let record = try mutation.record(IndexKey.bytes(for: key)) else { return }
+            try mutation.touch(
+                TouchTable.Line(stamp: record.stamp, lastUse: touch.lastUse, hits: touch.hits), at: uptime)
         }
     }
 
-    /// Hits on entries while they were being committed. Hints like other touches: what does not fit is dropped.
-    private func applyKeyTouches(_ touches: [Key: PendingSet.KeyTouch]) {
-        guard !touches.isEmpty else { return }
-        do {
-            _ = try engine.mutateIfFitting(.touch) { mutation in
-                for (key, touch) in touches.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
-                    guard let record = try mutation.record(IndexKey.bytes(for: key)) else { continue }
-                    try mutation.touch(stamp: record.stamp, hits: touch.hits, accessed: mutation.now)
-                }
-            }
-        } catch {
-            engine.logger.warning("hits were not noted", metadata: ["error": "\(error)"])
-        }
-    }
+    // MARK: Expired entries
 
-    // MARK: Checkpoints
-
-    private func checkpointIfDue() {
-        let now = engine.uptime.uptime()
-        guard now &- lastCheckpoint >= Self.checkpointInterval else { return }
-        lastCheckpoint = now
+    /// Removes a slice of the entries that have expired. Puts come first: as long as there are more, a quarter of the time goes
+    /// into it.
+    private func removeExpiredIfDue() {
+        let clock = engine.configuration.clock
+        guard expiry.remaining(at: clock.uptime()) == 0 else { return }
+        let began = engine.uptime.uptime()
         do {
-            try engine.checkpointIfNeeded()
+            let isMore = try engine.removeExpired()
+            engine.succeeded(.expiry)
+            expiry.done(at: clock.uptime(), took: engine.uptime.uptime() &- began, isMore: isMore)
         } catch {
-            engine.logger.warning("checkpoint failed", metadata: ["error": "\(error)"])
+            expiry.failed(at: clock.uptime())
+            engine.failed(.expiry, error)
         }
     }
 }

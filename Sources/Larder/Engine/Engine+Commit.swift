@@ -108,6 +108,7 @@ extension Engine {
         if let lack = try lack(mutation, purpose, writing, leeway) { return .lacks(lack) }
         try commit(mutation, writing)
         report(victims)
+        if mutation.removedRows > 0 { reportRows(mutation.removedRows) }
         return .committed(result)
     }
 
@@ -241,9 +242,10 @@ extension Engine {
                 try files.publish(head)
                 reach("publish.renamed")
             }
+            succeeded(.publication)
         } catch {
             // Readers find the files in `staging/`; the sweep of the next open publishes them.
-            logger.warning("body files stay in staging", metadata: ["error": "\(error)"])
+            failed(.publication, error)
         }
     }
 
@@ -257,6 +259,15 @@ extension Engine {
                     key: victim.entryKey, length: ByteCount(Int64(clamping: victim.record.length)),
                     reason: victim.reason))
         }
+    }
+
+    /// Rows of an order were damaged, and went.
+    private func reportRows(_ count: Int) {
+        hasSeenDamage.store(true, ordering: .relaxed)
+        logger.error(
+            "rows of the order of displacement led to no entry and were removed: run 'cachectl verify'",
+            metadata: ["rows": "\(count)", "path": "\(path)"])
+        configuration.observer?(.rowsRemoved(count: count))
     }
 
     func noRoom() -> LarderError {

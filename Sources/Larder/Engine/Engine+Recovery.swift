@@ -64,16 +64,20 @@ extension Engine {
             var found: [([UInt8], BlobRecord)] = []
             var pair = try cursor.seek(prefix)
             while let (key, value) = pair, key.hasPrefix(prefix) {
-                let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
-                if let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init),
-                    head.token == StagingToken(indexKey: key)
-                {
-                    found.append((Array(key), head))
-                }
+                if let head = try unpublishedFile(key, value, transaction) { found.append((Array(key), head)) }
                 pair = try cursor.next()
             }
             return found
         }
+    }
+
+    /// The blob that a row of `unpublished` leads to; nil if it is another's.
+    func unpublishedFile(
+        _ row: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    ) throws -> BlobRecord? {
+        let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
+        let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init)
+        return head?.token == StagingToken(indexKey: row) ? head : nil
     }
 
     /// Files renamed to `trash/`: the removal was committed, then they go, or it was not, then they go back.
@@ -153,60 +157,5 @@ extension Engine {
                 return found
             }
         }
-    }
-
-    // MARK: Checkpoints
-
-    /// Rows of files that may still lie in `staging/` at which a store that closes makes a checkpoint itself.
-    private static let unpublishedLimit = 4096
-
-    /// Keeps processes too short-lived for a checkpoint in the background from leaving ever more rows behind.
-    func checkpointIfCrowded() throws {
-        let rows = try read { try $0.statistics(index.unpublished).entries }
-        if rows > Self.unpublishedLimit { try checkpoint() }
-    }
-
-    /// Has everything on disk before the last store closes: a checkpoint if any file may not be, else the index only.
-    func checkpointForClose() throws {
-        let rows = try read { try $0.statistics(index.unpublished).entries }
-        if rows > 0 || hasUnsyncedFiles.load(ordering: .relaxed) { try checkpoint() } else { try syncIndex() }
-    }
-
-    /// `checkpoint()`, if this process wrote body files since the last one.
-    func checkpointIfNeeded() throws {
-        guard hasUnsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) else { return }
-        do {
-            try checkpoint()
-        } catch {
-            hasUnsyncedFiles.store(true, ordering: .releasing)
-            throw error
-        }
-    }
-
-    /// Syncs all body files written so far and notes it: after an unclean shutdown of the machine only files written
-    /// later are suspect.
-    func checkpoint() throws {
-        // Files that lie in `blobs/` now have names that the sync below writes; those published later wait for the next one.
-        let (epoch, rows) = try mutate(.housekeeping) { mutation -> (UInt64, [[UInt8]]) in
-            let epoch = mutation.state.epoch
-            mutation.state.epoch &+= 1
-            let published = try unpublishedFiles(mutation.reading, prefix: []).filter { _, head in
-                try FileSystem.status(head.token.name, in: files.staging) == nil
-            }
-            return (epoch, published.map(\.row))
-        }
-        reach("checkpoint.epoch-begun")
-        try Sync.fileSystem(files.root)
-        reach("checkpoint.synced")
-        try mutate(.housekeeping) { mutation in
-            mutation.state.syncedEpoch = max(mutation.state.syncedEpoch, epoch)
-            // Their names are on disk now, so nobody has to look for these files in `staging/` again.
-            for row in rows {
-                try mutation.transaction.delete(index.unpublished, row)
-                mutation.noteChange(trees: 1)
-            }
-        }
-        reach("checkpoint.noted")
-        try syncIndex()
     }
 }

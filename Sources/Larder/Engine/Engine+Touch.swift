@@ -9,8 +9,9 @@ extension Engine {
         guard writing.touches.isDue(at: now, isDisplacing: true) else { return }
         do {
             try write(writing.touches.drain(at: now)[...])
+            succeeded(.touches)
         } catch {
-            logger.warning("hits were not noted", metadata: ["error": "\(error)"])
+            failed(.touches, error)
         }
     }
 

@@ -9,7 +9,8 @@ import SystemPackage
 /// Owns the environment, the instance lock, the ledger slot and the threads. See `docs/concurrency.md` for who may do what
 /// on which thread.
 final class Engine: @unchecked Sendable {
-    // SAFETY: immutable but for atomics, and for `committer`, which `start()` sets before anybody else sees the engine.
+    // SAFETY: immutable but for atomics, and for `committer` and `maintenance`, which `start()` sets before anybody else sees
+    // the engine.
     let path: FilePath
     let files: StoreFiles
     let index: Index
@@ -51,6 +52,7 @@ final class Engine: @unchecked Sendable {
     /// Set while the store is above the high watermark, until it is below the low one.
     let isDisplacing = Atomic<Bool>(false)
     let displacedCount = Atomic<UInt64>(0)
+    let health = Health()
     /// Set when body files were committed, cleared by a checkpoint.
     let hasUnsyncedFiles = Atomic<Bool>(false)
     /// Set when LMDB, or a walk over its pages, met damage.
@@ -63,6 +65,8 @@ final class Engine: @unchecked Sendable {
     private var scrubber: Scrubber?
     /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any more.
     let indexFailure = Mutex<LarderError?>(nil)
+    /// Wakes no thread unless there is work for it.
+    private(set) lazy var maintenance = Maintenance(engine: self)
 
     init(
         path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration,
@@ -86,6 +90,8 @@ final class Engine: @unchecked Sendable {
     /// - Parameter walksBehind: true if the pages of the index have yet to be looked at.
     func start(walksBehind: Bool) throws(LarderError) {
         if let writing {
+            // Made before a second thread may ask for it.
+            _ = maintenance
             committer = try WorkerThread { [unowned self] in Committer(engine: self, writing: writing).run() }
         }
         guard configuration.isScrubbing else { return }
@@ -114,6 +120,7 @@ final class Engine: @unchecked Sendable {
         writing.pending.close()
         committer?.join()
         committer = nil
+        maintenance.close()
         writing.pending.stop()
         reach("close.batch-written")
         var failure: (any Error)? = writing.pending.takeFailure()

@@ -31,7 +31,9 @@ final class PendingSet: @unchecked Sendable {
         var isDurable = false
         /// Committed even without operations, for the touches that a flush has to write.
         var isForced = false
-        var isEmpty: Bool { operations.isEmpty && touches.isEmpty && !isForced }
+        /// False: there is nothing to commit but touches, which wait for a batch or for the committer to be idle.
+        var isWanted: Bool { !operations.isEmpty || isForced }
+        var isEmpty: Bool { touches.isEmpty && !isWanted }
     }
 
     /// What the committer should do next.
@@ -150,7 +152,7 @@ final class PendingSet: @unchecked Sendable {
             }
             isOver = isClosing || isStopped
             if isOver { return nil }
-            if open.isEmpty { opened = uptime() }
+            if !open.isWanted { opened = uptime() }
             var replaced: PendingPut?
             if case .put(let put) = operation, let earlier = open.operations[key] { put.supersede(earlier) }
             switch open.operations.updateValue(operation, forKey: key) {
@@ -211,6 +213,9 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
+    /// True if the open batch has something that must be committed.
+    var isDue: Bool { monitor.locked { open.isWanted } }
+
     /// The latest batch that is over.
     var completedGeneration: UInt64 { monitor.locked { completed } }
 
@@ -246,7 +251,7 @@ final class PendingSet: @unchecked Sendable {
         monitor.locked {
             let start = uptime()
             while !isClosing, !isUrgent, !isPoked {
-                if open.isEmpty {
+                if !open.isWanted {
                     let waited = Double(uptime() &- start) / 1e9
                     if waited >= idle { break }
                     monitor.wait(Condition.work, seconds: idle - waited)

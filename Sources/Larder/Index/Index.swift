@@ -98,6 +98,9 @@ struct Index: Sendable {
         bigEndian(UInt64(max(0, expires))) + bigEndian(id)
     }
 
+    /// What the rows of entries that expired by `moment` sort before.
+    static func expiryEnd(_ moment: Timestamp) -> [UInt8] { bigEndian(UInt64(max(0, moment.microseconds)) + 1) }
+
     static func tagPrefix(_ tag: String) -> [UInt8] { Array(tag.utf8) + [0] }
     static func tagKey(_ tag: String, id: UInt64) -> [UInt8] { tagPrefix(tag) + bigEndian(id) }
     static func sessionKey(_ session: UInt64, id: UInt64) -> [UInt8] { bigEndian(session) + bigEndian(id) }

@@ -27,36 +27,47 @@ extension Mutation {
     }
 
     /// Removes the entry that expired first; nil if none has.
-    func firstExpired() throws -> Victim? {
+    /// - Parameter moment: by when. Nil: by now.
+    func firstExpired(by moment: Timestamp? = nil) throws -> Victim? {
         if try reading.statistics(index.expiry).entries == 0 { return nil }
-        let limit = bigEndian(UInt64(max(0, now.microseconds)) + 1)
-        return try removeFirst(in: index.expiry, until: limit, .expired)
+        return try removeFirst(in: index.expiry, until: Index.expiryEnd(moment ?? now), .expired)
     }
 
     private func removeFirst(in order: Database, until limit: [UInt8]?, _ reason: DisplacementReason) throws -> Victim?
     {
-        guard let key = try firstUnleased(in: order, until: limit) else { return nil }
-        guard let record = try remove(key) else { throw Self.danglingRow(key) }
-        return Victim(key: key, record: record, reason: reason)
+        while let (row, key) = try firstUnleased(in: order, until: limit) {
+            if let record = try remove(key, where: { self.stands($0, in: order, at: row) }) {
+                return Victim(key: key, record: record, reason: reason)
+            }
+            // Damage: the row leads to no entry, or to one that has another place. It must not keep displacement from going
+            // on, and with it every put of a full store.
+            try transaction.delete(order, row)
+            noteChange(trees: 1)
+            removedRows += 1
+        }
+        return nil
     }
 
-    private static func danglingRow(_ key: [UInt8]) -> LarderError {
-        LarderError(
-            .corruption, "a row of the displacement order points to no entry: run 'cachectl verify --repair'",
-            key: Key(bytes: key))
+    /// True if the row of an order is the entry's own.
+    private func stands(_ record: EntryRecord, in order: Database, at row: [UInt8]) -> Bool {
+        if record.isKept { return false }
+        if order == index.expiry {
+            return record.expires != .max && row == Index.expiryKey(record.expires, id: record.id)
+        }
+        return row.withUnsafeBytes { $0.count == 8 && $0.loadUnaligned(as: UInt64.self) == record.stamp }
     }
 
-    /// The first entry of an order that no lease protects, before the row key `limit`.
-    private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> [UInt8]? {
+    /// The first row of an order, before the row key `limit`, whose entry no lease protects.
+    private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> (row: [UInt8], key: [UInt8])? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         return try reading.withCursor(order) { cursor in
             var pair = try cursor.seek(passed[order] ?? [])
             while let (row, value) = pair {
                 if let limit, !row.precedes(limit) { return nil }
                 let key = Array(value)
-                if !hasLeases { return key }
-                guard let record = try record(key) else { throw Self.danglingRow(key) }
-                if try !isLeased(key: key, record) { return key }
+                guard hasLeases, let record = try record(key), try isLeased(key: key, record) else {
+                    return (Array(row), key)
+                }
                 passed[order] = Array(row)
                 pair = try cursor.next()
             }

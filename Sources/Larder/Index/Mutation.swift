@@ -35,6 +35,9 @@ final class Mutation {
     /// Rows of leased entries that displacement has passed by, so that it looks at each once in a transaction.
     var passed: [Database: [UInt8]] = [:]
 
+    /// Rows of an order that led to no entry and were removed.
+    var removedRows = 0
+
     private let original: StoreState
 
     private let files: StoreFiles
@@ -130,14 +133,16 @@ final class Mutation {
     }
 
     /// Removes the entry under an index key; nil if there is none.
+    /// - Parameter isWanted: false for an entry that stays, as one does that cannot be read. Nil: any.
     @discardableResult
-    func remove(_ key: [UInt8]) throws -> EntryRecord? {
+    func remove(_ key: [UInt8], where isWanted: ((EntryRecord) -> Bool)? = nil) throws -> EntryRecord? {
         guard let row = try key.withUnsafeBytes({ try transaction.position(index.entries, $0) }) else { return nil }
         let record: EntryRecord?
         do {
             defer { row.close() }
             try reading.checkHead(of: row.value, keyCount: key.count)
             record = EntryRecord(row.value)
+            if let isWanted, !(record.map(isWanted) ?? false) { return nil }
             try row.delete()
         }
         state.entryCount &-= 1
@@ -185,7 +190,7 @@ final class Mutation {
                 try transaction.delete(home, stamp)
                 let fresh = takeStamp()
                 EntryRecord.touch(record, stamp: fresh, hits: hits, accessed: accessed.microseconds)
-                try transaction.append(home, fresh, count: key.count) { $0.copyBytes(from: key) }
+                try appendStamp(home, fresh, UnsafeRawBufferPointer(key))
                 try transaction.put(index.entries, UnsafeRawBufferPointer(key), UnsafeRawBufferPointer(record))
             }
         }
@@ -216,7 +221,7 @@ final class Mutation {
 
     func insertRows(of record: EntryRecord, key: [UInt8]) throws {
         passed = [:]
-        try appendStamp(record.isKept ? index.pinned : index.recency, record.stamp, key)
+        try key.withUnsafeBytes { try appendStamp(record.isKept ? index.pinned : index.recency, record.stamp, $0) }
         if record.expires != .max, !record.isKept {
             try transaction.put(index.expiry, Index.expiryKey(record.expires, id: record.id), key)
         }
@@ -238,12 +243,15 @@ final class Mutation {
     }
 
     /// Fresh stamps are the greatest, so the row is appended; one that returns from the other tree may not be.
-    private func appendStamp(_ database: Database, _ stamp: UInt64, _ key: [UInt8]) throws {
+    private func appendStamp(_ database: Database, _ stamp: UInt64, _ key: UnsafeRawBufferPointer) throws {
         if stamp == state.nextStamp - 1 {
-            try transaction.append(database, stamp, count: key.count) { $0.copyBytes(from: key) }
-        } else {
-            try transaction.put(database, stamp, key)
+            do {
+                return try transaction.append(database, stamp, count: key.count) { $0.copyBytes(from: key) }
+            } catch let error as LMDBError where error.isKeyThere {
+                // A damaged row has a stamp that was not given yet. It must not make every put fail.
+            }
         }
+        try withUnsafeBytes(of: stamp) { try transaction.put(database, $0, key) }
     }
 
     // MARK: Blobs

@@ -24,6 +24,8 @@ public struct Statistics: Sendable, Hashable {
     public var budget: Budget
     /// Entries that this process displaced since it opened the store.
     public var displacedCount: Int
+    /// Work of this process on the store that fails at the moment; empty where all is well.
+    public var failures: [StandingFailure] = []
 
     /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
     public var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
@@ -89,7 +91,7 @@ extension Engine {
                 fileCount: Int(clamping: state.fileCount),
                 transientBytes: ByteCount(transient),
                 budget: state.budget,
-                displacedCount: Int(clamping: displacedCount.load(ordering: .relaxed)))
+                displacedCount: Int(clamping: displacedCount.load(ordering: .relaxed)), failures: health.failures)
         }
     }
 }

@@ -13,4 +13,10 @@ public enum StoreEvent: Sendable {
     case indexDamaged(LarderError)
     /// Some of the puts and removals of a batch could not be committed; this is the last failure among them.
     case commitFailed(LarderError)
+    /// The store's own work fails; told once for each cause. It is tried again, see `Statistics.failures`.
+    case failing(StandingFailure.Work, LarderError)
+    /// Work that was `failing` was done.
+    case recovered(StandingFailure.Work)
+    /// Rows of the order of displacement led to no entry, or to one of another place: they were removed.
+    case rowsRemoved(count: Int)
 }

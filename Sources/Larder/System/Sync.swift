@@ -30,7 +30,11 @@ enum Sync {
         }
     }
 
-    /// All body files written so far, at a checkpoint: syncfs(2), one call instead of one a file.
+    /// Tells the kernel to begin to write a file whose sync follows. sync_file_range(2), a hint; no effect on Darwin.
+    static func begin(_ descriptor: OwnedDescriptor) { clarder_begin_writing(descriptor.raw) }
+
+    /// All body files written so far, at a checkpoint of very many: syncfs(2), one call instead of one a file. It writes
+    /// everybody's files on that file system.
     static func fileSystem(_ directory: Directory) throws(LarderError) {
         let result = FileSystem.perform("syncfs", at: directory.path) {
             clarder_sync_file_system(directory.descriptor.raw)

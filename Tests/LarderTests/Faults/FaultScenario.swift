@@ -24,6 +24,7 @@ final class FaultScenario {
         .testing(budget: Budget(bytes: .mebibytes(4))) {
             $0.commitDelay = .milliseconds(1)
             $0.verification = .always
+            $0.syncedSingly = 4
         }
     }
 
@@ -54,6 +55,7 @@ final class FaultScenario {
         put("session", 9000, 7, PutOptions(storagePolicy: .session))
         put("tagged", 500, 8, PutOptions(tags: ["t"]))
         step("flush") { try store?.flush() }
+        step("checkpoint of few") { try store?.checkpoint() }
         step("stream") {
             allow("stream", body(60_000, 9))
             guard let writer = try store?.writer(for: "stream") else { return }

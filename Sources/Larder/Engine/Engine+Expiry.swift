@@ -1,0 +1,35 @@
+import LMDB
+
+extension Engine {
+    /// Removes some of the entries that expired longer ago than `Configuration.expiredRetention`, in one transaction. Pinned and
+    /// leased ones stay.
+    ///
+    /// A look at one row if there is nothing to do. Of several processes each looks; what one has removed the others do not
+    /// find.
+    /// - Returns: true if there are more.
+    func removeExpired() throws -> Bool {
+        let moment = clock.now() - configuration.expiredRetention.clampedToZero
+        guard try hasExpired(by: moment) else { return false }
+        let limit = try removalLimit()
+        let victims = try mutate(.housekeeping) { mutation in
+            var victims: [Victim] = []
+            while victims.count < limit, let victim = try mutation.firstExpired(by: moment) { victims.append(victim) }
+            return victims
+        }
+        report(victims)
+        return victims.count == limit
+    }
+
+    private func hasExpired(by moment: Timestamp) throws -> Bool {
+        try read { transaction in
+            try transaction.withCursor(index.expiry) { cursor in
+                guard let (row, _) = try cursor.first() else { return false }
+                return row.precedes(Index.expiryEnd(moment))
+            }
+        }
+    }
+}
+
+extension Duration {
+    fileprivate var clampedToZero: Duration { max(self, .zero) }
+}

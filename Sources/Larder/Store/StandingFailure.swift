@@ -1,0 +1,32 @@
+/// A failure of the store's own work that lasts: it is told once, when it begins and when it ends, and stands in
+/// `Statistics.failures` meanwhile. The store tries again by itself, ever less often.
+public struct StandingFailure: Sendable, Hashable {
+    /// Work that a store does on its own.
+    public enum Work: String, Sendable, Hashable, CaseIterable {
+        /// Writing batches of puts and removals, and syncing those that are durable.
+        case commit
+        /// Moving committed body files to their place.
+        case publication
+        /// Noting uses of entries.
+        case touches
+        /// Displacement in the background.
+        case displacement
+        /// Removal of expired entries in the background.
+        case expiry
+        /// Checkpoints.
+        case checkpoint
+        /// The scan for orphan blobs after an unclean shutdown.
+        case orphans
+    }
+
+    /// What fails.
+    public var work: Work
+    /// The code of the latest error.
+    public var code: LarderError.Code
+    /// The latest error in words.
+    public var message: String
+    /// Store time of the first failure.
+    public var since: Timestamp
+    /// Number of failures since then, at least 1.
+    public var count: Int
+}

@@ -1,0 +1,189 @@
+#if LARDER_FAILPOINTS
+    import Failpoints
+    import SystemPackage
+    import TestSupport
+    import Testing
+
+    @testable import Larder
+
+    /// What a store does in the background: expired entries, checkpoints.
+    @Suite struct MaintenanceTests {
+        private func withFaults(
+            clock: TestClock = TestClock(), _ change: (inout Configuration) -> Void = { _ in },
+            _ body: (Store, FaultScope, Events) throws -> Void
+        ) throws {
+            try withDirectory { directory in
+                let events = Events()
+                let configuration = Configuration.testing(clock: clock) {
+                    $0.observer = { events.note($0) }
+                    change(&$0)
+                }
+                let store = try Store(at: directory, configuration)
+                let scope = FaultScope(under: directory.string)
+                try body(store, scope, events)
+                scope.lift()
+                try finish(store)
+            }
+        }
+
+        private func rules(_ text: String) throws -> [FaultRule] { try #require(FaultRule.list(text)) }
+
+        // MARK: Expired entries
+
+        @Test func expiredEntriesGoInSlicesWithoutABudget() throws {
+            let clock = TestClock()
+            try withFaults(clock: clock) { store, scope, events in
+                let brief = Lifetime.duration(.seconds(10))
+                for number in 0..<700 { try store.put([1], for: Key("k\(number)"), PutOptions(lifetime: brief)) }
+                try store.put([1], for: "pinned", PutOptions(lifetime: brief, isPinned: true))
+                try store.put([1], for: "stays")
+                try store.flush()
+                // Expired, but kept for those who can validate them.
+                clock.advance(by: .seconds(65))
+                for _ in 0..<5 { store.pass() }
+                try #expect(store.statistics().entryCount == 702)
+                let before = scope.hits["mdb_txn_commit"] ?? 0
+                for _ in 0..<10 {
+                    clock.advance(by: .seconds(2))
+                    store.pass()
+                }
+                try #expect(Set(store.keys()) == ["pinned", "stays"])
+                // 256 at a time.
+                #expect((scope.hits["mdb_txn_commit"] ?? 0) - before == 3)
+                #expect(events.expired.count == 700)
+                try #expect(store.statistics().displacedCount == 700)
+            }
+        }
+
+        @Test func aLookForExpiredEntriesTakesNoWriterLock() throws {
+            let clock = TestClock()
+            try withFaults(clock: clock) { store, scope, _ in
+                for number in 0..<10 {
+                    try store.put([1], for: Key("k\(number)"), PutOptions(lifetime: .duration(.seconds(100_000))))
+                }
+                try store.flush()
+                store.pass()
+                let before = scope.hits["mdb_txn_begin.write"]
+                for _ in 0..<100 {
+                    clock.advance(by: .seconds(2))
+                    store.pass()
+                }
+                #expect(scope.hits["mdb_txn_begin.write"] == before)
+            }
+        }
+
+        @Test func removalOfExpiredEntriesThatFailsIsToldOnce() throws {
+            let clock = TestClock()
+            try withFaults(clock: clock) { store, scope, events in
+                try store.put([1], for: "k", PutOptions(lifetime: .duration(.seconds(1))))
+                try store.flush()
+                scope.set(try rules("mdb_txn_commit=EIO"))
+                for _ in 0..<100 {
+                    clock.advance(by: .seconds(2))
+                    store.pass()
+                }
+                #expect(events.failing(.expiry) == 1)
+                #expect((1...30).contains(scope.injected), "\(scope.injected)")
+                scope.lift()
+                clock.advance(by: .seconds(10))
+                store.pass()
+                store.pass()
+                #expect(events.recovered(.expiry) == 1)
+                try #expect(store.statistics().entryCount == 0)
+            }
+        }
+
+        // MARK: Checkpoints
+
+        private func unpublished(_ store: Store) throws -> Int {
+            try store.engine.read { try $0.statistics(store.engine.index.unpublished).entries }
+        }
+
+        @Test func aCheckpointSyncsTheFilesOfTheStoreAndNoOthers() throws {
+            try withFaults { store, scope, _ in
+                for number in 0..<10 { try store.put(body(9000, number), for: Key("k\(number)")) }
+                try store.flush()
+                try #expect(unpublished(store) == 10)
+                scope.set([])
+                try store.checkpoint()
+                #expect(scope.hits["syncfs"] == nil)
+                #expect(scope.hits["fdatasync"] == 10)
+                #expect((1...10).contains(scope.hits["fsync"] ?? 0))
+                try #expect(unpublished(store) == 0)
+                let state = try store.engine.state()
+                #expect(state.syncedEpoch == state.epoch - 1)
+            }
+        }
+
+        @Test func aCheckpointOfVeryManyFilesIsOneCall() throws {
+            try withFaults({ $0.syncedSingly = 20 }) { store, scope, _ in
+                for number in 0...20 { try store.put(body(4100, number), for: Key("k\(number)")) }
+                try store.flush()
+                scope.set([])
+                try store.checkpoint()
+                #expect(scope.hits["syncfs"] == 1)
+                #expect(scope.hits["fdatasync"] == nil)
+                try #expect(unpublished(store) == 0)
+            }
+        }
+
+        @Test func aDurablePutDoesNotWaitForACheckpoint() throws {
+            let clock = TestClock()
+            try withFaults(clock: clock) { store, scope, _ in
+                try store.put(body(9000), for: "file")
+                try store.flush()
+                scope.set(try rules("fdatasync=stall@1;syncfs=stall@1"))
+                clock.advance(by: .seconds(31))
+                store.pass()
+                scope.waitUntilStalled()
+                try store.put([1], for: "durable", PutOptions(durability: .durable))
+                try store.put(body(9000, 2), for: "durable file", PutOptions(durability: .durable))
+                try #expect(unpublished(store) == 2)
+                scope.lift()
+                // The one that was committed meanwhile waits for the next checkpoint.
+                while try unpublished(store) == 2 { store.pass() }
+                try #expect(unpublished(store) == 1)
+            }
+        }
+
+        @Test func aCheckpointThatFailsIsToldOnceAndMadeAgain() throws {
+            let clock = TestClock()
+            try withFaults(clock: clock) { store, scope, events in
+                try store.put(body(9000), for: "file")
+                try store.flush()
+                scope.set(try rules("fdatasync=EIO"))
+                for number in 1...5 {
+                    clock.advance(by: .seconds(31))
+                    store.pass()
+                    while store.engine.health.failures.first?.count != number { store.pass() }
+                }
+                #expect(events.failing(.checkpoint) == 1)
+                scope.lift()
+                clock.advance(by: .seconds(31))
+                while events.recovered(.checkpoint) == 0 { store.pass() }
+                try #expect(unpublished(store) == 0)
+            }
+        }
+
+        @Test func closingEndsACheckpointThatIsUnderWay() throws {
+            try withDirectory { directory in
+                let clock = TestClock()
+                let store = try Store(at: directory, .testing(clock: clock))
+                let scope = FaultScope(under: directory.string)
+                for number in 0..<20 { try store.put(body(9000, number), for: Key("k\(number)")) }
+                try store.flush()
+                scope.set(try rules("fdatasync=stall@1"))
+                clock.advance(by: .seconds(31))
+                store.pass()
+                scope.waitUntilStalled()
+                let closing = Threads(1) { _ in try store.close() }
+                while !store.engine.maintenance.isClosed { store.pass() }
+                scope.lift()
+                try closing.join()
+                // The one that was under way, and those of the checkpoint with which the last store closes.
+                #expect(scope.hits["fdatasync"] == 21)
+                try finish(Store(at: directory, .testing()))
+            }
+        }
+    }
+#endif
