@@ -173,7 +173,7 @@ final class Committer {
     private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
         var limit = Self.touchLimit
         if let budget = try? engine.budget(), budget.bytes != .unlimited {
-            limit = min(limit, Int(max(16, budget.headroom / 4096)))
+            limit = min(limit, Int(max(16, budget.headroomPages)))
         }
         var parts: [ArraySlice<Use>] = []
         var start = 0

@@ -76,10 +76,11 @@ struct Index: Sendable {
 
     /// The row `state`. Throws `corruption` if it is missing or not one.
     func state(_ transaction: ReadTransaction) throws -> StoreState {
-        guard let raw = try transaction.get(meta, Self.stateKey), let state = StoreState(raw) else {
+        guard let raw = try transaction.get(meta, Self.stateKey), var state = StoreState(raw) else {
             throw LarderError(
                 .corruption, "the index has no readable state row: rebuild it with 'cachectl verify --repair'")
         }
+        state.budget.pageSize = environment.pageSize
         return state
     }
 

@@ -128,7 +128,7 @@ final class Mutation {
             state.entryCount &+= 1
         }
         try insertRows(of: new, key: key)
-        writtenPages += count / 4096
+        writtenPages += count / index.environment.pageSize
         noteChange(trees: 6)
     }
 
@@ -326,7 +326,7 @@ final class Mutation {
             } else {
                 try transaction.append(index.blobs, id, count: count, fill: fill)
             }
-            writtenPages += count / 4096 + 2
+            writtenPages += count / index.environment.pageSize + 2
         case .staged(let file):
             head.location = .file
             head.allocated = UInt64(file.allocated)
@@ -383,7 +383,7 @@ final class Mutation {
         forget(head)
         switch head.location {
         case .inline:
-            freedPages += Int(head.storedLength.asBytes / 4096) + 1
+            freedPages += Int(head.storedLength.asBytes) / index.environment.pageSize + 1
         case .file:
             try transaction.delete(index.unpublished, head.token.indexKey)
             if !head.isDamaged { deadFiles.append(head) }

@@ -10,8 +10,17 @@ public struct Budget: Sendable, Hashable {
     /// Bytes that must stay free on the file system, whoever uses it. Default: 0.
     public var freeDiskFloor: ByteCount
 
-    /// The smallest byte budget: an empty index and room to change it in.
-    public static let minimumBytes = ByteCount.mebibytes(1)
+    /// The smallest byte budget: an empty index and room to change it in. 256 pages of the system: 1 MiB where a page has 4 KiB,
+    /// 4 MiB where it has 16 KiB (Apple silicon).
+    public static var minimumBytes: ByteCount { leastBytes(pageSize: systemPageSize) }
+
+    /// Bytes per page of the index that this budget is for; of a new index until one says otherwise. Not a limit, and no part
+    /// of the value.
+    var pageSize = Budget.systemPageSize
+
+    static let systemPageSize = min(max(Int(sysconf(Int32(_SC_PAGESIZE))), 4096), 65536)
+
+    private static func leastBytes(pageSize: Int) -> ByteCount { ByteCount(max(1 << 20, 256 * Int64(pageSize))) }
 
     /// A budget; every limit is off unless given.
     public init(
@@ -27,12 +36,20 @@ public struct Budget: Sendable, Hashable {
     /// No limits.
     public static let unlimited = Budget()
 
+    /// The same limits for an index with pages of this size.
+    func with(pageSize: Int) -> Budget {
+        var copy = self
+        copy.pageSize = pageSize
+        return copy
+    }
+
     func validate() throws(LarderError) {
-        if bytes < Self.minimumBytes {
+        let least = Self.leastBytes(pageSize: pageSize)
+        if bytes < least {
             throw LarderError(
                 .invalidArgument,
                 "a budget of \(bytes.bytes) bytes is too small: the index alone needs room, "
-                    + "so the least is \(Self.minimumBytes.bytes) bytes (1 MiB)")
+                    + "so the least is \(least.bytes) bytes (\(least.bytes >> 20) MiB)")
         }
         if entries < 1 {
             throw LarderError(.invalidArgument, "a budget of \(entries) entries is too small: the least is 1")
@@ -43,10 +60,17 @@ public struct Budget: Sendable, Hashable {
     }
 
     /// Room kept back from puts, so that displacement itself always has pages to write:
-    /// a 16th of the budget, at least 256 KiB and at most 32 MiB.
+    /// a 16th of the budget, at least 64 pages of the index (256 KiB with pages of 4 KiB) and at most 32 MiB.
     var headroom: Int64 {
-        bytes == .unlimited ? 0 : min(max(bytes.bytes / 16, 256 << 10), 32 << 20)
+        bytes == .unlimited ? 0 : min(max(bytes.bytes / 16, 64 * Int64(pageSize)), 32 << 20)
     }
+
+    /// Pages of the index in the headroom.
+    var headroomPages: Int64 { headroom / Int64(pageSize) }
+
+    /// How many changes of entries one transaction may hold, so that the pages it copies fit the headroom: 20 pages each at
+    /// worst.
+    var changesInHeadroom: Int64 { max(headroomPages / 20, 1) }
 
     private static let largestBatch = 3072
 
@@ -55,7 +79,21 @@ public struct Budget: Sendable, Hashable {
     func batchLimits(_ limit: ByteCount) -> (memory: Int, count: Int) {
         if bytes == .unlimited { return (Int(clamping: limit.bytes), Self.largestBatch) }
         let memory = min(limit.bytes, max(bytes.bytes / 32, 128 << 10))
-        return (Int(clamping: memory), Int(min(max(headroom / (20 * 4096), 1), Int64(Self.largestBatch))))
+        return (Int(clamping: memory), Int(min(changesInHeadroom, Int64(Self.largestBatch))))
+    }
+
+    /// By the limits alone.
+    public static func == (first: Budget, second: Budget) -> Bool {
+        first.bytes == second.bytes && first.entries == second.entries && first.largestEntry == second.largestEntry
+            && first.freeDiskFloor == second.freeDiskFloor
+    }
+
+    /// By the limits alone.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(bytes)
+        hasher.combine(entries)
+        hasher.combine(largestEntry)
+        hasher.combine(freeDiskFloor)
     }
 
     /// What puts may fill.

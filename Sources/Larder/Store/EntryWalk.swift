@@ -131,7 +131,7 @@ struct EntryWalk {
 extension Mutation {
     /// The counters of a store whose databases were emptied; numbers go on.
     func forgetAll() {
-        freedPages += Int(clamping: state.storedBytes / 4096 + state.entryCount)
+        freedPages += Int(clamping: state.storedBytes / UInt64(index.environment.pageSize) + state.entryCount)
         state.entryCount = 0
         state.blobCount = 0
         state.logicalBytes = 0

@@ -25,6 +25,7 @@ extension Engine {
     /// Sets the limits and makes them hold.
     func set(_ budget: Budget) throws {
         guard let writing else { throw readOnly() }
+        let budget = budget.with(pageSize: index.environment.pageSize)
         try budget.validate()
         if try state().budget == budget { return }
         while try state().entryCount > UInt64(clamping: budget.entries) {
