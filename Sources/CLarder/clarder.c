@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifdef __linux__
@@ -38,8 +39,12 @@ int clarder_preallocate(int descriptor, int64_t offset, int64_t length) {
 #ifdef __linux__
     return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, offset, length);
 #else
-    fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, length, 0};
-    (void)offset;
+    // F_PREALLOCATE adds to what the file has on disk, whatever the offset: only what is missing is asked for.
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) return -1;
+    int64_t missing = offset + length - (int64_t)status.st_blocks * 512;
+    if (missing <= 0) return 0;
+    fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, missing, 0};
     return fcntl(descriptor, F_PREALLOCATE, &store);
 #endif
 }
@@ -69,13 +74,28 @@ int64_t clarder_copy_range(int source, int destination, int64_t offset, int64_t 
 #endif
 }
 
+#ifdef __APPLE__
+// unistd.h; the flags stand in sys/unistd.h.
+extern int fsync_volume_np(int descriptor, int flags);
+#ifndef SYNC_VOLUME_FULLSYNC
+#define SYNC_VOLUME_FULLSYNC 0x01
+#define SYNC_VOLUME_WAIT 0x02
+#endif
+#endif
+
 int clarder_sync_file_system(int descriptor) {
 #ifdef __linux__
     return syncfs(descriptor);
 #else
-    (void)descriptor;
-    sync();
-    return 0;
+    return fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT);
+#endif
+}
+
+int clarder_sync_data(int descriptor) {
+#ifdef __linux__
+    return fdatasync(descriptor);
+#else
+    return fcntl(descriptor, F_FULLFSYNC);
 #endif
 }
 

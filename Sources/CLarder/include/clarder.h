@@ -19,7 +19,8 @@ bool clarder_claim(uint64_t *word, uint64_t expected, uint64_t value);
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PUNCHHOLE on Darwin.
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);
 
-/// Allocates blocks for `[offset, offset + length)` without changing the file's length.
+/// Allocates blocks for `[offset, offset + length)` without changing the file's length. Darwin: as many as the file lacks of
+/// them, behind those it has.
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PREALLOCATE on Darwin.
 int clarder_preallocate(int descriptor, int64_t offset, int64_t length);
 
@@ -31,8 +32,13 @@ int clarder_clone(int source, int destination);
 /// Returns the number of bytes copied, or -1 with `errno` set. copy_file_range(2); -1/ENOSYS on Darwin.
 int64_t clarder_copy_range(int source, int destination, int64_t offset, int64_t length);
 
-/// Writes every dirty page of the file system behind `descriptor`. syncfs(2) on Linux, sync(2) on Darwin.
+/// Writes every dirty page of the file system behind `descriptor`, waits for it, and makes the drive keep it. Returns 0, or -1
+/// with `errno` set. syncfs(2) on Linux, fsync_volume_np on Darwin, where sync(2) neither waits nor reaches the drive.
 int clarder_sync_file_system(int descriptor);
+
+/// Makes the drive keep the bytes of a file. Returns 0, or -1 with `errno` set. fdatasync(2) on Linux, fcntl(2) F_FULLFSYNC on
+/// Darwin, where fsync(2) may leave them in the drive's cache; not every volume there offers it.
+int clarder_sync_data(int descriptor);
 
 /// Begins to write a file's dirty pages, without waiting. sync_file_range(2); no effect on Darwin.
 void clarder_begin_writing(int descriptor);

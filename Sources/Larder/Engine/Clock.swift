@@ -20,11 +20,15 @@ public struct SystemClock: StoreClock {
         return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
     }
 
-    /// clock_gettime(2), CLOCK_MONOTONIC.
+    /// clock_gettime(2), CLOCK_MONOTONIC; CLOCK_MONOTONIC_RAW on Darwin, where the other counts microseconds.
     public func uptime() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        #if canImport(Darwin)
+            return clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW)
+        #else
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)
+            return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        #endif
     }
 }
 

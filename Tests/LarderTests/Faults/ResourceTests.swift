@@ -122,6 +122,27 @@ struct ResourceTests {
             }
         }
 
+        /// As F_FULLFSYNC is by network volumes on macOS, and fdatasync(2) by some file systems on Linux.
+        @Test(arguments: [ENOTSUP, EINVAL, ENOSYS]) func aRefusedSyncOfAFileIsDoneWithFsync(_ number: Int32) throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, .testing())
+                let scope = FaultScope(
+                    under: directory.string, try #require(FaultRule.list("fdatasync=\(number)")))
+                let durable = PutOptions(durability: .durable)
+                try store.put(body(9000), for: "f", durable)
+                #expect(scope.injected >= 1)
+                #expect(scope.hits["fsync", default: 0] >= 2)
+                // What fails for another reason, or is refused in both ways, is an error.
+                scope.set(try #require(FaultRule.list("fdatasync=EIO")))
+                try #expect(code { try store.put(body(9001), for: "g", durable) } == .io)
+                scope.set(try #require(FaultRule.list("fdatasync=\(number);fsync=\(number)")))
+                try #expect(code { try store.put(body(9002), for: "h", durable) } == .io)
+                scope.lift()
+                try #expect(store.bytes("f") == body(9000))
+                try finish(store)
+            }
+        }
+
         @Test func fullMapIsAnErrorOfItsOwn() throws {
             try withDirectory { directory in
                 let store = try Store(at: directory, .testing())
