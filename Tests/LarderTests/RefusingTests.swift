@@ -24,6 +24,30 @@ import Testing
         }
     }
 
+    /// The Finder of macOS leaves these in any directory it shows.
+    @Test func whatTheFinderLeavesIsNoBodysBusiness() throws {
+        try withDirectory { directory in
+            let path = directory
+            let names = [
+                ".DS_Store", "._FORMAT", "blobs/.DS_Store", "blobs/ab/.DS_Store", "trash/.DS_Store", "index/._data.mdb",
+            ]
+            try TestFiles.write([1, 2], to: path.appending(".DS_Store"))
+            let store = try Store(at: path, .testing(budget: Budget(bytes: .mebibytes(4))))
+            for name in names { try TestFiles.write([1, 2], to: path.appending(name)) }
+            try store.put(body(10_000), for: "a")
+            try store.flush()
+            try #expect(store.check(repair: true).violations.map(\.description) == [])
+            try store.collect()
+            try store.close()
+            let again = try Store(at: path, .testing())
+            try #expect(again.get("a")?.body.bytes() == body(10_000))
+            try #expect(again.check().isClean)
+            try again.close()
+            try #expect(Store.rebuildIndex(at: path, .testing()).damages == [])
+            for name in names { try #expect(TestFiles.read(path.appending(name)) == [1, 2]) }
+        }
+    }
+
     @Test(arguments: [
         "", "larder", "larder\nformat 1\nstore x", "LARDER\nformat 1\nstore x\n", "larder\nformat 0\nstore x\n",
         "larder\nformat -1\nstore x\n", "larder\nformat one\nstore x\n",

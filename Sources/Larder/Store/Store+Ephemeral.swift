@@ -57,7 +57,7 @@ enum Ephemeral {
     }
 
     private static func removeContents(of directory: Directory, depth: Int) {
-        guard depth < 4, let names = try? directory.names() else { return }
+        guard depth < 4, let names = try? directory.allNames() else { return }
         for name in names {
             if (try? FileSystem.unlink(name, in: directory)) != nil { continue }
             if let child = try? directory.directory(name) { removeContents(of: child, depth: depth + 1) }
