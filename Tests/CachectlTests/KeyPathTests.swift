@@ -69,9 +69,26 @@ import Testing
         }
     }
 
-    @Test func namesThatAreNotTextComeBack() {
+    @Test func namesThatAreNotTextComeBackOrStayEncoded() {
         let name: [UInt8] = [0xFF, 0xFE, 0x20, 0x80]
         let key = KeyPath.key(base: Array("x://h/".utf8), path: name)
-        #expect(KeyPath.components(of: key).last == name)
+        #expect(KeyPath.components(of: key, KeyPath.Rules()).last == name)
+        // What APFS refuses.
+        let encoded = KeyPath.components(of: key, KeyPath.Rules(takesAnyBytes: false))
+        #expect(encoded.allSatisfy { String(validating: $0, as: UTF8.self) != nil })
+        #expect(encoded != KeyPath.components(of: Key("x://h/%ff%fe%20%81"), KeyPath.Rules(takesAnyBytes: false)))
+        // A name that is text is the same for both.
+        let text = KeyPath.key(base: Array("x://h/".utf8), path: Array("ü b".utf8))
+        #expect(
+            KeyPath.components(of: text, KeyPath.Rules(takesAnyBytes: false))
+                == KeyPath.components(of: text, KeyPath.Rules()))
+    }
+
+    @Test func pathsThatAFileSystemMayTakeForOneAreFoldedTogether() {
+        func folded(_ path: String) -> String { KeyPath.folded(path.split(separator: "/").map { Array($0.utf8) }) }
+        #expect(folded("http/h/A") == folded("http/h/a"))
+        // One character, or a letter and an accent.
+        #expect(folded("u\u{308}") == folded("\u{FC}"))
+        #expect(folded("a/b") != folded("ab"))
     }
 }

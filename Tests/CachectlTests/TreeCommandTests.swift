@@ -1,4 +1,6 @@
 import Foundation
+import Larder
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -54,6 +56,37 @@ import Testing
         let written = place.contents(of: "d")
         #expect(Set(written.values) == Set(keys.map { Data($0.utf8) }))
         #expect(written.keys.allSatisfy { $0.hasPrefix("e/out/") })
+    }
+
+    /// As on APFS: the second of two keys whose paths would be one file gets a path of its own.
+    @Test func keysThatDifferInCaseStayApartWhereTheFileSystemIgnoresIt() throws {
+        let place = try Workplace()
+        let keys = ["http://h/a", "http://h/A", "http://h/D/x", "http://h/d/y", "http://h/\u{FC}", "http://h/u\u{308}"]
+        for key in keys { try place.run("put", key, input: Array(key.utf8)) }
+        let store = try Store(at: FilePath(place.store))
+        defer { try? store.close() }
+        let out = place.path.appending("out")
+        var exporter = try Exporter(store, to: FilePath(out.string), base: nil, replaces: false, ignoresCase: true)
+        for key in keys { try exporter.export(try #require(try store.attributes(of: Key(key)))) }
+        let written = place.contents(of: "out")
+        #expect(Set(written.values) == Set(keys.map { Data($0.utf8) }))
+        #expect(Set(written.keys.map { $0.lowercased() }).count == keys.count)
+        // Whether it does is found out by trying.
+        var sensitive = try Exporter(store, to: FilePath(out.string + "-2"), base: nil, replaces: false)
+        for key in keys.prefix(4) { try sensitive.export(try #require(try store.attributes(of: Key(key)))) }
+        #if os(Linux)
+            #expect(place.contents(of: "out-2").keys.allSatisfy { !$0.contains("_hashed") })
+        #endif
+    }
+
+    @Test func aNameOf255BytesComesBack() throws {
+        let place = try Workplace()
+        let name = String(repeating: "n", count: 255)
+        _ = try place.file("tree/\(name)", [1, 2])
+        let imported = try place.run(
+            "import", place.path.appending("tree").string, "--base-url", "http://h/t", "--json")
+        #expect(imported.json["files"] as? Int == 1)
+        #expect(try place.run("get", "http://h/t/\(name)").output.count == 2)
     }
 
     @Test func treesThatAreNotThereExitWith66() throws {

@@ -17,27 +17,61 @@ struct Exporter {
     private let root: FilePath
     private let base: Key?
     private let replaces: Bool
+    private let ignoresCase: Bool
     private var directories: Set<FilePath> = []
+    /// Keys by the path they got, where the file system does not tell all names apart.
+    private var owners: [String: Key] = [:]
     private(set) var outcome = Outcome()
 
     /// - Parameters:
     ///   - base: cut off the keys, all of which start with it; nil leaves them whole.
     ///   - replaces: writes over files that exist.
-    init(_ store: Store, to root: FilePath, base: Key?, replaces: Bool) throws {
+    ///   - ignoresCase: the file system takes `A` and `a` for one name; nil: it is tried out.
+    init(_ store: Store, to root: FilePath, base: Key?, replaces: Bool, ignoresCase: Bool? = nil) throws {
         self.store = store
         self.root = root
         self.base = base
         self.replaces = replaces
         try Self.makeDirectories(root)
+        self.ignoresCase = ignoresCase ?? Self.ignoresCase(in: root)
+    }
+
+    /// True if a file made under one name is found under the same in capitals.
+    private static func ignoresCase(in root: FilePath) -> Bool {
+        let probe = root.appending(".cachectl-case-\(getpid())")
+        let other = root.appending(".CACHECTL-CASE-\(getpid())")
+        let file = probe.withPlatformString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600) }
+        guard file >= 0 else { return false }
+        close(file)
+        defer { _ = probe.withPlatformString { unlink($0) } }
+        var status = stat()
+        return other.withPlatformString { lstat($0, &status) } == 0
+    }
+
+    /// True if the path is another key's by the rules of the file system; else it is this key's from now on.
+    private mutating func isTaken(_ components: [[UInt8]], by key: Key) -> Bool {
+        guard ignoresCase else { return false }
+        let path = KeyPath.folded(components)
+        if let owner = owners[path] { return owner != key }
+        owners[path] = key
+        return false
     }
 
     /// Writes the body of one key.
     mutating func export(_ entry: Attributes) throws {
         let components = base.map { KeyPath.components(of: entry.key, after: $0) } ?? KeyPath.components(of: entry.key)
+        if isTaken(components, by: entry.key) {
+            guard try export(entry, to: KeyPath.hashed(entry.key)) == .done else { throw blocked() }
+            return
+        }
         // A file stands where another key needs a directory, or the other way round.
         if try export(entry, to: components) == .blocked, try export(entry, to: KeyPath.hashed(entry.key)) == .blocked {
-            throw CommandError(.cannotCreate, "\(root) has files where directories are needed: choose an empty one")
+            throw blocked()
         }
+    }
+
+    private func blocked() -> CommandError {
+        CommandError(.cannotCreate, "\(root) has files where directories are needed: choose an empty one")
     }
 
     private enum Result { case done, blocked }

@@ -7,8 +7,30 @@ import Larder
 /// A component that `import` could have made is decoded, so that a tree comes back as it was; any other is
 /// percent-encoded after a `%`, with which no decoded name starts.
 enum KeyPath {
+    /// What a file system takes for a name.
+    struct Rules {
+        /// Takes names of any bytes. APFS refuses what is not UTF-8, so such a name stays encoded there.
+        var takesAnyBytes = true
+
+        /// Those of the system's usual file system.
+        static var ofSystem: Rules {
+            #if canImport(Darwin)
+                Rules(takesAnyBytes: false)
+            #else
+                Rules()
+            #endif
+        }
+    }
+
+    /// Equal for names that a file system may take for the same: it may ignore case, and how accents are put together, as
+    /// the equality of strings does.
+    static func folded(_ components: [[UInt8]]) -> String {
+        components.map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "/")
+    }
+
     /// The components of the path of `key`, none of them empty, `.`, `..`, or longer than 255 bytes.
-    static func components(of key: Key) -> [[UInt8]] {
+    static func components(of key: Key, _ rules: Rules = .ofSystem) -> [[UInt8]] {
+        let name = { name($0, rules) }
         let parts = key.bytes.split(separator: slash, omittingEmptySubsequences: false).map(Array.init)
         // "scheme:", "", "host", path...
         guard parts.count >= 3, parts[1].isEmpty, let scheme = scheme(parts[0]) else {
@@ -25,12 +47,14 @@ enum KeyPath {
     }
 
     /// As above for the rest of a key after a base URL.
-    static func components(of key: Key, after base: Key) -> [[UInt8]] {
+    static func components(of key: Key, after base: Key, _ rules: Rules = .ofSystem) -> [[UInt8]] {
         let rest = Array(key.bytes.dropFirst(base.bytes.count))
-        return checked(rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0)) }, key)
+        return checked(
+            rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0), rules) }, key)
     }
 
-    /// Where a body goes whose own path cannot be: too long, or a file where another key needs a directory.
+    /// Where a body goes whose own path cannot be: too long, a file where another key needs a directory, or a name that the
+    /// file system takes for that of another key.
     static func hashed(_ key: Key) -> [[UInt8]] {
         [Array("_hashed".utf8), Array(Digest.of(key.bytes).hexadecimal.utf8)]
     }
@@ -70,10 +94,12 @@ enum KeyPath {
     }
 
     /// One component as the name of a file.
-    private static func name(_ component: [UInt8]) -> [UInt8] {
+    private static func name(_ component: [UInt8], _ rules: Rules) -> [UInt8] {
         let decoded = PercentCoding.decode(component)
         if let first = decoded.first, first != PercentCoding.percent, decoded != [dot], decoded != [dot, dot],
-            !decoded.contains(0), !decoded.contains(slash), PercentCoding.encode(decoded) == component
+            !decoded.contains(0), !decoded.contains(slash),
+            rules.takesAnyBytes || String(validating: decoded, as: UTF8.self) != nil,
+            PercentCoding.encode(decoded) == component
         {
             return decoded
         }

@@ -55,14 +55,11 @@ struct TreeWalk {
         defer { closedir(stream) }
         var names: [[UInt8]] = []
         while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: UInt8.self, capacity: 256) { bytes in
-                    Array(
-                        UnsafeBufferPointer(
-                            start: bytes,
-                            count: strnlen(UnsafeRawPointer(bytes).assumingMemoryBound(to: CChar.self), 256)))
-                }
-            }
+            // SAFETY: the name ends with a zero within the record, which may be longer than the field (256 bytes on Linux, 1,024 on
+            // Darwin) or shorter.
+            let start = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
+            let count = strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = Array(UnsafeRawBufferPointer(start: start, count: count))
             if name != [46], name != [46, 46] { names.append(name) }
         }
         return names.sorted { $0.lexicographicallyPrecedes($1) }
