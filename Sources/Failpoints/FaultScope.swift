@@ -26,18 +26,27 @@
                 var generation = 0
             }
 
-            private let prefix: String?
+            private let prefixes: [String]?
             private let counted: Mutex<Counted>
 
             init(under prefix: String?, rules: [FaultRule]) {
-                self.prefix = prefix
+                prefixes = prefix.map { Array(Set([$0, Self.resolved($0)])) }
                 counted = Mutex(Counted(rules: rules))
             }
 
             func covers(_ place: String) -> Bool {
-                guard let prefix else { return true }
-                return place.hasPrefix(prefix)
-                    && (place.utf8.count == prefix.utf8.count || place.hasPrefix(prefix + "/"))
+                guard let prefixes else { return true }
+                return prefixes.contains { prefix in
+                    place.hasPrefix(prefix)
+                        && (place.utf8.count == prefix.utf8.count || place.hasPrefix(prefix + "/"))
+                }
+            }
+
+            /// The path without symbolic links, as a descriptor's is: `/var` is one on macOS. realpath(3).
+            private static func resolved(_ path: String) -> String {
+                guard let real = realpath(path, nil) else { return path }
+                defer { free(real) }
+                return String(cString: real)
             }
 
             func hit(_ name: String) -> FaultRule.Action? {
@@ -93,7 +102,7 @@
         private let state: State
 
         /// Begins with `rules` (default: none, hits are only counted) for all files under the directory `path`, an absolute
-        /// path without symbolic links.
+        /// path. Below a symbolic link it has to exist by now.
         public init(under path: String, _ rules: [FaultRule] = []) {
             state = State(under: path, rules: rules)
             Failpoints.add(state)

@@ -36,9 +36,27 @@ struct Cachectl: ParsableCommand {
         ]
     )
 
+    /// Raises the soft limit of open files towards the hard one: macOS begins with 256, of which a gateway with a store needs
+    /// more. setrlimit(2).
+    private static func raiseDescriptorLimit() {
+        #if canImport(Glibc)
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+            let resource = RLIMIT_NOFILE
+        #endif
+        var limit = rlimit()
+        guard getrlimit(resource, &limit) == 0 else { return }
+        // Darwin refuses more than OPEN_MAX (10,240) whatever the hard limit says.
+        let wanted = min(limit.rlim_max, 10_240)
+        guard limit.rlim_cur < wanted else { return }
+        limit.rlim_cur = wanted
+        _ = setrlimit(resource, &limit)
+    }
+
     static func main() {
         // A reader that went away is an error to handle, not a reason to die with a store open.
         signal(SIGPIPE, SIG_IGN)
+        raiseDescriptorLimit()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             var command = try parseAsRoot(arguments)

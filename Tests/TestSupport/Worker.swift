@@ -36,8 +36,10 @@ public final class Worker {
     public func kill() {
         #if canImport(Glibc)
             _ = Glibc.kill(process.processIdentifier, SIGKILL)
+        #elseif canImport(Darwin)
+            _ = Darwin.kill(process.processIdentifier, SIGKILL)
         #else
-            process.interrupt()
+            _ = Foundation.kill(process.processIdentifier, SIGKILL)
         #endif
     }
 

@@ -82,18 +82,20 @@ enum Limits {
         try review(store, "before", 20)
     }
 
-    /// RLIMIT_AS: the map gets smaller, then the open fails.
+    /// RLIMIT_AS: the map gets smaller, then the open fails. Darwin takes the limit and does not keep to it.
     private static func memory(_ path: String) throws {
-        try Store(at: FilePath(path), Workload.configuration).close()
-        try limited(RLIMIT_AS, to: 16 << 30) {
-            let store = try Store(at: FilePath(path), Workload.configuration)
-            try fill(store, "before", 50)
-            try store.close()
-        }
-        try limited(RLIMIT_AS, to: 1 << 30) {
-            try expect(.io) { _ = try Store(at: FilePath(path), Workload.configuration) }
-        }
-        try review(try Store(at: FilePath(path), Workload.configuration), "before", 50)
+        #if !canImport(Darwin)
+            try Store(at: FilePath(path), Workload.configuration).close()
+            try limited(RLIMIT_AS, to: 16 << 30) {
+                let store = try Store(at: FilePath(path), Workload.configuration)
+                try fill(store, "before", 50)
+                try store.close()
+            }
+            try limited(RLIMIT_AS, to: 1 << 30) {
+                try expect(.io) { _ = try Store(at: FilePath(path), Workload.configuration) }
+            }
+            try review(try Store(at: FilePath(path), Workload.configuration), "before", 50)
+        #endif
     }
 
     /// Another user's store: root makes it, an unprivileged user tries to open it.

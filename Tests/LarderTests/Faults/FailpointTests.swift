@@ -1,6 +1,7 @@
 #if LARDER_FAILPOINTS
     import Failpoints
     import Foundation
+    import TestSupport
     import Testing
 
     struct FailpointTests {
@@ -26,6 +27,21 @@
             #expect(scope.hits == ["x": 2] && scope.injected == 1)
             scope.lift()
             #expect(injectedFault("x", at: "/a/b") == nil)
+        }
+
+        /// As `/var` on macOS: descriptors give the path that the link stands for.
+        @Test func scopesBelowALinkCoverBothPaths() throws {
+            try withDirectory { directory in
+                let real = directory.appending("real").string
+                let link = directory.appending("link").string
+                try FileManager.default.createDirectory(atPath: real, withIntermediateDirectories: false)
+                try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: real)
+                let scope = FaultScope(under: link, try #require(FaultRule.list("x=EIO")))
+                #expect(injectedFault("x", at: real + "/f") == .failure(5))
+                #expect(injectedFault("x", at: link + "/f") == .failure(5))
+                #expect(injectedFault("x", at: directory.string) == nil)
+                #expect(scope.injected == 2)
+            }
         }
 
         /// The list is what `tools/torture` kills processes by.

@@ -9,7 +9,12 @@ final class BudgetSampler: Sendable {
     private let highest = Atomic<Int64>(0)
     private let count = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
-    private let thread = Mutex<pthread_t?>(nil)
+    private let thread = Mutex<Handle?>(nil)
+
+    private struct Handle: @unchecked Sendable {
+        // SAFETY: names a thread, for pthread_join(3) by whoever takes it out of the mutex. A pointer on Darwin.
+        let raw: pthread_t
+    }
 
     /// Starts. A walk every 20 ms, so that it does not become the load.
     init(_ path: FilePath, limit: Int64) {
@@ -22,7 +27,8 @@ final class BudgetSampler: Sendable {
                 usleep(20_000)
             }
         }
-        thread.withLock { $0 = handle }
+        let started = handle.map { Handle(raw: $0) }
+        thread.withLock { $0 = started }
     }
 
     /// Walks done.
@@ -38,7 +44,7 @@ final class BudgetSampler: Sendable {
             defer { thread = nil }
             return thread
         }
-        if let handle { pthread_join(handle, nil) }
+        if let handle { pthread_join(handle.raw, nil) }
         return highestBytes
     }
 }
