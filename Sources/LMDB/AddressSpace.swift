@@ -2,8 +2,9 @@ import Synchronization
 
 /// What the environments of this process have reserved of its address space.
 ///
-/// A process has 128 TiB of it (47 bits). Each environment gets what it wants up to an eighth of what is left, so that a
-/// process with hundreds of them never runs out.
+/// A process has 128 TiB of it (47 bits). Each environment begins with a map that nearly every index fits in, and grows it when
+/// need be (`Environment.remap`), so that a process with thousands of them does not run out. When most is taken, an
+/// environment gets a 64th of what is left.
 enum AddressSpace {
     private static let reserved = Atomic<Int>(0)
 
@@ -20,7 +21,7 @@ enum AddressSpace {
     static func reserve(_ wanted: Int) -> Int {
         while true {
             let current = reserved.load(ordering: .relaxed)
-            let share = max(least, (limit - current) / 8 / least * least)
+            let share = max(least, (limit - current) / 64 / least * least)
             let size = min(wanted, share)
             if reserved.compareExchange(expected: current, desired: current + size, ordering: .relaxed).exchanged {
                 return size

@@ -16,19 +16,30 @@ import Synchronization
 public final class Environment: @unchecked Sendable {
     // SAFETY: LMDB environments are thread-safe (lmdb.h); with MDB_NOTLS read transactions may move between threads.
     // `committedPages` and `canPeekNextPage` are guarded by LMDB's writer lock: only a write transaction touches them.
+    // `mapMoved` is set before others see the environment.
     let pointer: OpaquePointer
-    private let slots = ReaderSlots()
+    let slots = ReaderSlots()
     var committedPages: Int?
     var canPeekNextPage = false
+    /// Bytes per page.
+    public let pageSize: Int
+    /// The most the map may grow to.
+    let mapLimit: Int
+    /// Address space taken for the map.
+    let reserved: Atomic<Int>
+    let isRemapping = Atomic<Bool>(false)
+    var mapMoved: () -> Void = {}
 
     /// Number of pooled read transactions.
     public static let slotCount = ReaderSlots.count
 
     /// How an environment is opened.
     public struct Options: Sendable {
-        /// Address space to reserve, in bytes. The file grows only as needed. Less where many environments are open, and
-        /// quartered until the system grants it.
+        /// The most address space to use, in bytes: the longest the file may become. The file grows only as needed.
         public var mapSize = 1 << 40
+        /// Address space to begin with; less where very many environments are open, and quartered until the system grants it.
+        /// The map grows fourfold when half of it is used (`remap`).
+        public var firstMapSize = 64 << 30
         /// Size of the reader table shared by all processes.
         public var maxReaders = 1024
         /// Number of named databases.
@@ -47,20 +58,23 @@ public final class Environment: @unchecked Sendable {
 
     /// Opens the environment in directory `path`, creating its files unless read-only. `mdb_env_open`.
     public init(path: String, options: Options = Options()) throws(LMDBError) {
-        var options = options
-        options.mapSize = AddressSpace.reserve(options.mapSize)
-        reserved = options.mapSize
+        guard LMDBLibrary.current.format != nil else { throw LMDBError.unknownLibrary }
+        let size = AddressSpace.reserve(min(options.firstMapSize, options.mapSize))
         do {
-            pointer = try Self.open(path: path, options: options)
+            pointer = try Self.open(path: path, mapSize: size, options: options)
         } catch {
-            AddressSpace.giveBack(reserved)
+            AddressSpace.giveBack(size)
             throw error
         }
+        reserved = Atomic(size)
+        mapLimit = options.mapSize
+        var stat = MDB_stat()
+        mdb_env_stat(pointer, &stat)
+        pageSize = Int(stat.ms_psize)
+        keepDescriptorsFromChildren()
     }
 
-    private let reserved: Int
-
-    private static func open(path: String, options: Options) throws(LMDBError) -> OpaquePointer {
+    private static func open(path: String, mapSize: Int, options: Options) throws(LMDBError) -> OpaquePointer {
         var created: OpaquePointer?
         try check(mdb_env_create(&created), "mdb_env_create")
         guard let created else { throw LMDBError(code: MDB_PANIC, function: "mdb_env_create") }
@@ -71,17 +85,15 @@ public final class Environment: @unchecked Sendable {
             if options.isReadOnly { flags |= UInt32(MDB_RDONLY) }
             if options.skipsMetaSync { flags |= UInt32(MDB_NOMETASYNC) }
             if options.skipsLocking { flags |= UInt32(MDB_NOLOCK) }
-            try check(mdb_env_set_mapsize(created, options.mapSize), "mdb_env_set_mapsize")
+            try check(mdb_env_set_mapsize(created, mapSize), "mdb_env_set_mapsize")
             try check(
                 perform("mdb_env_open", at: path) { mdb_env_open(created, path, flags, 0o600) }, "mdb_env_open")
         } catch {
             // "mdb_env_close() must be called to discard the handle" when mdb_env_open fails (lmdb.h).
             mdb_env_close(created)
             // Memory checkers refuse what they cannot shadow with EINVAL.
-            if error.code == ENOMEM || error.code == EINVAL, options.mapSize > AddressSpace.least {
-                var smaller = options
-                smaller.mapSize = options.mapSize / 4
-                return try open(path: path, options: smaller)
+            if error.code == ENOMEM || error.code == EINVAL, mapSize > AddressSpace.least {
+                return try open(path: path, mapSize: mapSize / 4, options: options)
             }
             throw error
         }
@@ -90,10 +102,10 @@ public final class Environment: @unchecked Sendable {
 
     deinit { close() }
 
-    private let isClosed = Atomic<Bool>(false)
+    let isClosed = Atomic<Bool>(false)
     private let isReleased = Atomic<Bool>(false)
     /// Transactions under way that hold no slot.
-    private let active = Atomic<Int>(0)
+    let active = Atomic<Int>(0)
 
     /// Waits for the transactions under way, then unmaps and closes the files. Later ones throw `LMDBError.isClosed`.
     /// Idempotent. Do not call it from inside a transaction.
@@ -104,7 +116,7 @@ public final class Environment: @unchecked Sendable {
         slots.close()
         while active.load(ordering: .sequentiallyConsistent) > 0 { sched_yield() }
         mdb_env_close(pointer)
-        AddressSpace.giveBack(reserved)
+        AddressSpace.giveBack(reserved.load(ordering: .relaxed))
     }
 
     /// Lets no further transaction begin: they throw `LMDBError.isClosed`. Those under way go on, and the file stays mapped until
@@ -141,30 +153,56 @@ public final class Environment: @unchecked Sendable {
     @usableFromInline
     func beginPooled() throws -> Read {
         guard let slot = slots.acquire() else { return try beginUnpooled() }
-        do {
-            if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
-            if let pooled = slot.transaction {
-                try check(perform("mdb_txn_renew", pointer) { mdb_txn_renew(pooled) }, "mdb_txn_renew")
-                return Read(transaction: pooled, slot: slot)
-            }
-            let fresh = try beginRead()
-            slot.transaction = fresh
-            return Read(transaction: fresh, slot: slot)
+        if let read = try begin(in: slot) { return read }
+        // Few rows of the table are left: this process shares those that it has.
+        if let shared = slots.acquirePooled(), let read = try begin(in: shared) { return read }
+        return try beginUnpooled()
+    }
+
+    /// Begins a read in a slot that was acquired. Nil, and the slot given back, if the pool may not have a further row of the
+    /// reader table, or another process made the file longer than this map.
+    @inline(__always)
+    private func begin(in slot: ReaderSlot) throws -> Read? {
+        var isBegun = false
+        defer { if !isBegun { slot.unlock() } }
+        if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
+        if let pooled = slot.transaction {
+            let code = perform("mdb_txn_renew", pointer) { mdb_txn_renew(pooled) }
+            if code == MDB_MAP_RESIZED { return nil }
+            try check(code, "mdb_txn_renew")
+            isBegun = true
+            return Read(transaction: pooled, slot: slot)
+        }
+        guard let fresh = try beginFirst() else { return nil }
+        slot.transaction = fresh
+        slots.notePooled()
+        isBegun = true
+        return Read(transaction: fresh, slot: slot)
+    }
+
+    /// A transaction for a slot that has none; nil as above.
+    private func beginFirst() throws -> OpaquePointer? {
+        guard slots.mayPoolMore(pointer) else { return nil }
+        do throws(LMDBError) {
+            return try beginRead()
         } catch {
-            slot.unlock()
+            if error.isReadersFull || error.isMapResized { return nil }
             throw error
         }
     }
 
     @usableFromInline
     func beginUnpooled() throws -> Read {
-        try enter()
-        do {
-            return Read(transaction: try beginRead(), slot: nil)
-        } catch {
-            leave()
-            throw error
+        for attempt in 0..<Int.max {
+            try enter()
+            do {
+                return Read(transaction: try beginRead(), slot: nil)
+            } catch {
+                leave()
+                guard error.isMapResized, try followMap(attempt) else { throw error }
+            }
         }
+        throw LMDBError(code: MDB_MAP_RESIZED, function: "mdb_txn_begin")
     }
 
     @usableFromInline
@@ -178,12 +216,17 @@ public final class Environment: @unchecked Sendable {
         }
     }
 
-    /// Keeps the environment open until `leave()`.
-    private func enter() throws(LMDBError) {
-        active.wrappingAdd(1, ordering: .sequentiallyConsistent)
-        if isClosed.load(ordering: .sequentiallyConsistent) {
+    /// Keeps the environment open, and the map where it is, until `leave()`.
+    func enter() throws(LMDBError) {
+        while true {
+            active.wrappingAdd(1, ordering: .sequentiallyConsistent)
+            if isClosed.load(ordering: .sequentiallyConsistent) {
+                leave()
+                throw LMDBError.closed
+            }
+            if !isRemapping.load(ordering: .sequentiallyConsistent) { return }
             leave()
-            throw LMDBError.closed
+            sched_yield()
         }
     }
 
@@ -198,6 +241,7 @@ public final class Environment: @unchecked Sendable {
         }
         var code = begin()
         if code == MDB_READERS_FULL, try clearDeadReaders() > 0 { code = begin() }
+        if code == MDB_READERS_FULL, slots.releaseIdle() > 0 { code = begin() }
         try check(code, "mdb_txn_begin")
         guard let transaction else { throw LMDBError(code: MDB_PANIC, function: "mdb_txn_begin") }
         return transaction
@@ -205,13 +249,18 @@ public final class Environment: @unchecked Sendable {
 
     /// Waits for the writer lock and begins the write transaction. `mdb_txn_begin`.
     public func beginWrite() throws(LMDBError) -> WriteTransaction {
-        try enter()
         var transaction: OpaquePointer?
-        let code = perform("mdb_txn_begin.write", pointer) { mdb_txn_begin(pointer, nil, 0, &transaction) }
-        guard code == MDB_SUCCESS, let transaction else {
+        for attempt in 0..<Int.max {
+            try enter()
+            growMap()
+            let code = perform("mdb_txn_begin.write", pointer) { mdb_txn_begin(pointer, nil, 0, &transaction) }
+            if code == MDB_SUCCESS { break }
             leave()
-            throw LMDBError(code: code, function: "mdb_txn_begin")
+            guard code == MDB_MAP_RESIZED, try followMap(attempt) else {
+                throw LMDBError(code: code, function: "mdb_txn_begin")
+            }
         }
+        guard let transaction else { throw LMDBError(code: MDB_PANIC, function: "mdb_txn_begin") }
         let pages = lastPage + 1
         committedPages = pages
         canPeekNextPage = Self.nextPage(of: transaction) == pages
@@ -228,8 +277,10 @@ public final class Environment: @unchecked Sendable {
     }
 
     static func nextPage(of transaction: OpaquePointer) -> Int {
-        // SAFETY: MDB_txn is larger than three words in every release; the value is checked before it is used.
-        Int(bitPattern: UnsafeRawPointer(transaction).load(fromByteOffset: 16, as: UInt.self))
+        // SAFETY: MDB_txn is larger than this in every release; the value is checked before it is used.
+        Int(
+            bitPattern: UnsafeRawPointer(transaction).load(
+                fromByteOffset: LMDBLibrary.current.nextPageOffset, as: UInt.self))
     }
 
     /// Opens a named database, creating it if `create` is set; nil if it does not exist. `mdb_dbi_open`.
@@ -272,17 +323,10 @@ public final class Environment: @unchecked Sendable {
         return lastTransaction
     }
 
-    private var info: MDB_envinfo {
+    var info: MDB_envinfo {
         var info = MDB_envinfo()
         mdb_env_info(pointer, &info)
         return info
-    }
-
-    /// Bytes per page.
-    public var pageSize: Int {
-        var stat = MDB_stat()
-        mdb_env_stat(pointer, &stat)
-        return Int(stat.ms_psize)
     }
 
     /// Runs `body` with the descriptor of `data.mdb`, which the environment owns. `mdb_env_get_fd`.
@@ -299,7 +343,7 @@ public final class Environment: @unchecked Sendable {
         return descriptor
     }
 
-    /// The longest key LMDB accepts, in bytes: 511 as usually compiled. `mdb_env_get_maxkeysize`.
+    /// The longest key LMDB accepts, in bytes: 511 as 0.9 is usually compiled, more since 1.0. `mdb_env_get_maxkeysize`.
     public var maxKeySize: Int { Int(mdb_env_get_maxkeysize(pointer)) }
 
     /// Syncs the file, the meta page included: what was committed before survives power loss. `mdb_env_sync`.

@@ -84,8 +84,25 @@ extension Environment {
         return runs
     }
 
+    /// Rows of the reader table that processes hold, of `Options.maxReaders`. `mdb_reader_list`.
+    public func readerRows() throws(LMDBError) -> Int {
+        try enter()
+        defer { leave() }
+        return LMDB.readerRows(pointer)
+    }
+
+    /// True if a reader of some process holds pages that later commits have freed.
+    public func isSnapshotHeld() throws(LMDBError) -> Bool {
+        try enter()
+        defer { leave() }
+        guard let oldest = try oldestReader() else { return false }
+        return oldest < lastTransaction
+    }
+
     /// The oldest snapshot any live reader of any process holds; nil if there is none. `mdb_reader_list`.
     public func oldestReader() throws(LMDBError) -> UInt64? {
+        try enter()
+        defer { leave() }
         // The table is given as text, one line a reader: pid, thread, transaction ("-" when it holds none).
         final class Lines { var oldest: UInt64? }
         let lines = Lines()

@@ -42,6 +42,14 @@ public struct LMDBError: Error, Hashable, CustomStringConvertible {
     public var isDamage: Bool {
         [MDB_INVALID, MDB_VERSION_MISMATCH, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_INCOMPATIBLE].contains(code)
     }
+    /// `MDB_MAP_RESIZED`: another process uses a larger map, and this one could not follow.
+    public var isMapResized: Bool { code == MDB_MAP_RESIZED }
+    /// A write that the disk had room for in part only: `EIO` of LMDB 0.9 (`mdb_page_flush`, "short write"), `MDB_SHORT_WRITE`
+    /// of 1.0.
+    public var isShortWrite: Bool { code == EIO || code == -30772 }
+    /// The library is none that this module knows the files of: see `LMDBLibrary.format`.
+    public var isUnknownLibrary: Bool { code == ENOTSUP }
+    static let unknownLibrary = LMDBError(code: ENOTSUP, function: "mdb_version")
     /// `MDB_PANIC`: "Update of meta page failed or environment had fatal error" (lmdb.h). The environment refuses every further
     /// transaction; the file is as its last whole commit left it, and can be opened again.
     public var isHalted: Bool { code == MDB_PANIC }

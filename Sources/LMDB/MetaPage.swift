@@ -1,8 +1,9 @@
 /// One of the two meta pages (`MDB_meta`): where the trees of a transaction's state begin.
 ///
-/// A transaction writes the page of its number's parity. The layout is that of data version 1, the only one of all 0.9
-/// releases.
+/// A transaction writes the page of its number's parity.
 public struct MetaPage: Sendable, Hashable {
+    /// The layout of the file's pages.
+    public let format: PageFormat
     /// Bytes per page.
     public let pageSize: Int
     /// LMDB's list of free pages.
@@ -16,26 +17,35 @@ public struct MetaPage: Sendable, Hashable {
     /// 0 or 1.
     let page: UInt64
 
-    /// Page header 16 bytes, `MDB_meta` 136.
-    static let length = 152
     private static let magic: UInt32 = 0xBEEF_C0DE
-    private static let dataVersion: UInt32 = 1
     private static let metaFlag: UInt16 = 0x08
-    /// LMDB writes pages of the system's size up to this (`MAX_PAGESIZE`).
-    static let pageSizes = 512...32768
 
-    /// Decodes the first bytes of page `page`; nil if it is not a meta page of that place.
+    /// Decodes the first bytes of page `page`; nil if it is not a meta page of that place, in neither format.
     init?(_ raw: UnsafeRawBufferPointer, page: UInt64) {
-        guard raw.count >= Self.length, raw.native(10, as: UInt16.self) == Self.metaFlag,
-            raw.native(16, as: UInt32.self) == Self.magic, raw.native(20, as: UInt32.self) == Self.dataVersion,
-            let size = Int(exactly: raw.native(40, as: UInt32.self)), Self.pageSizes.contains(size),
+        for format in PageFormat.allCases {
+            if let found = MetaPage(raw, page: page, format: format) {
+                self = found
+                return
+            }
+        }
+        return nil
+    }
+
+    private init?(_ raw: UnsafeRawBufferPointer, page: UInt64, format: PageFormat) {
+        guard raw.count >= format.metaLength, PageView(raw: raw, format: format).flags == Self.metaFlag else {
+            return nil
+        }
+        let meta = UnsafeRawBufferPointer(rebasing: raw[format.headerLength..<format.metaLength])
+        guard meta.native(0, as: UInt32.self) == Self.magic, meta.native(4, as: UInt32.self) == format.rawValue,
+            let size = Int(exactly: meta.native(24, as: UInt32.self)), format.pageSizes.contains(size),
             size & (size - 1) == 0
         else { return nil }
+        self.format = format
         pageSize = size
-        freeTree = TreeRecord(UnsafeRawBufferPointer(rebasing: raw[40..<88]))
-        mainTree = TreeRecord(UnsafeRawBufferPointer(rebasing: raw[88..<136]))
-        lastPage = raw.native(136)
-        transaction = raw.native(144)
+        freeTree = TreeRecord(UnsafeRawBufferPointer(rebasing: meta[24..<72]))
+        mainTree = TreeRecord(UnsafeRawBufferPointer(rebasing: meta[72..<120]))
+        lastPage = meta.native(120)
+        transaction = meta.native(128)
         self.page = page
         // Pages are counted in 64 bits and addressed in bytes of as many.
         guard lastPage < 1 << 47, transaction == 0 || transaction & 1 == page else { return nil }
@@ -47,9 +57,11 @@ public struct MetaPage: Sendable, Hashable {
         if let first = try read(source, at: 0, page: 0) { found.append(first) }
         // The second lies a page further on. Its size is that of the first, or, if that is lost, any.
         var sizes = found.map(\.pageSize)
-        if sizes.isEmpty { sizes = [4096, 16384, 512, 1024, 2048, 8192, 32768] }
+        if sizes.isEmpty { sizes = [4096, 16384, 65536, 512, 1024, 2048, 8192, 32768] }
         for size in sizes {
-            if let second = try read(source, at: UInt64(size), page: 1), second.pageSize == size {
+            if let second = try read(source, at: UInt64(size), page: 1), second.pageSize == size,
+                found.first?.format ?? second.format == second.format
+            {
                 found.append(second)
                 break
             }
@@ -60,15 +72,14 @@ public struct MetaPage: Sendable, Hashable {
 
     private static func read(_ source: some PageSource, at offset: UInt64, page: UInt64) throws(LMDBError) -> MetaPage?
     {
-        var bytes = (0..<19).map { _ in UInt64(0) }
+        var bytes = (0..<20).map { _ in UInt64(0) }
         var count = 0
         do {
             count = try bytes.withUnsafeMutableBytes { try source.read($0, at: offset) }
         } catch {
             throw error as? LMDBError ?? LMDBError(code: 5, function: "pread")
         }
-        guard count == length else { return nil }
-        return bytes.withUnsafeBytes { MetaPage($0, page: page) }
+        return bytes.withUnsafeBytes { MetaPage(UnsafeRawBufferPointer(rebasing: $0[..<count]), page: page) }
     }
 }
 

@@ -11,23 +11,24 @@ extension PageWalk {
         let record: TreeRecord
         let order: KeyOrder
         let kind: Kind
+        let longestKey: Int
         var current: UInt64 = 0
         var branchPages: UInt64 = 0
         var leafPages: UInt64 = 0
         var overflowPages: UInt64 = 0
         var entries: UInt64 = 0
 
-        init(name: String, record: TreeRecord, order: KeyOrder, kind: Kind) {
+        init(name: String, record: TreeRecord, order: KeyOrder, kind: Kind, longestKey: Int) {
             self.name = name
             self.record = record
             self.order = order
             self.kind = kind
+            self.longestKey = longestKey
         }
 
         func keyFault(_ key: UnsafeRawBufferPointer) -> String? {
             if order == .integer { return key.count == 8 ? nil : "its key has \(key.count) bytes" }
-            // `MDB_MAXKEYSIZE` as usually compiled.
-            return (1...511).contains(key.count) ? nil : "its key has \(key.count) bytes"
+            return (1...longestKey).contains(key.count) ? nil : "its key has \(key.count) bytes"
         }
 
         func nodeFault(_ node: Node) -> String? {
@@ -60,7 +61,7 @@ extension PageWalk {
 
     /// The list of free pages: transaction -> a count, and the pages in descending order.
     mutating func walkFreeList() throws {
-        var tree = Tree(name: "free pages", record: meta.freeTree, order: .integer, kind: .freeList)
+        var tree = Tree(name: "free pages", record: meta.freeTree, order: .integer, kind: .freeList, longestKey: 8)
         let last = meta.transaction
         var lists: [(page: UInt64, fault: String)] = []
         var free: [UInt64] = []
@@ -117,7 +118,7 @@ final class PageBuffers {
     // SAFETY: allocated here and freed in `deinit`; the walk that owns it is used by one thread.
     private let pageSize: Int
     private var levels: [UnsafeMutableRawBufferPointer] = []
-    let ends: UnsafeMutableBufferPointer<UInt16>
+    let ends: UnsafeMutableBufferPointer<UInt32>
 
     init(pageSize: Int) {
         self.pageSize = pageSize

@@ -69,17 +69,22 @@ public struct PageWalk<Source: PageSource> {
         }
     }
 
+    var longestKey: Int { meta.format.longestKey(pageSize: meta.pageSize) }
+
     private mutating func walkTrees() throws {
         seen.insert(0)
         seen.insert(1)
         var named: [(String, TreeRecord)] = []
-        var main = Tree(name: "names", record: meta.mainTree, order: .bytes, kind: .names)
+        var main = Tree(name: "names", record: meta.mainTree, order: .bytes, kind: .names, longestKey: longestKey)
         try walk(&main) { key, value in
-            named.append((String(decoding: key, as: UTF8.self), TreeRecord(value)))
+            // Since 1.0 the zero that ends the name in C is part of the key.
+            let name = key.last == 0 ? UnsafeRawBufferPointer(rebasing: key.dropLast()) : key
+            named.append((String(decoding: name, as: UTF8.self), TreeRecord(value)))
         }
         for (name, record) in named {
             trees[name] = record.flags & TreeRecord.integerKeyFlag != 0 ? .integer : .bytes
-            var tree = Tree(name: name, record: record, order: trees[name] ?? .bytes, kind: .rows)
+            var tree = Tree(
+                name: name, record: record, order: trees[name] ?? .bytes, kind: .rows, longestKey: longestKey)
             let visitor = visitor
             try walk(&tree) { key, value in try visitor?(name, key, value) }
         }
@@ -151,7 +156,7 @@ public struct PageWalk<Source: PageSource> {
         guard try source.read(buffer, at: page * UInt64(meta.pageSize)) == buffer.count else {
             return try note(page, tree.name, "the file ends before it does")
         }
-        let view = PageView(raw: UnsafeRawBufferPointer(buffer))
+        let view = PageView(raw: UnsafeRawBufferPointer(buffer), format: meta.format)
         if let fault = view.headerFault(expecting: page) { return try note(page, tree.name, fault) }
         let isAtBottom = level + 1 == Int(tree.record.depth)
         if view.isLeaf != isAtBottom {
@@ -176,7 +181,7 @@ public struct PageWalk<Source: PageSource> {
         for index in 0..<view.count {
             guard let node = view.node(index) else { return "node \(index) is not within the page" }
             if ends[node.offset / 2] != 0 { return "node \(index) lies where another does" }
-            ends[node.offset / 2] = UInt16(clamping: node.offset + node.length)
+            ends[node.offset / 2] = UInt32(node.offset + node.length)
         }
         var at = view.upper
         var count = 0
@@ -234,7 +239,11 @@ public struct PageWalk<Source: PageSource> {
     // MARK: Big values
 
     private mutating func takeBigValue(_ node: Node, _ page: UInt64, _ tree: inout Tree) throws -> Bool {
-        let pages = PageView.overflowPages(node.size, pageSize: meta.pageSize)
+        let pages = meta.format.overflowPages(node.size, pageSize: meta.pageSize)
+        if let stated = node.statedPages, stated != pages {
+            try note(page, tree.name, "a value of \(node.size) bytes is said to take \(stated) pages, not \(pages)")
+            return false
+        }
         guard node.child >= 2, node.child < seen.count, pages <= seen.count - node.child else {
             try note(page, tree.name, "a value of \(node.size) bytes on page \(node.child) is not within the file")
             return false
@@ -246,12 +255,13 @@ public struct PageWalk<Source: PageSource> {
         usedPages += pages
         tree.overflowPages += pages
         guard bigValues == .heads else { return true }
-        var head: (UInt64, UInt64) = (0, 0)
-        let fault = try withUnsafeMutableBytes(of: &head) { raw -> String? in
+        var head: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        let fault = try withUnsafeMutableBytes(of: &head) { whole -> String? in
+            let raw = UnsafeMutableRawBufferPointer(rebasing: whole[..<meta.format.headerLength])
             guard try source.read(raw, at: node.child * UInt64(meta.pageSize)) == raw.count else {
                 return "the file ends before it does"
             }
-            let view = PageView(raw: UnsafeRawBufferPointer(raw))
+            let view = PageView(raw: UnsafeRawBufferPointer(raw), format: meta.format)
             if view.number == node.child, view.flags == PageView.overflowFlag, view.overflowPages == pages {
                 return nil
             }
@@ -264,7 +274,7 @@ public struct PageWalk<Source: PageSource> {
     private func readBigValue(_ node: Node, _ body: RowBody) throws {
         let space = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(node.size), alignment: 16)
         defer { space.deallocate() }
-        let offset = node.child * UInt64(meta.pageSize) + UInt64(PageView.headerLength)
+        let offset = node.child * UInt64(meta.pageSize) + UInt64(meta.format.headerLength)
         let count = try source.read(space, at: offset)
         if count == space.count { try body(node.key, UnsafeRawBufferPointer(space)) }
     }

@@ -50,19 +50,21 @@ public struct ReadTransaction {
     ///   - value: as `get` returned it.
     ///   - keyCount: length of its key.
     public func checkHead(of value: UnsafeRawBufferPointer, keyCount: Int) throws(LMDBError) {
-        guard value.count > 200, let base = value.baseAddress else { return }
+        guard value.count > 200, let base = value.baseAddress, let format = PageFormat.current else { return }
         var stat = MDB_stat()
         mdb_env_stat(mdb_txn_env(pointer), &stat)
         let pageSize = Int(stat.ms_psize)
-        // `me_nodemax` of mdb.c: what two nodes of a page leave for each.
-        let largest = (((pageSize - PageView.headerLength) / 2) & ~1) - 2
-        guard PageView.nodeHeaderLength + keyCount + value.count > largest else { return }
+        guard
+            PageView.nodeHeaderLength + format.keySpace(keyCount) + value.count > format.largestNode(pageSize: pageSize)
+        else {
+            return
+        }
         // SAFETY: such a value starts right behind the page header, in the map as in memory of the transaction.
-        let head = UnsafeRawBufferPointer(start: base - PageView.headerLength, count: PageView.headerLength)
-        let view = PageView(raw: head)
+        let head = UnsafeRawBufferPointer(start: base - format.headerLength, count: format.headerLength)
+        let view = PageView(raw: head, format: format)
         let dirty: UInt16 = 0x10
         guard view.flags & ~dirty == PageView.overflowFlag,
-            UInt64(view.overflowPages) == PageView.overflowPages(UInt64(value.count), pageSize: pageSize)
+            UInt64(view.overflowPages) == format.overflowPages(UInt64(value.count), pageSize: pageSize)
         else { throw LMDBError(code: MDB_CORRUPTED, function: "mdb_del") }
     }
 

@@ -13,15 +13,25 @@ import Synchronization
 ///
 /// A slot is taken with one compare-and-swap. Threads start looking at a slot of their own, so that two of them do not
 /// meet: one lock for all was measured to give two threads no more throughput than one.
+///
+/// Each transaction takes a row of the reader table, which all processes share, until the environment is closed. A process
+/// takes more than one only while half of the table is free, so that its 1,024 rows do for all stores that can be open.
 struct ReaderSlots: ~Copyable, Sendable {
     /// A power of two.
     static let count = 16
 
     private let slots = (0..<count).map { ReaderSlot(number: $0) }
+    /// Set while somebody wants all slots: a thread that reads over and over would take its own again and again.
+    private let isWanted = Atomic<Bool>(false)
+    /// Slots that have a transaction.
+    private let pooled = Atomic<Int>(0)
+    /// How often a further row was asked for and refused.
+    private let refused = Atomic<UInt>(0)
 
     /// A slot for the calling thread, or nil if all are busy.
     @inline(__always)
     func acquire() -> ReaderSlot? {
+        if isWanted.load(ordering: .relaxed) { return nil }
         let mask = Self.count - 1
         let start = threadHash() & mask
         for offset in 0...mask {
@@ -29,6 +39,69 @@ struct ReaderSlots: ~Copyable, Sendable {
             if slot.tryLock() { return slot }
         }
         return nil
+    }
+
+    /// A slot that has a transaction, for which it waits as long as a short read takes; nil if there is none.
+    func acquirePooled() -> ReaderSlot? {
+        for _ in 0..<1000 where pooled.load(ordering: .relaxed) > 0 {
+            for slot in slots where slot.tryLock() {
+                if slot.transaction != nil { return slot }
+                slot.unlock()
+            }
+            sched_yield()
+        }
+        return nil
+    }
+
+    /// True if a slot without a transaction may get one. The caller holds a slot.
+    func mayPoolMore(_ environment: OpaquePointer) -> Bool {
+        if pooled.load(ordering: .relaxed) == 0 { return true }
+        var info = MDB_envinfo()
+        mdb_env_info(environment, &info)
+        // The highest row that was ever used since the table is there.
+        if info.me_numreaders < info.me_maxreaders / 2 { return true }
+        // Rows may have been given back since. A look at all costs some 0.1 ms.
+        if refused.wrappingAdd(1, ordering: .relaxed).oldValue & 1023 != 0 { return false }
+        return readerRows(environment) < Int(info.me_maxreaders / 2)
+    }
+
+    /// A slot that had no transaction got one.
+    func notePooled() { pooled.wrappingAdd(1, ordering: .relaxed) }
+
+    /// Ends the transactions of all slots that nobody uses now; returns how many.
+    func releaseIdle() -> Int {
+        var count = 0
+        for slot in slots where slot.tryLock() {
+            if slot.transaction != nil { count += 1 }
+            slot.close()
+            slot.unlock()
+        }
+        pooled.wrappingSubtract(count, ordering: .relaxed)
+        return count
+    }
+
+    /// Takes every slot, which waits for the reads in them for at most `steps` of 0.1 ms. False, and none taken, if one goes on.
+    func acquireAll(steps: Int) -> Bool {
+        var waited = 0
+        isWanted.store(true, ordering: .relaxed)
+        for (position, slot) in slots.enumerated() {
+            while !slot.tryLock() {
+                if waited == steps {
+                    for taken in slots[..<position] { taken.unlock() }
+                    isWanted.store(false, ordering: .relaxed)
+                    return false
+                }
+                waited += 1
+                usleep(100)
+            }
+        }
+        return true
+    }
+
+    /// Gives back what `acquireAll` took.
+    func unlockAll() {
+        for slot in slots { slot.unlock() }
+        isWanted.store(false, ordering: .relaxed)
     }
 
     /// Waits for the reads under way and ends the transactions of every slot. The slots stay taken.
@@ -48,6 +121,24 @@ struct ReaderSlots: ~Copyable, Sendable {
         #endif
         return Int(truncatingIfNeeded: (identity &* 0x9E37_79B9_7F4A_7C15) >> 40)
     }
+}
+
+/// Rows of the reader table that have an owner. `mdb_reader_list`.
+func readerRows(_ environment: OpaquePointer) -> Int {
+    final class Lines { var count = 0 }
+    let lines = Lines()
+    _ = withExtendedLifetime(lines) {
+        mdb_reader_list(
+            environment,
+            { _, context in
+                guard let context else { return 0 }
+                Unmanaged<Lines>.fromOpaque(context).takeUnretainedValue().count += 1
+                return 0
+            },
+            Unmanaged.passUnretained(lines).toOpaque())
+    }
+    // The first line is a heading.
+    return lines.count - 1
 }
 
 /// One pooled read transaction.

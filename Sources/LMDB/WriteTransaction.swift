@@ -124,8 +124,8 @@ public final class WriteTransaction {
     /// commit itself needs for the free list not included; nil where that cannot be known.
     ///
     /// LMDB offers no call for it. `struct MDB_txn` starts with two pointers and `mt_next_pgno`, "next unallocated
-    /// page", in every 0.9 release; `Environment.beginWrite()` checks that the word there equals the documented
-    /// `me_last_pgno + 1` before it is believed.
+    /// page", in every 0.9 release (1.0: `LMDBLibrary.nextPageOffset`); `Environment.beginWrite()` checks that the word there
+    /// equals the documented `me_last_pgno + 1` before it is believed.
     public var appendedPages: Int? {
         guard let committed = environment.committedPages, environment.canPeekNextPage else { return nil }
         return Environment.nextPage(of: live) - committed

@@ -25,12 +25,15 @@ import Testing
         }
     }
 
-    /// At a TiB each, the 128th would find no address space left.
-    @Test func hundredsAreOpenAtOnce() throws {
+    /// At a TiB each, the 128th would find no address space left; at an eighth of what is left, 10 GiB.
+    @Test func hundredsAreOpenAtOnceAndHaveRoom() throws {
         func open(_ count: Int) throws {
             if count == 0 { return }
             try withEnvironment({ $0.mapSize = 1 << 40 }) { environment, _ in
                 _ = try environment.database("a")
+                #if !LARDER_VISIBLE_LOCKS
+                    try #expect(environment.mapSize() == 64 << 30)
+                #endif
                 try open(count - 1)
             }
         }
@@ -109,6 +112,65 @@ import Testing
         }
     }
 
+    // MARK: Children
+
+    #if os(Linux)
+        /// LMDB 0.9.24 opens `data.mdb` twice without O_CLOEXEC.
+        @Test func aProgramThatIsStartedHasNoneOfTheFiles() throws {
+            try withEnvironment { environment, path in
+                try environment.write { _ in }
+                let output = try #require(popen("ls -l /proc/self/fd", "r"))
+                var text = ""
+                var buffer = [CChar](repeating: 0, count: 4096)
+                while fgets(&buffer, Int32(buffer.count), output) != nil { text += String(cString: buffer) }
+                #expect(pclose(output) == 0)
+                #expect(text.contains("/proc/"))
+                #expect(!text.contains(path))
+            }
+        }
+    #endif
+
+    // MARK: The reader table
+
+    /// Half of the table is for processes that have no row yet.
+    @Test func fewRowsAreSharedByManyThreads() throws {
+        try withEnvironment({ $0.maxReaders = 20 }) { environment, _ in
+            let database = try environment.database("a")
+            try environment.write { try $0.put(database, [1], [1]) }
+            try environment.read { _ in }
+            func hold(_ count: Int, _ body: () throws -> Void) throws {
+                if count == 0 { return try body() }
+                try environment.readUnpooled { _ in try hold(count - 1, body) }
+            }
+            try hold(9) {
+                try #expect(environment.readerRows() == 10)
+                try Threads.run(8) { _ in
+                    for _ in 0..<1000 {
+                        try environment.read { try #expect($0.get(database, [1])?.count == 1) }
+                    }
+                }
+                try #expect(environment.readerRows() == 10)
+            }
+            // There is room again: a row for each of those that read at once.
+            try environment.read { _ in try environment.read { _ in } }
+        }
+    }
+
+    @Test func rowsOfThePoolAreGivenBackWhenTheTableIsFull() throws {
+        try withEnvironment({ $0.maxReaders = 4 }) { environment, _ in
+            try environment.read { _ in }
+            func hold(_ count: Int, _ body: () throws -> Void) throws {
+                if count == 0 { return try body() }
+                try environment.readUnpooled { _ in try hold(count - 1, body) }
+            }
+            try hold(4) {
+                let error = try #require(throws: LMDBError.self) { try environment.readUnpooled { _ in } }
+                #expect(error.isReadersFull)
+            }
+            try environment.read { _ in }
+        }
+    }
+
     // MARK: Threads
 
     @Test func moreReadersThanSlotsAllSeeTheirSnapshots() throws {
@@ -173,6 +235,8 @@ import Testing
             environment.close()
             for call in [
                 { try environment.read { _ in } }, { try environment.readUnpooled { _ in } },
+                { _ = try environment.oldestReader() }, { _ = try environment.isSnapshotHeld() },
+                { _ = try environment.mapSize() },
                 { _ = try environment.beginWrite() }, { try environment.write { try $0.put(database, [1], [1]) } },
             ] as [() throws -> Void] {
                 let error = try #require(throws: LMDBError.self) { try call() }

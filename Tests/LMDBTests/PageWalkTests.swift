@@ -134,7 +134,8 @@ import Testing
         }
     }
 
-    /// Offsets in a page: number 0, type 10, lower 12, upper 14, first node's offset 16.
+    /// Offsets in a page of LMDB 0.9: number 0, type 10, lower 12, upper 14, first node's offset 16. Since 1.0 all but the first
+    /// are 8 bytes further on.
     @Test(arguments: [
         (0, 8, "it says it is page"), (10, 1, "its type"), (12, 1, "its free space"), (15, 0x70, "its free space"),
         (17, 0x70, "is not within the page"), (16, 2, "node"),
@@ -143,8 +144,10 @@ import Testing
         try withEnvironment { environment, path in
             try fill(environment)
             var file = try dataFile(path)
-            let root = try #require(rootPage(of: "numbers", file))
-            file[root * 4096 + offset] ^= mask
+            let root = try #require(try rootPage(of: "numbers", file))
+            let meta = try #require(try MetaPage.all(MemoryPages(file)).first)
+            let shift = offset > 0 && meta.format == .version3 ? 8 : 0
+            file[root * meta.pageSize + offset + shift] ^= mask
             let damages = try #require(try walk(file)).damages
             #expect(damages.contains { $0.tree == "numbers" && $0.what.contains(what) }, "\(damages)")
             let first = try #require(throws: PageDamage.self) { try walk(file, isTolerant: false) }
@@ -153,13 +156,17 @@ import Testing
     }
 
     /// The root of a named tree: at 40 of the 48 bytes that follow its name.
-    private func rootPage(of name: String, _ file: [UInt8]) -> Int? {
-        let second = file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 4096 + 144, as: UInt64.self) }
-        let first = file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 144, as: UInt64.self) }
-        let base = first >= second ? 0 : 4096
-        let main = file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: base + 128, as: UInt64.self) }
-        let page = Array(file[(Int(main) * 4096)..<(Int(main) * 4096 + 4096)])
-        let text = Array(name.utf8)
+    private func rootPage(of name: String, _ file: [UInt8]) throws -> Int? {
+        let meta = try #require(try MetaPage.all(MemoryPages(file)).first)
+        let isOld = meta.format == .version1
+        let (header, size) = (isOld ? 16 : 24, meta.pageSize)
+        func word(_ offset: Int) -> UInt64 {
+            file.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: UInt64.self) }
+        }
+        let base = word(header + 128) >= word(size + header + 128) ? 0 : size
+        let main = word(base + header + 112)
+        let page = Array(file[(Int(main) * size)..<(Int(main) * size + size)])
+        let text = Array(name.utf8) + (isOld ? [] : [0])
         guard let at = page.indices.first(where: { page[$0...].starts(with: text) }) else { return nil }
         return Int(page.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: at + text.count + 40, as: UInt64.self) })
     }
@@ -173,12 +180,13 @@ import Testing
             print("noDamageTraps: seed \(seed)")
             var generator = SeededGenerator(seed: seed)
             var found = 0
-            let pages = good.count / 4096
+            let size = try #require(try MetaPage.all(MemoryPages(good)).first).pageSize
+            let pages = good.count / size
             for round in 0..<400 {
                 var file = good
                 let at =
                     round < min(pages, 200)
-                    ? round * pages / min(pages, 200) * 4096 + Int.random(in: 0..<40, using: &generator)
+                    ? round * pages / min(pages, 200) * size + Int.random(in: 0..<40, using: &generator)
                     : Int.random(in: 0..<good.count, using: &generator)
                 file[at] ^= UInt8.random(in: 1...255, using: &generator)
                 if round % 5 == 0 { file.removeLast(Int.random(in: 0..<good.count, using: &generator)) }

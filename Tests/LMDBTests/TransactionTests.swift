@@ -34,7 +34,8 @@ import Testing
         try withEnvironment { environment, _ in
             let database = try environment.database("a")
             let longest = [UInt8](repeating: 7, count: environment.maxKeySize)
-            #expect(environment.maxKeySize == 511)
+            // 511 in LMDB 0.9, more in 1.0: what the index needs.
+            #expect(environment.maxKeySize >= 511)
             try environment.write { try $0.put(database, longest, [1]) }
             try #expect(environment.read { try $0.get(database, longest) != nil })
             #expect(throws: LMDBError.self) { try environment.write { try $0.put(database, longest + [7], [1]) } }

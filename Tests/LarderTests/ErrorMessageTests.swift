@@ -240,7 +240,14 @@ import Testing
             let failures: [(Int32, String)] = [
                 (
                     -30_792,
-                    "mapFull: the index \(data) has no address space left: set a byte budget below the map size of 1 TiB"
+                    "mapFull: the index \(data) has filled the \(64 << 30) bytes of address space it may use in this process: "
+                        + "set a lower byte budget, raise 'Configuration.indexMapSize', or close other stores of the process"
+                ),
+                (
+                    -30_785,
+                    "mapFull: another process has made the index \(data) longer than the \(64 << 30) bytes of address space "
+                        + "it has in this one, and it cannot grow now: end long reads under way, close other stores of the "
+                        + "process, or raise its limit (ulimit -v)"
                 ),
                 (-30_790, "readersFull: all reader slots of \(data) are taken: end some of the reads under way"),
                 (

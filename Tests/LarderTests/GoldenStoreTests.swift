@@ -1,4 +1,5 @@
 import Foundation
+import LMDB
 import SystemPackage
 import TestSupport
 import Testing
@@ -29,7 +30,10 @@ import Testing
 
         @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_GOLDEN"] != nil))
         func writeGoldenStore() throws {
-            let golden = golden(FormatFile.currentVersion)
+            var golden = golden(FormatFile.currentVersion)
+            if PageFormat.current != .version1 {
+                golden = golden.deletingLastPathComponent().appendingPathComponent(golden.lastPathComponent + "-lmdb-1")
+            }
             let path = FilePath(golden.path)
             removeTree(path)
             let store = try Store(at: path, configuration())
@@ -54,6 +58,8 @@ import Testing
             try withDirectory { directory in
                 let path = directory.appending("store")
                 try FileManager.default.copyItem(at: golden(format), to: URL(fileURLWithPath: path.string))
+                // Written with LMDB 0.9: see LibraryVersionTests.
+                if PageFormat.current != .version1 { try Store.rebuildIndex(at: path, configuration()) }
                 let store = try Store(at: path, configuration())
                 #expect(try store.check().violations.map(\.description) == [])
                 #expect(try store.budget() == Budget(bytes: .mebibytes(64), entries: 1000, largestEntry: .mebibytes(8)))

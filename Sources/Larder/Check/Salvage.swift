@@ -39,6 +39,9 @@ struct Salvage {
             return
         }
         let metas = try MetaPage.all(pages)
+        if let current = PageFormat.current, let other = metas.first?.format, other != current {
+            damages.append("\(path): written with \(other), and this program runs with \(current)")
+        }
         if metas.count < 2 { damages.append("\(path): \(2 - metas.count) of its 2 head pages cannot be read") }
         for meta in metas {
             let (damages, state, rows) = try look(pages, meta)
@@ -89,7 +92,7 @@ struct Salvage {
             try environment.sync()
         } catch let error as LMDBError {
             let data = path.appending(Layout.data)
-            if error.isNoSpace || error.code == EIO {
+            if error.isNoSpace || error.isShortWrite {
                 throw LarderError(
                     .noSpace,
                     "no space left to write \(data), a new index with what can be read of the old one: free some disk "
@@ -156,7 +159,7 @@ struct Salvage {
     static func discard(_ files: StoreFiles) throws {
         guard try FileSystem.status(Layout.rebuilt, in: files.index) != nil else { return }
         let directory = try files.index.directory(Layout.rebuilt)
-        for name in try directory.names() { try FileSystem.unlink(name, in: directory) }
+        for name in try directory.allNames() { try FileSystem.unlink(name, in: directory) }
         try FileSystem.removeDirectory(Layout.rebuilt, in: files.index)
     }
 }

@@ -186,6 +186,7 @@ extension Engine {
     ) throws -> Engine {
         try IndexFile.validate(files.index)
         var options = Environment.Options()
+        if let size = configuration.indexMapSize { options.mapSize = Int(clamping: size.bytes) }
         options.isReadOnly = configuration.isReadOnly
         if !configuration.isReadOnly { try allocateLockFile(files) }
         if configuration.isReadOnly, !FileSystem.isWritable(path: files.index.path(of: Layout.lock)) {
@@ -349,6 +350,13 @@ extension Engine {
 
     private static func openFailure(_ error: LMDBError, _ files: StoreFiles) -> LarderError {
         let data = files.index.path(of: Layout.data)
+        if error.isUnknownLibrary {
+            return LarderError(
+                .unsupported,
+                "this program runs with LMDB \(LMDBLibrary.current), whose files Larder does not know: install LMDB 0.9 "
+                    + "(0.9.17 or later) or 1.x, not a development version",
+                path: data, cause: error)
+        }
         if error.isDamage {
             return LarderError(
                 .corruption,

@@ -144,7 +144,7 @@ extension Engine {
     /// How many removals one transaction may hold, so that the pages it copies fit the headroom: 20 pages each at worst.
     func removalLimit() throws -> Int {
         let budget = try state().budget
-        return budget.bytes == .unlimited ? 256 : Int(min(max(budget.headroom / (20 * 4096), 1), 256))
+        return budget.bytes == .unlimited ? 256 : Int(min(budget.changesInHeadroom, 256))
     }
 
     /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is held, the
@@ -154,8 +154,7 @@ extension Engine {
     /// True if a reader of some process holds pages that later commits have freed.
     private func isSnapshotHeld() throws -> Bool {
         do throws(LMDBError) {
-            guard let oldest = try index.environment.oldestReader() else { return false }
-            return oldest < index.environment.lastTransaction
+            return try index.environment.isSnapshotHeld()
         } catch {
             throw translate(error)
         }

@@ -82,6 +82,7 @@ final class Engine: @unchecked Sendable {
         self.writing = writing
         writingReference = writing.map(Unmanaged.passUnretained)
         memory = MemoryEntries(limit: configuration.memoryLimit)
+        index.environment.whenMapMoves { [lookups] in for cache in lookups { cache.clear() } }
         suspects = state.suspects
     }
 
@@ -292,7 +293,17 @@ final class Engine: @unchecked Sendable {
         if error.isClosed { return LarderError(.closed, "the store at \(path) was closed", path: path) }
         if error.isMapFull {
             return LarderError(
-                .mapFull, "the index \(data) has no address space left: set a byte budget below the map size of 1 TiB",
+                .mapFull,
+                "the index \(data) has filled the \(mapSize) of address space it may use in this process: set a lower byte "
+                    + "budget, raise 'Configuration.indexMapSize', or close other stores of the process",
+                path: data, cause: error)
+        }
+        if error.isMapResized {
+            return LarderError(
+                .mapFull,
+                "another process has made the index \(data) longer than the \(mapSize) of address space it has in this one, "
+                    + "and it cannot grow now: end long reads under way, close other stores of the process, or raise its limit "
+                    + "(ulimit -v)",
                 path: data, cause: error)
         }
         if error.isReadersFull {
@@ -300,8 +311,7 @@ final class Engine: @unchecked Sendable {
                 .readersFull, "all reader slots of \(data) are taken: end some of the reads under way",
                 path: data, cause: error)
         }
-        // LMDB reports a write that the disk had room for in part only as EIO (mdb_page_flush, "short write").
-        let isFull = error.code == EIO && (try? FileSystem.freeBytes(files.root)).map { $0 < 4 << 20 } ?? false
+        let isFull = error.isShortWrite && (try? FileSystem.freeBytes(files.root)).map { $0 < 4 << 20 } ?? false
         if error.isNoSpace || isFull {
             return LarderError(
                 .noSpace, "no space left to write \(data): free some disk space or lower the budget",
@@ -322,6 +332,15 @@ final class Engine: @unchecked Sendable {
                 path: data, cause: error)
         }
         return LarderError(.io, "cannot read or write the index \(data)", path: data, cause: error)
+    }
+
+    /// The size of the map, for messages.
+    private var mapSize: String {
+        do throws(LMDBError) {
+            return "\(ByteCount(Int64(try index.environment.mapSize())).bytes) bytes"
+        } catch {
+            return "bytes"
+        }
     }
 
     /// Any error of a transaction, in the engine's terms.

@@ -12,7 +12,7 @@ import LMDB
 final class LookupCache: @unchecked Sendable {
     // SAFETY: touched only by the holder of a reader slot of the environment, one at a time. The pointers in a line are followed
     // only inside a transaction on the snapshot that the line names: its pages are not reused while it is the latest,
-    // and the map never moves (its size is set once, before the environment is opened).
+    // and when the map moves, all lines go before another transaction begins (`Environment.whenMapMoves`).
     private struct Line {
         var snapshot: UInt64 = 0
         var entry: UnsafeRawPointer?
@@ -56,6 +56,11 @@ final class LookupCache: @unchecked Sendable {
     init() { lines = Self.allocate(1 << 10) }
 
     deinit { lines.deallocate() }
+
+    /// Forgets all lines. Only while no transaction uses the slot.
+    func clear() {
+        for position in lines.indices { lines[position] = Line() }
+    }
 
     private static func allocate(_ count: Int) -> UnsafeMutableBufferPointer<Line> {
         let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: count * MemoryLayout<Line>.stride, alignment: 64)

@@ -5,7 +5,8 @@ import SystemPackage
 ///
 /// Opening it is harmless once its meta pages are good; whether a transaction may look further is for `IndexTrust` to say.
 enum IndexFile {
-    /// Throws `corruption` if the file exists, is not empty, and does not begin as an LMDB file does.
+    /// Throws `corruption` if the file exists, is not empty, and does not begin as an LMDB file does; `formatMismatch` if it is one
+    /// of another version of LMDB than this program runs with.
     static func validate(_ directory: Directory) throws(LarderError) {
         let path = directory.path(of: Layout.data)
         guard let file = try FileSystem.openIfPresent(Layout.data, in: directory, flags: O_RDONLY) else { return }
@@ -16,12 +17,24 @@ enum IndexFile {
                 // LMDB takes the newer of two meta pages, whatever is wrong with the other: both have to be good.
                 let metas = try MetaPage.all(pages)
                 guard metas.count == 2 else { throw damaged(path, "is not an LMDB file") }
+                if let current = PageFormat.current, metas[0].format != current {
+                    throw otherVersion(path, metas[0].format)
+                }
             }
         } catch let error as LarderError {
             throw error
         } catch {
             throw LarderError(.io, "cannot read \(path)", path: path, cause: error)
         }
+    }
+
+    private static func otherVersion(_ path: FilePath, _ format: PageFormat) -> LarderError {
+        LarderError(
+            .formatMismatch,
+            "the index \(path) was written with \(format), and LMDB \(LMDBLibrary.current), which this program runs with, "
+                + "cannot read it: end every process that uses the store, then run 'cachectl verify --repair', which "
+                + "writes it again for this version and keeps all entries; or use the program with \(format)",
+            path: path)
     }
 
     static func damaged(_ path: FilePath, _ what: String) -> LarderError {

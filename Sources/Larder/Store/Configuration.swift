@@ -44,6 +44,10 @@ public struct Configuration: Sendable {
     /// How long a relaxed put may wait for others to share its commit: so long when the store is quiet, up to ten times that
     /// while commits take long. Longer: fewer syncs; shorter: less to lose. Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
+    /// The most address space the index may take in this process, in bytes, and so the longest its file may become: at least
+    /// 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the default): 1 TiB,
+    /// of which 64 GiB are taken at first and more as the index grows.
+    public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)
     /// Memory for entries of policy `memoryOnly`. Default: 16 MiB.
@@ -103,6 +107,11 @@ public struct Configuration: Sendable {
             throw LarderError(
                 .invalidArgument,
                 "an inline threshold of \(inlineThreshold.bytes) bytes is too large: the most is 1 MiB")
+        }
+        if let indexMapSize, indexMapSize < .mebibytes(1) {
+            throw LarderError(
+                .invalidArgument,
+                "an index map of \(indexMapSize.bytes) bytes is too small: the least is 1 MiB")
         }
         if !(watermarks.low > 0 && watermarks.low <= watermarks.high && watermarks.high <= 1) {
             throw LarderError(
