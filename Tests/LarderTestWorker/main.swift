@@ -6,6 +6,7 @@
 // durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
 // same     puts and removes a few bodies that every worker shares
 // collect  gc in a loop
+// readers  SEED threads hold a body for a millisecond, over and over for COUNT ms; prints `R <reads>`
 // check    verifies the invariants once
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
@@ -125,6 +126,38 @@ func durable(_ store: Store, seed: UInt64, count: Int) throws {
     }
 }
 
+func readers(_ store: Store, threads: Int, milliseconds: Int) throws {
+    try store.put(makeBody(name: 1, seed: 1, length: 100), for: "http://readers.test/")
+    try store.flush()
+    // SAFETY: under the lock.
+    nonisolated(unsafe) var count = 0
+    nonisolated(unsafe) var failure: (any Error)?
+    let lock = NSLock()
+    let group = DispatchGroup()
+    let end = Date().addingTimeInterval(Double(milliseconds) / 1000)
+    for _ in 0..<threads {
+        group.enter()
+        Thread.detachNewThread {
+            do {
+                while Date() < end {
+                    let found = try store.withBody(of: "http://readers.test/") { span in
+                        usleep(1000)
+                        return span.byteCount
+                    }
+                    if found != 100 { throw Bad(reason: "a body of \(found ?? -1) bytes") }
+                    lock.withLock { count += 1 }
+                }
+            } catch {
+                lock.withLock { failure = error }
+            }
+            group.leave()
+        }
+    }
+    group.wait()
+    if let failure { throw failure }
+    say("R \(count)")
+}
+
 func same(_ store: Store, seed: UInt64, count: Int) throws {
     var generator = SplitMix(state: seed)
     for _ in 0..<count {
@@ -212,6 +245,7 @@ func run() throws {
     switch arguments[2] {
     case "mixed": try mixed(store, seed: seed, count: count)
     case "durable": try durable(store, seed: seed, count: count)
+    case "readers": try readers(store, threads: Int(seed), milliseconds: count)
     case "same": try same(store, seed: seed, count: count)
     case "collect": for _ in 0..<count { try store.collect(compact: true) }
     case "check":
