@@ -11,7 +11,9 @@
 
 #ifdef __linux__
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
 #endif
 
 uint64_t clarder_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
@@ -123,5 +125,24 @@ void clarder_read_ahead(int descriptor, int64_t length) {
 #else
     struct radvisory advice = {0, length > INT32_MAX ? INT32_MAX : (int)length};
     (void)fcntl(descriptor, F_RDADVISE, &advice);
+#endif
+}
+
+bool clarder_blocks_are_final(int descriptor) {
+#ifdef __linux__
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return false;
+    switch ((unsigned long)status.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case 0x58465342: /* XFS */
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+#else
+    (void)descriptor;
+    return false;
 #endif
 }

@@ -57,7 +57,9 @@ struct PowerLossTests {
         defer { environment.close() }
         let index = try #require(try Index(environment: environment, create: false))
         return try environment.read { transaction in
-            try transaction.withCursor(index.unpublished) { try $0.first().flatMap { StagingToken(indexKey: $0.0) }?.name }
+            try transaction.withCursor(index.unpublished) {
+                try $0.first().flatMap { StagingToken(indexKey: $0.0) }?.name
+            }
         }
     }
 
@@ -82,7 +84,8 @@ struct PowerLossTests {
 
     /// A process was killed between the rename to `trash/` and the commit, which is therefore not made.
     @Test func readersSeeAnEntryWhoseRemovalWasNotCommitted() throws {
-        try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k", PutOptions(durability: .durable)) }) { path in
+        try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k", PutOptions(durability: .durable)) })
+        { path in
             let discarded = path.appending("trash").appending(
                 Layout.trash(StagingToken(instance: 77, sequence: 1), digest))
             try #require(rename(blob(path).string, discarded.string) == 0)
@@ -104,7 +107,8 @@ struct PowerLossTests {
     #if LARDER_FAILPOINTS
         /// Whatever creation was interrupted by: there is no store yet, and nothing is damaged.
         @Test(arguments: [
-            "mdb_env_open=EIO", "mdb_dbi_open.create=EIO", "mdb_dbi_open.create=EIO@7+", "mdb_put=EIO", "mdb_env_sync=EIO",
+            "mdb_env_open=EIO", "mdb_dbi_open.create=EIO", "mdb_dbi_open.create=EIO@7+", "mdb_put=EIO",
+            "mdb_env_sync=EIO",
             "rename=EIO",
         ])
         func aStoreThatIsBeingMadeIsNotCorruptToReaders(_ rule: String) throws {

@@ -49,4 +49,8 @@ void clarder_drop_pages(int descriptor, int64_t offset, int64_t length);
 /// Asks for the first bytes of a file to be read into memory soon. posix_fadvise(2), fcntl(2) F_RDADVISE.
 void clarder_read_ahead(int descriptor, int64_t length);
 
+/// True on a file system of which `st_blocks` is what a file takes once it has been synced, and stays so: ext4, XFS, btrfs, tmpfs.
+/// ZFS and network file systems tell it later, others may have one of those below them (overlayfs). statfs(2).
+bool clarder_blocks_are_final(int descriptor);
+
 #endif

@@ -12,6 +12,10 @@ struct Check {
 
     /// True once a row or counter disagreed: the repair then makes them anew from the entries.
     var needsRebuild = false
+    /// Bytes that files are charged with and do not take, or take and are not charged with, because the file system has not said for
+    /// good what they take.
+    var overcharged: Int64 = 0
+    var undercharged: Int64 = 0
     /// Bodies whose file was not there at the first look.
     var missing: [(id: UInt64, head: BlobRecord)] = []
 

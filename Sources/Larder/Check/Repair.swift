@@ -149,7 +149,9 @@ struct Repair {
             state.storedBytes &+= head.storedLength
             guard head.location == .file else { continue }
             var corrected = head
-            if let status = try engine.files.blobStatus(head) { corrected.allocated = UInt64(status.allocated) }
+            if let status = try engine.files.blobStatus(head), status.allocated != head.allocated.asBytes {
+                corrected.allocated = UInt64(Allocation.settled(status, in: engine.files))
+            }
             if corrected != head {
                 try mutation.transaction.replace(index.blobs, id, count: corrected.headLength) {
                     corrected.write(to: $0)

@@ -13,8 +13,8 @@ extension Store {
         repair: Bool = false, readingBodies: Bool = true, progress: (CheckProgress) throws -> Void = { _ in }
     ) throws -> CheckReport {
         if repair { _ = try writing() } else { try requireOpen() }
-        // First of all: rows are read and written through LMDB, which trusts its pages.
-        try engine.checkPages(readingBodies ? .heads : .placed)
+        // First of all: rows are read and written through LMDB, which trusts its pages, and heads of bodies in place.
+        try engine.checkPages(.heads)
         engine.commitPending()
         var check = Check(engine: engine, isRepairing: repair, readsBodies: readingBodies)
         return try check.run(progress)

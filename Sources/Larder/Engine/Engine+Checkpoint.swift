@@ -48,11 +48,13 @@ extension Engine {
         reach("checkpoint.synced")
         try mutate(.housekeeping) { $0.state.syncedEpoch = max($0.state.syncedEpoch, epoch) }
         // Their names are on disk now, so nobody has to look for these files in `staging/` again.
-        var rows = zip(files, published).filter(\.1).map(\.0.row)[...]
+        var rows = zip(files, published).filter(\.1).map(\.0)[...]
         while !rows.isEmpty {
             let slice = rows.prefix(try removalLimit())
+            let drifted = try drifted(slice.map(\.head))
             try mutate(.housekeeping) { mutation in
-                for row in slice {
+                try settle(drifted, mutation)
+                for (row, _) in slice {
                     try mutation.transaction.delete(index.unpublished, row)
                     mutation.noteChange(trees: 1)
                 }

@@ -1,4 +1,5 @@
 import LMDB
+import SystemPackage
 
 extension Engine {
     /// A body that does not match its name goes to `quarantine/`, and its entries become misses. Read-only engines only
@@ -21,12 +22,18 @@ extension Engine {
             case .inline:
                 let path = files.quarantine.path(of: name)
                 let file = try FileSystem.open(name, in: files.quarantine, flags: O_WRONLY | O_CREAT | O_TRUNC)
-                try FileSystem.write(file, BlobRecord.inlineBytes(bytes), at: 0, path: path)
+                try keep(BlobRecord.inlineBytes(bytes), in: file, path)
             }
             reach("quarantine.moved")
             writing.ledger.setQuarantine(try files.allocated(in: files.quarantine))
             try mutation.markDamaged(blob)
         }
+    }
+
+    /// Writes the bytes of a damaged body as far as they can be read: a sector of the index may be what is damaged.
+    private func keep(_ bytes: UnsafeRawBufferPointer, in file: OwnedDescriptor, _ path: FilePath) throws {
+        let result = Result { () throws(LarderError) in try FileSystem.write(file, bytes, at: 0, path: path) }
+        if case .failure(let error) = result, error.cause as? Errno != .badAddress { throw error }
     }
 
     /// As `quarantine` for an inline body, from inside a read: on the pool, as a write may wait.

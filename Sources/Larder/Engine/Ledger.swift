@@ -95,7 +95,9 @@ final class Ledger: @unchecked Sendable {
     }
 
     /// As the property `pendingWalk`, before the ledger is mapped.
-    static func pendingWalk(_ directory: Directory) throws(LarderError) -> UInt64 { try read(walkWord, in: directory).0 }
+    static func pendingWalk(_ directory: Directory) throws(LarderError) -> UInt64 {
+        try read(walkWord, in: directory).0
+    }
 
     /// Two words of the file; zeros if it has none.
     private static func read(_ word: Int, in directory: Directory) throws(LarderError) -> (UInt64, UInt64) {

@@ -3,10 +3,10 @@ struct StagedFile: Sendable {
     let token: StagingToken
     let descriptor: OwnedDescriptor
     var length: Int64 = 0
-    /// `st_blocks` x 512, once written.
+    /// What it is charged with, once written; see `Allocation`.
     var allocated: Int64 = 0
     /// Bytes held for it in the ledger.
     var reserved: Int64 = 0
-    /// True if blocks were allocated ahead of writing, perhaps more than were written.
-    var isPreallocated = false
+    /// True if this process made the file: blocks beyond its end are nobody else's to miss.
+    var isOwn = false
 }

@@ -8,6 +8,8 @@ struct StoreFiles: Sendable {
     let staging: Directory
     let trash: Directory
     let quarantine: Directory
+    /// See `FileSystem.hasFinalBlocks`.
+    let hasFinalBlocks: Bool
 
     init(root: Directory) throws(LarderError) {
         self.root = root
@@ -16,6 +18,7 @@ struct StoreFiles: Sendable {
         staging = try root.directory(Layout.staging)
         trash = try root.directory(Layout.trash)
         quarantine = try root.directory(Layout.quarantine)
+        hasFinalBlocks = FileSystem.hasFinalBlocks(blobs)
     }
 
     /// `st_blocks` x 512 of the files that neither grow nor are counted in the index.

@@ -193,7 +193,7 @@ public final class BodyWriter: @unchecked Sendable {
 
     private func preallocate(from start: Int64, to end: Int64) throws {
         guard var file else { return }
-        try store.engine.preallocate(&file, from: start, to: end)
+        try store.engine.preallocate(file, from: start, to: end)
         self.file = file
     }
 

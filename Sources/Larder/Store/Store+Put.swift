@@ -191,7 +191,7 @@ extension Engine {
         do {
             let path = files.staging.path(of: file.token.name)
             reach("stage.created")
-            try preallocate(&file, from: 0, to: Int64(bytes.count))
+            try preallocate(file, from: 0, to: Int64(bytes.count))
             try FileSystem.write(file.descriptor, bytes, at: 0, path: path)
             file.length = Int64(bytes.count)
             reach("stage.written")
@@ -209,7 +209,7 @@ extension Engine {
         let token = nextToken(writing)
         do {
             let descriptor = try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
-            return StagedFile(token: token, descriptor: descriptor, reserved: bytes)
+            return StagedFile(token: token, descriptor: descriptor, reserved: bytes, isOwn: true)
         } catch {
             writing.ledger.add(-bytes)
             throw error
@@ -218,21 +218,26 @@ extension Engine {
 
     /// Allocates blocks of a large file before they are written: then what it takes on disk, the list of its extents
     /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
-    func preallocate(_ file: inout StagedFile, from start: Int64, to end: Int64) throws {
+    func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
         guard end >= 1 << 20, end > start else { return }
         let path = files.staging.path(of: file.token.name)
-        if try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: path) {
-            file.isPreallocated = true
-        }
+        _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: path)
     }
 
     /// The file is complete: learns what it takes on disk, and makes the reservation just that.
     func settle(_ file: inout StagedFile, isDurable: Bool, _ writing: Writing) throws {
         let path = files.staging.path(of: file.token.name)
-        // Gives back what was allocated ahead and not written.
-        if file.isPreallocated { try FileSystem.truncate(file.descriptor, to: file.length, path: path) }
-        if isDurable { try Sync.data(file.descriptor, path: path) }
-        file.allocated = try FileSystem.status(file.descriptor, path: path).allocated
+        var status = try FileSystem.status(file.descriptor, path: path)
+        // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the end).
+        if file.isOwn, status.allocated > Allocation.charge(status.size) {
+            try FileSystem.truncate(file.descriptor, to: file.length, path: path)
+            status = try FileSystem.status(file.descriptor, path: path)
+        }
+        if isDurable {
+            try Sync.data(file.descriptor, path: path)
+            status = try FileSystem.status(file.descriptor, path: path)
+        }
+        file.allocated = Allocation.charge(status)
         writing.ledger.add(file.allocated - file.reserved)
         file.reserved = file.allocated
         reach("stage.settled")

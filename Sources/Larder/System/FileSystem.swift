@@ -279,6 +279,9 @@ enum FileSystem {
 
     // MARK: Space
 
+    /// True where `Status.allocated` of a file is final once the file has been synced.
+    static func hasFinalBlocks(_ directory: Directory) -> Bool { clarder_blocks_are_final(directory.descriptor.raw) }
+
     /// Allocates blocks ahead of writing; false where the file system cannot.
     static func preallocate(_ descriptor: OwnedDescriptor, offset: Int64, length: Int64, path: FilePath?)
         throws(LarderError) -> Bool

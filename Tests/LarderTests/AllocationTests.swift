@@ -1,0 +1,53 @@
+import SystemPackage
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// File systems that find out late what a file takes, modelled by blocks allocated beyond the end of a body's file, and by holes.
+struct AllocationTests {
+    /// As ext4 does with the list of a file's extents: the blocks come with the write-back.
+    private func grow(_ path: FilePath) throws {
+        let file = try FileSystem.open(path: path, flags: O_RDWR)
+        let length = try FileSystem.status(file, path: path).size
+        _ = try FileSystem.preallocate(file, offset: length, length: 8192, path: path)
+    }
+
+    @Test func whatAFileTakesIsCorrectedByTheCheckpointThatSyncsIt() throws {
+        try withStore { store in
+            let bytes = body(50_000)
+            try store.put(bytes, for: "k")
+            try store.flush()
+            let before = try store.statistics().allocatedBytes.bytes
+            try grow(store.blobPath(Digest.of(bytes)))
+            // Not yet known, and no violation.
+            try #expect(store.check().violations.map(\.description) == [])
+            try #expect(store.statistics().allocatedBytes.bytes == before)
+            try store.checkpoint()
+            try #expect(store.statistics().allocatedBytes.bytes == recount(store.path))
+            // Later changes are somebody else's doing.
+            try grow(store.blobPath(Digest.of(bytes)))
+            let report = try store.check(repair: true)
+            #expect(report.violations.contains { $0.invariant == .I8 })
+            #expect(report.isRepaired)
+            try #expect(store.statistics().allocatedBytes.bytes == recount(store.path))
+        }
+    }
+
+    /// As a file system that compresses, or tells late: never less than the length until the checkpoint.
+    @Test func aFileIsChargedWithItsLengthUntilItIsSynced() throws {
+        try withDirectory { directory in
+            let sparse = directory.appending("sparse")
+            try TestFiles.write(body(4096), to: sparse)
+            try TestFiles.truncate(sparse, to: 1 << 20)
+            let store = try Store(at: directory.appending("store"), .testing())
+            let before = try store.statistics().allocatedBytes.bytes
+            try store.adopt(sparse, for: "k", method: .link)
+            try #expect(store.statistics().allocatedBytes.bytes - before >= 1 << 20)
+            try #expect(store.check().violations.map(\.description) == [])
+            try store.checkpoint()
+            try #expect(store.statistics().allocatedBytes.bytes == recount(store.path))
+            try finish(store)
+        }
+    }
+}
