@@ -10,6 +10,7 @@
 // check    verifies the invariants once
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
+// reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean or not
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of what fails
 // damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
@@ -18,6 +19,7 @@
 
 import Foundation
 import Larder
+import Synchronization
 import SystemPackage
 
 #if canImport(Glibc)
@@ -226,6 +228,17 @@ func run() throws {
         throw Bad(reason: "usage: LarderTestWorker STORE MODE SEED COUNT")
     }
     if arguments[2] == "opens" { return try timeOpens(FilePath(arguments[1]), count) }
+    if arguments[2] == "reboot" {
+        let run = RebootRun(directory: FilePath(arguments[1]), count: count)
+        let outcome = Mutex<Result<Void, any Error>>(.success(()))
+        let done = DispatchSemaphore(value: 0)
+        Task.detached {
+            do { try await run.run() } catch { outcome.withLock { $0 = .failure(error) } }
+            done.signal()
+        }
+        done.wait()
+        return try outcome.withLock { $0 }.get()
+    }
     if arguments[2] == "umask" {
         umask(mode_t(seed))
         return try makeEveryFile(FilePath(arguments[1]))

@@ -7,10 +7,10 @@ import Testing
 /// File systems that find out late what a file takes, modelled by blocks allocated beyond the end of a body's file, and by holes.
 struct AllocationTests {
     /// As ext4 does with the list of a file's extents: the blocks come with the write-back.
-    private func grow(_ path: FilePath) throws {
+    private func grow(_ path: FilePath, by bytes: Int64) throws {
         let file = try FileSystem.open(path: path, flags: O_RDWR)
         let length = try FileSystem.status(file, path: path).size
-        _ = try FileSystem.preallocate(file, offset: length, length: 8192, path: path)
+        _ = try FileSystem.preallocate(file, offset: length, length: bytes, path: path)
     }
 
     @Test func whatAFileTakesIsCorrectedByTheCheckpointThatSyncsIt() throws {
@@ -19,14 +19,14 @@ struct AllocationTests {
             try store.put(bytes, for: "k")
             try store.flush()
             let before = try store.statistics().allocatedBytes.bytes
-            try grow(store.blobPath(Digest.of(bytes)))
+            try grow(store.blobPath(Digest.of(bytes)), by: 8192)
             // Not yet known, and no violation.
             try #expect(store.check().violations.map(\.description) == [])
             try #expect(store.statistics().allocatedBytes.bytes == before)
             try store.checkpoint()
             try #expect(store.statistics().allocatedBytes.bytes == recount(store.path))
             // Later changes are somebody else's doing.
-            try grow(store.blobPath(Digest.of(bytes)))
+            try grow(store.blobPath(Digest.of(bytes)), by: 65_536)
             let report = try store.check(repair: true)
             #expect(report.violations.contains { $0.invariant == .I8 })
             #expect(report.isRepaired)

@@ -20,7 +20,12 @@ final class IOPool: Sendable {
     private let monitor = Monitor()
     private let state = Mutex(State())
 
+    private let submitted = Atomic<Int>(0)
+
     init(threads: Int) { self.threads = threads }
+
+    /// Jobs taken on since the process began.
+    var jobCount: Int { submitted.load(ordering: .relaxed) }
 
     /// Runs `body` on a pool thread. The task's cancellation does not interrupt it.
     func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
@@ -40,6 +45,7 @@ final class IOPool: Sendable {
     }
 
     private func submit(_ job: @escaping @Sendable () -> Void) {
+        submitted.wrappingAdd(1, ordering: .relaxed)
         let isFirst = state.withLock { state in
             state.jobs.append(job)
             defer { state.started = true }
