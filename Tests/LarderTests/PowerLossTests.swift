@@ -269,4 +269,27 @@ struct PowerLossTests {
             try finish(last)
         }
     }
+
+    #if LARDER_FAILPOINTS
+        /// Whatever an open waits for: only who wants the same store waits with it.
+        @Test func anOpenThatTakesLongHoldsUpNoOther() throws {
+            try withDirectory { path in
+                let (slow, other) = (path.appending("slow"), path.appending("other"))
+                let scope = FaultScope(under: slow.string)
+                let (reached, released) = (Counter(), Counter())
+                scope.at("open.mapped") {
+                    reached.increment()
+                    released.wait(for: 1)
+                }
+                let configuration = configuration(boot: 1)
+                let threads = Threads(2) { _ in try Store(at: slow, configuration).close() }
+                reached.wait(for: 1)
+                let store = try Store(at: other, configuration)
+                try store.put([1], for: "k")
+                try finish(store)
+                released.increment()
+                try threads.join()
+            }
+        }
+    #endif
 }
