@@ -40,7 +40,7 @@ struct PowerLossTests {
                 file = staged
             }
             try TestFiles.punch(file, from: 8192)
-            let store = try Store(at: path, configuration(boot: 2))
+            let store = try Store(at: path, configuration(boot: 2) { $0.isScrubbing = false })
             let report = try store.check(repair: true)
             #expect(report.violations.contains { $0.invariant == .I7 })
             #expect(report.isRepaired)
@@ -66,7 +66,7 @@ struct PowerLossTests {
     /// A removal that was not committed left the file in `trash/`, and the bytes were lost: what is put back is compared, too.
     @Test func repairComparesABodyThatIsPutBack() throws {
         try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k") }) { path in
-            let store = try Store(at: path, configuration(boot: 2))
+            let store = try Store(at: path, configuration(boot: 2) { $0.isScrubbing = false })
             let discarded = path.appending("trash").appending(
                 Layout.trash(StagingToken(instance: 77, sequence: 1), digest))
             try #require(rename(blob(path).string, discarded.string) == 0)
