@@ -39,6 +39,7 @@ struct Check {
             var second = Check(engine: engine, isRepairing: false, readsBodies: false)
             let after = try second.run { _ in }
             if after.isClean {
+                report.repairedCount = report.violationCount
                 for index in report.violations.indices { report.violations[index].isRepaired = true }
             }
         }

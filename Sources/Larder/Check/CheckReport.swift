@@ -37,6 +37,8 @@ public struct CheckReport: Sendable, Hashable {
     public internal(set) var violations: [Violation] = []
     /// How many were found in all.
     public internal(set) var violationCount = 0
+    /// How many of them were repaired.
+    public internal(set) var repairedCount = 0
     /// Entries looked at.
     public internal(set) var entryCount = 0
     /// Blobs looked at.
@@ -49,8 +51,9 @@ public struct CheckReport: Sendable, Hashable {
 
     /// True if every invariant holds.
     public var isClean: Bool { violationCount == 0 }
-    /// True if every violation found was repaired.
-    public var isRepaired: Bool { violations.allSatisfy(\.isRepaired) }
+    /// True if violations were found and every one was repaired, those without a text included. False for a clean report, and for
+    /// one of a check that does not repair.
+    public var isRepaired: Bool { violationCount > 0 && repairedCount == violationCount }
 }
 
 /// What a rebuild of the index found, kept and lost.
