@@ -33,6 +33,8 @@
             FileSystemKind(name: "btrfs", maker: btrfs, mountOptions: "defaults", bytes: 1 << 30),
             FileSystemKind(
                 name: "btrfs-zstd", maker: btrfs, mountOptions: "compress-force=zstd", bytes: 1 << 30),
+            // Written on copy, it needs new blocks for whatever is overwritten.
+            FileSystemKind(name: "btrfs-full", maker: btrfs, mountOptions: "defaults", bytes: 320 << 20),
             FileSystemKind(name: "tmpfs", maker: [], mountOptions: "size=320m", bytes: 0),
         ]
 

@@ -26,7 +26,11 @@
         private var store: String { place + "/store" }
 
         /// What is worked with by turns: operations of every kind, which change the budget to no more than this, and large bodies.
-        private static let loads = [(mode: "churn", budget: ByteCount.mebibytes(48)), ("mixed", .kibibytes(4500))]
+        private static let loads = [
+            (mode: "churn", budget: ByteCount.mebibytes(48), names: 200),
+            // Too small for space ahead of a body whose length is not known: XFS takes some then, and gives it back at close(2).
+            ("churn", .mebibytes(12), 60), ("mixed", .kibibytes(4500), 0),
+        ]
 
         init(_ options: Options) {
             self.options = options
@@ -69,7 +73,7 @@
             if !kind.maker.isEmpty { try kind.age(place) }
             do { try Store(at: FilePath(store), configuration).close() }
             if isFull { try fill() }
-            try work(load.mode, isFull ? nil : load.budget.bytes, &tally)
+            try work(load.mode, load.names, isFull ? nil : load.budget.bytes, &tally)
             if isFull { unlink(place + "/ballast") }
             review("", &tally)
             // What is counted for good is known once everything is written.
@@ -82,23 +86,24 @@
             }
         }
 
-        /// Leaves 6 MiB free.
+        /// Leaves 6 MiB free, or what the file system does not give away in steps of 2 MiB.
         private func fill() throws {
-            var status = statvfs()
-            guard statvfs(place, &status) == 0 else { throw Failure("statvfs: \(errno)") }
             let descriptor = open(place + "/ballast", O_WRONLY | O_CREAT, 0o600)
             defer { close(descriptor) }
-            let free = Int(status.f_bfree) * Int(status.f_frsize)
-            let code = posix_fallocate(descriptor, 0, off_t(free - 6 << 20))
-            guard code == 0 else { throw Failure("posix_fallocate: \(code)") }
+            let step = 2 << 20
+            var (length, status) = (0, statvfs())
+            while statvfs(place, &status) == 0, Int(status.f_bavail) * Int(status.f_frsize) > 3 * step {
+                if posix_fallocate(descriptor, off_t(length), off_t(step)) != 0 { return }
+                length += step
+            }
         }
 
-        private mutating func work(_ mode: String, _ budget: Int64?, _ tally: inout Tally) throws {
+        private mutating func work(_ mode: String, _ names: Int, _ budget: Int64?, _ tally: inout Tally) throws {
             let modes = [mode, mode, mode, "collect"]
             let children = try modes.indices.map { slot in
                 try Child(
                     [
-                        store, modes[slot], "\(generator.next() >> 1)", modes[slot] == "churn" ? "200" : "\(slot)",
+                        store, modes[slot], "\(generator.next() >> 1)", modes[slot] == "churn" ? "\(names)" : "\(slot)",
                         "1000000",
                     ],
                     output: "\(PrivateMounts.root)/out-\(slot)", environment: ["LARDER_TORTURE_GENTLE": "1"])
@@ -118,7 +123,8 @@
                 }
             }
             for child in children { child.kill() }
-            tally.violations += children.compactMap { $0.wait() }
+            // On a full disk that is written on copy, an update of the index can fail half-way: an answer, with which a process ends.
+            tally.violations += children.compactMap { $0.wait() }.filter { budget != nil || !$0.contains("mustReopen") }
             let lines = children.flatMap(\.lines)
             for line in lines { journal.note(line) }
             // A clear of one worker and a put of another have no order that the journal could know.

@@ -94,6 +94,7 @@ enum WorkerMain {
         }
         let work = Workload(store, path: path, slot: slot, seed: seed, says: say)
         work.isGentle = environment["LARDER_TORTURE_GENTLE"] == "1"
+        work.isLazy = environment["LARDER_TORTURE_LAZY"] == "1"
         for _ in 0..<operations {
             if let error = failure.withLock({ $0 }) { throw error }
             try attempt { try work.step() }

@@ -13,6 +13,8 @@ final class Workload: @unchecked Sendable {
     let slot: Int
     /// Damages nothing on purpose.
     var isGentle = false
+    /// Leaves it to the store when everything is synced.
+    var isLazy = false
     private var generator: SplitMix
     private let says: @Sendable (String) -> Void
 
@@ -102,8 +104,8 @@ final class Workload: @unchecked Sendable {
         case 170..<173: try store.remove(.expired)
         case 173..<178: _ = try store.statistics()
         case 178..<184: try store.flush()
-        case 184..<189: try store.checkpoint()
-        case 189..<193: try store.collect(compact: generator.oneIn(2))
+        case 184..<189: if !isLazy || generator.oneIn(100) { try store.checkpoint() }
+        case 189..<193: if !isLazy || generator.oneIn(100) { try store.collect(compact: generator.oneIn(2)) }
         case 193: try store.collect(dryRun: true)
         case 194: try budget()
         case 195: if generator.oneIn(4) { try clear() }
