@@ -51,6 +51,19 @@ int clarder_preallocate(int descriptor, int64_t offset, int64_t length) {
 #endif
 }
 
+int clarder_write_in_place(int descriptor) {
+#ifdef __linux__
+    int flags = 0;
+    if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return -1;
+    flags |= FS_NOCOW_FL;
+    return ioctl(descriptor, FS_IOC_SETFLAGS, &flags);
+#else
+    (void)descriptor;
+    errno = ENOTSUP;
+    return -1;
+#endif
+}
+
 int clarder_clone(int source, int destination) {
 #ifdef __linux__
     return ioctl(destination, FICLONE, source);

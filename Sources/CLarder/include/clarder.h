@@ -24,6 +24,10 @@ int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PREALLOCATE on Darwin.
 int clarder_preallocate(int descriptor, int64_t offset, int64_t length);
 
+/// Has an empty file overwritten where it is, on a file system that otherwise writes each change of a block to a new place.
+/// Returns 0, or -1 with `errno` set. ioctl_iflags(2) FS_NOCOW_FL on Linux (btrfs); ENOTSUP on Darwin.
+int clarder_write_in_place(int descriptor);
+
 /// Makes `destination` share the blocks of `source`. Returns 0, or -1 with `errno` set (EOPNOTSUPP where the file
 /// system cannot). ioctl_ficlone(2) on Linux, unsupported on Darwin through a descriptor.
 int clarder_clone(int source, int destination);

@@ -226,6 +226,9 @@ extension Engine {
     private static func allocateLockFile(_ files: StoreFiles) throws(LarderError) {
         let path = files.index.path(of: Layout.lock)
         let file = try FileSystem.open(Layout.lock, in: files.index, flags: O_RDWR | O_CREAT)
+        // It may have them: a full disk can refuse even blocks that are there.
+        if try FileSystem.status(file, path: path).allocated >= Int64(lockFileLength) { return }
+        FileSystem.writeInPlace(file)
         _ = try FileSystem.preallocate(file, offset: 0, length: Int64(lockFileLength), path: path)
     }
 

@@ -32,6 +32,7 @@ final class Ledger: @unchecked Sendable {
         let path = directory.path(of: Layout.ledger)
         let file = try FileSystem.open(Layout.ledger, in: directory, flags: O_RDWR | O_CREAT)
         if try FileSystem.status(file, path: path).size != Self.fileLength {
+            FileSystem.writeInPlace(file)
             let zeros = [UInt8](repeating: 0, count: Self.fileLength)
             // Written, not only extended: a hole would be allocated later, and a full disk would then be a signal.
             try FileSystem.write(file, zeros, at: 0, path: path)
