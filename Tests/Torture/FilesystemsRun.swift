@@ -132,7 +132,7 @@
         }
 
         private mutating func review(_ when: String, _ tally: inout Tally) {
-            let review = StoreReview(store, journal: journal)
+            let review = StoreReview(store, journal: journal, isSettling: true)
             tally.entries += review.entryCount
             tally.violations += review.violations.map { when + $0 }
         }

@@ -48,6 +48,8 @@ struct PowerLossReview {
         try store.close()
         let again = try Store(at: FilePath(path), configuration)
         violations += try journal.violations(again).map { "after reopening: \($0)" }
+        // What a body takes is known once it is written.
+        try again.checkpoint()
         let (reported, counted) = (try again.statistics().allocatedBytes.bytes, StoreReview.recount(path))
         if reported != counted {
             violations.append("after reopening: \(reported) bytes reported, \(counted) counted")

@@ -10,8 +10,11 @@ struct StoreReview {
 
     /// - Parameter damaged: digests of bodies that were damaged on purpose.
     /// - Parameter isCollecting: `gc` first: for a store that may have orphans.
+    /// - Parameter isSettling: a checkpoint before sizes are compared: for a file system that knows what a file takes only once it
+    ///   is written.
     init(
         _ path: String, journal: Journal, damaged: Set<String> = [], isCollecting: Bool = false,
+        isSettling: Bool = false,
         _ change: (inout Configuration) -> Void = { _ in }
     ) {
         do {
@@ -29,6 +32,7 @@ struct StoreReview {
             violations += try store.check().violations.map(\.description)
             violations += try journal.violations(store)
             try readAll(store)
+            if isSettling { try store.checkpoint() }
             let reported = try store.statistics().allocatedBytes.bytes
             let counted = Self.recount(path)
             if reported != counted { violations.append("\(reported) bytes reported, \(counted) counted") }
