@@ -6,7 +6,7 @@ let failpoints: [SwiftSetting] = [.define("LARDER_FAILPOINTS", .when(configurati
 
 let package = Package(
     name: "larder",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "HTTPCaching", targets: ["HTTPCaching"]),
         .library(name: "Larder", targets: ["Larder"]),
