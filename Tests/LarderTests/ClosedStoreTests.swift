@@ -76,7 +76,7 @@ import Testing
             let lease = try store.lease("k")
             let entry = try #require(try store.get("k"))
             try store.close()
-            try lease.release()
+            lease.release()
             try #expect(entry.body.bytes() == body(9000))
             #expect(entry.metadata == [])
         }

@@ -217,8 +217,8 @@ import Testing
             try store.put([5], for: "k5")
             try store.flush()
             #expect(victims.keys == ["k3"])
-            try released.release()
-            try released.release()
+            released.release()
+            released.release()
             try store.put([6], for: "k6")
             try store.flush()
             #expect(victims.keys == ["k3", "k0"])
@@ -227,8 +227,8 @@ import Testing
             try store.flush()
             #expect(victims.keys == ["k3", "k0", "k1"])
             try #expect(store.bytes("k2") == [2])
-            try passing.release()
-            try tagged.release()
+            passing.release()
+            tagged.release()
         }
     }
 

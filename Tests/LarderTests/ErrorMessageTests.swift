@@ -39,11 +39,11 @@ import Testing
             ) { try store.put([1], for: "k", PutOptions(metadata: [UInt8](repeating: 0, count: 1_048_577))) }
             try expect(
                 path,
-                "tooLarge: the body of k has 900000 bytes or more; the largest entry allowed is 819200: raise the limit ('cachectl budget --largest-entry')"
+                "tooLarge: the body of k has 900000 bytes or more; the largest entry allowed is 819200: raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
             ) { try store.put(body(900_000), for: "k") }
             try expect(
                 path,
-                "tooLarge: the body of k has 800000 bytes or more and does not fit the byte budget of 1048576: raise the budget ('cachectl budget --bytes') or store it elsewhere"
+                "tooLarge: the body of k has 800000 bytes or more and does not fit the byte budget of 1048576: raise the budget (`Store.setBudget(_:)`) or store it elsewhere"
             ) { try store.put(body(800_000), for: "k") }
             try expect(
                 path,
@@ -66,7 +66,8 @@ import Testing
             }
             try expect(path, "tooLarge: k has 20 bytes, more than the memory limit of 10: store it on disk") {
                 let memory = MemoryEntries(limit: 10)
-                try memory.put(store.makePut("k", Digest.of([]), 20, .inline(body(20)), PutOptions()))
+                let put = store.makePut("k", Digest.of([]), 20, .inline(body(20)), PutOptions())
+                _ = try memory.reserve(for: put, at: store.engine.clock.now()) { _ in [] }
             }
         }
     }
@@ -140,8 +141,8 @@ import Testing
         try withStore { store in
             #expect(
                 store.engine.noRoom().description
-                    == "noSpace: no room in \(store.path): what is left is pinned, leased or being written. Raise the budget "
-                    + "('cachectl budget --bytes'), lower the free-disk floor, or unpin entries")
+                    == "noSpace: no room in \(store.path): what is left is pinned, leased or being written: raise the budget or "
+                    + "lower its free-disk floor (`Store.setBudget(_:)`), or unpin entries")
         }
     }
 
@@ -180,7 +181,7 @@ import Testing
             let good = try TestFiles.read(data)
             try TestFiles.write([1, 2, 3], to: data)
             let remedy =
-                ": end every process that uses the store, then run 'cachectl verify --repair', "
+                ": close the store in every process, then call `Store.rebuildIndex(at:)`, "
                 + "which keeps the entries that can still be read"
             try expect(path, "corruption: the index PATH/index/data.mdb is not an LMDB file" + remedy) {
                 _ = try Store(at: path, .testing())
@@ -188,7 +189,7 @@ import Testing
             try TestFiles.write(Array(good[..<12_288]), to: data)
             let error = try #require(throws: LarderError.self) { try Store(at: path, .testing()) }
             #expect(error.message.hasPrefix("the index \(data) is cut short: 12288 bytes of "))
-            #expect(error.message.hasSuffix(remedy))
+            #expect(error.remedy == .rebuildIndex)
             #expect(error.path == data)
         }
         try withStore { store in
@@ -198,7 +199,7 @@ import Testing
             let name = "PATH/blobs/" + Layout.blob(Digest.of(body(9000)))
             try TestFiles.truncate(store.blobPath(Digest.of(body(9000))), to: 100)
             try expect(
-                store.path, "corruption: the body \(name) ends after 100 of 9000 bytes: run 'cachectl verify --repair'"
+                store.path, "corruption: the body \(name) ends after 100 of 9000 bytes: call `Store.check(repair: true)`"
             ) { _ = try stored.bytes() }
             try TestFiles.write(body(9000), to: store.blobPath(Digest.of(body(9000))))
         }
@@ -252,7 +253,7 @@ import Testing
                 (-30_790, "readersFull: all reader slots of \(data) are taken: end some of the reads under way"),
                 (
                     -30_796,
-                    "corruption: the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read"
+                    "corruption: the index \(data) is damaged"
                 ),
                 (ENOSPC, "noSpace: no space left to write \(data): free some disk space or lower the budget"),
                 (EIO, "io: cannot read or write the index \(data)"),

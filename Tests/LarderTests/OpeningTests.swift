@@ -44,7 +44,7 @@ import Testing
     @Test func twoOpensOfAPathShareTheStore() throws {
         try withDirectory { path in
             let first = try Store(at: path, .testing())
-            let second = try Store(at: path.appending("../\(path.lastComponent?.string ?? "")"), .holding)
+            let second = try Store(at: path.appending("../\(path.lastComponent?.string ?? "")"), .testing())
             try first.put([1], for: "k")
             // Not committed yet: only a shared engine can show it.
             try #expect(second.bytes("k") == [1])

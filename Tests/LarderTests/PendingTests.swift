@@ -102,4 +102,30 @@ import Testing
             for number in 0..<200 { try #expect(store.bytes(Key("k\(number)")) == body(2000, number)) }
         }
     }
+
+    @Test(arguments: [false, true])
+    func attributesOfWhatIsPendingStayWithTheCommit(isRemovedBefore: Bool) throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock) { $0.commitDelay = .seconds(3600) }) { store in
+            try store.pin(tag: "t")
+            try store.put(body(10), for: "k", PutOptions(isPinned: true))
+            try store.put(body(10), for: "other")
+            try store.flush()
+            clock.advance(by: .seconds(100))
+            if isRemovedBefore { try store.remove("k") }
+            try store.put(body(10), for: "k")
+            try store.put(body(10), for: "tagged", PutOptions(tags: ["t"]))
+            for key in ["k", "tagged"] as [Key] {
+                let before = try #require(try store.get(key)).attributes
+                #expect(before.references == nil)
+                try store.flush()
+                let after = try #require(try store.attributes(of: key))
+                #expect(before.created == after.created && before.isPinned == after.isPinned, "\(key)")
+                #expect(before.isPinned == (key == "tagged" || !isRemovedBefore))
+                #expect(after.references == 3)
+                let committed = try #require(try store.get(key)).attributes
+                #expect(committed.references == nil && committed.created == after.created)
+            }
+        }
+    }
 }

@@ -216,7 +216,7 @@ import Testing
             #expect(attributes.isPinned)
             #expect(attributes.tags == ["a", "b"])
             #expect(attributes.metadata == [1, 2, 3])
-            #expect(attributes.version == 0)
+            #expect(attributes.version == nil)
             try store.put([1], for: "k")
             let overwritten = try #require(try store.attributes(of: "k"))
             #expect(overwritten.created == start)

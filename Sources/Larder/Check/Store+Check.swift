@@ -9,23 +9,28 @@ extension Store {
     ///     made to agree with the entries, files without an entry are removed.
     ///   - readingBodies: false leaves I7 out, and with it most of the time.
     ///   - progress: called as bodies are read. Throw from it to stop.
+    /// - Throws: `closed`, `readOnly`, `corruption`, `io`, what `progress` throws, and `CancellationError` in a cancelled task.
     public func check(
         repair: Bool = false, readingBodies: Bool = true, progress: (CheckProgress) throws -> Void = { _ in }
     ) throws -> CheckReport {
         if repair { _ = try writing() } else { try requireOpen() }
+        try Cancellation.check()
         // First of all: rows are read and written through LMDB, which trusts its pages, and heads of bodies in place.
         try engine.checkPages(.heads)
         engine.commitPending()
         var check = Check(engine: engine, isRepairing: repair, readsBodies: readingBodies)
-        return try check.run(progress)
+        return try check.run {
+            try Cancellation.check()
+            try progress($0)
+        }
     }
 
-    /// As the synchronous `check`, on a thread that may wait for the disk.
+    /// As the synchronous `check`, on a thread that may wait for the disk. Cancelling the task stops it.
     public func check(
         repair: Bool = false, readingBodies: Bool = true,
         progress: @escaping @Sendable (CheckProgress) throws -> Void = { _ in }
     ) async throws -> CheckReport {
-        try await IOPool.long.run { [self] in
+        try await IOPool.long.runCancellable { [self] in
             try check(repair: repair, readingBodies: readingBodies, progress: progress)
         }
     }

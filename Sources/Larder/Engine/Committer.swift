@@ -20,6 +20,7 @@ final class Committer {
         while true {
             let work = writing.pending.next(idle: idleSeconds)
             process(work.batch, isClosing: work.isClosing)
+            engine.dropReleasedLeases()
             if work.isClosing, work.batch.isEmpty { return }
             if !work.isClosing {
                 removeExpiredIfDue()
@@ -50,12 +51,21 @@ final class Committer {
         /// Of an entry whose stamp was not known yet: it was being committed.
         case touchKey(Key, PendingSet.KeyTouch)
         case put(PendingPut)
-        case remove(Key)
+        case remove(PendingRemoval)
 
         var isTouch: Bool {
             switch self {
             case .touch, .touchKey: true
             case .put, .remove: false
+            }
+        }
+
+        /// What somebody may have to be told of.
+        var change: PendingChange? {
+            switch self {
+            case .touch, .touchKey: nil
+            case .put(let put): put
+            case .remove(let removal): removal
             }
         }
     }
@@ -85,7 +95,7 @@ final class Committer {
         } catch {
             // Nothing is committed on top of names that may not be there after a power loss.
             failure = engine.translate(error)
-            for use in uses { fail(use, failure) }
+            for use in uses { fail(use, engine.translate(error)) }
         }
         do {
             if batch.isDurable {
@@ -96,43 +106,43 @@ final class Committer {
         } catch {
             // What was committed may not survive power loss: no durable put of the batch is a success.
             failure = engine.translate(error)
-            for case .put(let put) in uses {
-                for waiting in [put] + put.replacedDurably where waiting.isDurable {
-                    waiting.failure = waiting.failure ?? failure
-                }
-            }
+            for use in uses { use.change?.failDurably(engine.translate(error)) }
         }
+        let failed = uses.compactMap(\.change).filter { $0.failure != nil }
         if let failure {
             engine.failed(.commit, failure)
-            engine.configuration.observer?(.commitFailed(failure))
+            tell(failed, failure)
         } else if !batch.isEmpty, engine.succeeded(.commit) {
             // What was in the way of commits was most likely in the way of this, too.
             displacement.reset()
         }
-        // The callers of durable puts hear of their failures themselves.
-        let failed = uses.compactMap { use -> PendingPut? in
-            if case .put(let put) = use, put.failure != nil { put } else { nil }
+        // The callers of durable changes hear of their failures themselves.
+        writing.pending.finish(batch, failed: failed.filter { !$0.isDurable })
+    }
+
+    /// Tells the observers what could not be committed: once for each cause, with the keys concerned.
+    private func tell(_ failed: [PendingChange], _ failure: LarderError) {
+        var failures = CommitFailures()
+        for change in failed { failures.add(change) }
+        for error in failures.errors.isEmpty ? [failure] : failures.errors {
+            engine.configuration.observer?(.commitFailed(error))
         }
-        let isReported = !failed.isEmpty && failed.allSatisfy(\.isDurable)
-        writing.pending.finish(batch, failure: isReported ? nil : failure)
     }
 
     /// A put that failed for good gives back what it had staged.
-    private func fail(_ use: Use, _ failure: LarderError?) {
-        guard case .put(let put) = use else { return }
-        put.failure = failure
-        for earlier in put.replacedDurably { earlier.failure = failure }
-        if case .staged(let file) = put.body { engine.discard(file, writing) }
+    private func fail(_ use: Use, _ failure: LarderError) {
+        use.change?.fail(failure)
+        if case .put(let put) = use, case .staged(let file) = put.body { engine.discard(file, writing) }
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
     private static func ordered(_ batch: PendingSet.Batch, _ touches: [TouchTable.Line]) -> [Use] {
         var uses: [(UInt64, Use)] = touches.map { ($0.lastUse, .touch($0)) }
         for (key, touch) in batch.touches { uses.append((touch.lastUse, .touchKey(key, touch))) }
-        for (key, operation) in batch.operations {
+        for operation in batch.operations.values {
             switch operation {
             case .put(let put): uses.append((put.lastUse, .put(put)))
-            case .remove(let uptime): uses.append((uptime, .remove(key)))
+            case .remove(let removal): uses.append((removal.uptime, .remove(removal)))
             }
         }
         return uses.sorted { $0.0 < $1.0 }.map(\.1)
@@ -197,7 +207,7 @@ final class Committer {
         var last: LarderError?
         var failures = 0
         for use in uses where !use.isTouch {
-            if failures == Self.failureLimit {
+            if failures == Self.failureLimit, let last {
                 fail(use, last)
                 continue
             }
@@ -209,10 +219,10 @@ final class Committer {
                 last = failure
                 // Where there is no room for one body there may be some for a smaller one.
                 failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
-                fail(use, last)
+                fail(use, failure)
                 // The removal that came before the put stands.
-                guard case .put(let put) = use, put.followsRemoval else { continue }
-                _ = try? apply(CollectionOfOne(Use.remove(put.key))[...], makingRoom: true)
+                guard case .put(let put) = use, let removal = put.removal else { continue }
+                _ = try? apply(CollectionOfOne(Use.remove(removal))[...], makingRoom: true)
             }
         }
         return last
@@ -284,8 +294,8 @@ final class Committer {
         switch use {
         case .put(let put):
             try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
-        case .remove(let key):
-            try mutation.remove(IndexKey.bytes(for: key))
+        case .remove(let removal):
+            try mutation.remove(removal)
         case .touch(let touch):
             try mutation.touch(touch, at: uptime)
         case .touchKey(let key, let touch):
@@ -324,6 +334,6 @@ extension Committer.Use {
 extension Mutation {
     /// True if one of the tags is pinned.
     func hasPinnedTag(_ tags: [String]) throws -> Bool {
-        try tags.contains { try reading.get(index.pinnedTags, Array($0.utf8)) != nil }
+        try index.hasPinnedTag(tags, reading)
     }
 }

@@ -89,6 +89,8 @@ extension Engine {
         defer { transaction.abort() }
         let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
         clock.observe(Timestamp(microseconds: mutation.state.clock))
+        let released = writing.leases.released
+        try mutation.dropLeases(released)
         let result = try body(mutation)
         var victims: [Victim] = []
         while mutation.state.entryCount > UInt64(clamping: mutation.state.budget.entries) {
@@ -107,6 +109,7 @@ extension Engine {
         try mutation.finish()
         if let lack = try lack(mutation, purpose, writing, leeway) { return .lacks(lack) }
         try commit(mutation, writing)
+        writing.leases.forget(released)
         report(victims)
         if mutation.removedRows > 0 { reportRows(mutation.removedRows) }
         return .committed(result)
@@ -273,8 +276,7 @@ extension Engine {
     func noRoom() -> LarderError {
         LarderError(
             .noSpace,
-            "no room in \(path): what is left is pinned, leased or being written. "
-                + "Raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries",
+            "no room in \(path): what is left is pinned, leased or being written", remedy: .makeRoom,
             path: path)
     }
 }

@@ -2,13 +2,14 @@ import LMDB
 
 extension Engine {
     /// Removes some of the entries that expired longer ago than `Configuration.expiredRetention`, in one transaction. Pinned and
-    /// leased ones stay.
+    /// leased ones stay, in memory the pinned ones.
     ///
     /// A look at one row if there is nothing to do. Of several processes each looks; what one has removed the others do not
     /// find.
     /// - Returns: true if there are more.
     func removeExpired() throws -> Bool {
         let moment = clock.now() - configuration.expiredRetention.clampedToZero
+        memory.removeExpired(at: moment)
         guard try hasExpired(by: moment) else { return false }
         let limit = try removalLimit()
         let victims = try mutate(.housekeeping) { mutation in

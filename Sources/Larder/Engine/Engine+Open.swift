@@ -56,9 +56,8 @@ extension Engine {
         if configuration.allowsOtherOwner || [geteuid(), 0].contains(status.owner) { return }
         throw LarderError(
             .io,
-            "\(root.path) belongs to another user (uid \(status.owner)), who could replace what is in it: open it as that user, "
-                + "choose another directory, or allow it ('Configuration.allowsOtherOwner', 'cachectl --any-owner')",
-            path: root.path, cause: Errno.permissionDenied)
+            "\(root.path) belongs to another user (uid \(status.owner)), who could replace what is in it",
+            remedy: .allowOtherOwner, path: root.path, cause: Errno.permissionDenied)
     }
 
     /// The index of a store that was there before is gone: it goes on empty, and says so if bodies are left.
@@ -67,7 +66,7 @@ extension Engine {
         for shard in try engine.files.shards() { count += try shard.names().count }
         if count == 0 { return }
         engine.logger.error(
-            "the index was gone: the store starts empty; 'cachectl gc' removes the body files that nothing names any more",
+            "the index was gone: the store starts empty; `Store.collect()` removes the body files that nothing names any more",
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
 
@@ -259,7 +258,7 @@ extension Engine {
     ) throws -> Index {
         if let index = try Index(environment: environment, create: !configuration.isReadOnly) { return index }
         throw LarderError(
-            .corruption, "the index in \(files.index.path) is incomplete: run 'cachectl verify --repair'",
+            .corruption, "the index in \(files.index.path) is incomplete", remedy: .rebuildIndex,
             path: files.index.path)
     }
 
@@ -363,7 +362,7 @@ extension Engine {
         if error.isDamage {
             return LarderError(
                 .corruption,
-                "\(data) is not a readable index: run 'cachectl verify --repair', which keeps what can be read",
+                "\(data) is not a readable index", remedy: .rebuildIndex,
                 path: data, cause: error)
         }
         if error.isNoSpace {

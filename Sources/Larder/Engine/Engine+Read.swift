@@ -32,6 +32,24 @@ extension Engine {
     ///   in its place.
     @inline(__always)
     func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+        let moves = memory.moves
+        let found = try lookUp(key, visibility, mayWait: mayWait)
+        if case .miss = found, memory.moves != moves { return try lookUpAgain(key, visibility, mayWait: mayWait) }
+        return found
+    }
+
+    /// A key that moves between memory and disk may be missed in both: looked at one place too late, and at the other too early.
+    private func lookUpAgain(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+        for _ in 0..<100 {
+            let moves = memory.moves
+            let found = try lookUp(key, visibility, mayWait: mayWait)
+            guard case .miss = found, memory.moves != moves else { return found }
+        }
+        return .miss
+    }
+
+    @inline(__always)
+    private func lookUp(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
         let use = uptime.uptime()
         // Memory first: an entry there has a removal pending for what was on disk under its key.
         if let put = memory.lookup(key, use: use, at: clock.now()) {
@@ -163,6 +181,16 @@ extension Engine {
     }
 
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
+        for _ in 0..<100 {
+            let moves = memory.moves
+            if try isThere(key, visibility) { return true }
+            if memory.moves == moves { break }
+        }
+        return false
+    }
+
+    @inline(__always)
+    private func isThere(_ key: Key, _ visibility: Visibility) throws -> Bool {
         if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) }
         if let pending = withWriting({ $0.pending.lookup(key, use: nil) }) ?? nil {
             guard case .put(let put) = pending else { return false }
@@ -175,7 +203,9 @@ extension Engine {
     }
 
     func attributes(of key: Key, _ visibility: Visibility) throws -> Attributes? {
-        if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) ? Attributes(pending: put) : nil }
+        if let put = memory.lookup(key, use: nil) {
+            return isVisible(put, visibility) ? try attributes(ofMemory: put) : nil
+        }
         return try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
             return try attributes(view.raw, blob, IndexKey.bytes(for: key), transaction)
@@ -213,7 +243,7 @@ extension Engine {
                 file: file.descriptor, path: files.staging.path(of: file.token.name),
                 length: ByteCount(Int64(clamping: put.length)))
         }
-        return Entry(key: put.key, body: body, source: .pending(put))
+        return Entry(key: put.key, body: body, source: .pending(put, try description(of: put)))
     }
 
     /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.

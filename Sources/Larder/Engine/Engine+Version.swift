@@ -9,13 +9,13 @@ extension Engine {
         guard writing != nil else { return .max }
         return try mutate(.put) { mutation in
             if let known = try index.versionNumber(name, mutation.reading) { return known }
-            let used = try versions(mutation.reading).values.max() ?? 0
-            guard used < .max - 1 else {
+            guard let number = Self.freeVersion(Set(try versions(mutation.reading).values)) else {
                 throw LarderError(
-                    .invalidArgument, "\(path) has seen \(used) application versions, the most there can be: clear it",
+                    .invalidArgument,
+                    "\(path) has seen \(Self.lastVersion) application versions, the most there can be: "
+                        + "`Store.clear()` forgets them, when no other process has the store open",
                     path: path)
             }
-            let number = used + 1
             try mutation.transaction.put(
                 index.meta, Index.versionKey(name), withUnsafeBytes(of: number.littleEndian) { Array($0) })
             mutation.noteChange(trees: 1)
@@ -23,7 +23,30 @@ extension Engine {
         }
     }
 
-    /// Every version the store has seen, with its number.
+    private static let lastVersion: UInt16 = .max - 1
+
+    /// The number for a version that is new: the next one, for numbers must not mean one version to a store that is open and
+    /// another to the next; and when those are used up, one that was forgotten long ago.
+    static func freeVersion(_ used: Set<UInt16>) -> UInt16? {
+        let next = (used.max() ?? 0) + 1
+        if next <= lastVersion { return next }
+        return (1...lastVersion).first { !used.contains($0) }
+    }
+
+    /// Forgets the versions that no entry is left of, in a store that was cleared: all but those of open stores, and the latest, from
+    /// which numbers go on.
+    func forgetVersions(_ mutation: Mutation) throws {
+        guard let writing, writing.ledger.others.isEmpty else { return }
+        let seen = try versions(mutation.reading)
+        let inUse = audience.versions
+        let latest = seen.values.max()
+        for (name, number) in seen where number != latest && !inUse.contains(number) {
+            try mutation.transaction.delete(index.meta, Index.versionKey(name))
+            mutation.noteChange(trees: 1)
+        }
+    }
+
+    /// Every version the store has seen since it was cleared, with its number.
     func versions(_ transaction: ReadTransaction) throws -> [String: UInt16] {
         let prefix = Index.versionKey("")
         return try transaction.withCursor(index.meta) { cursor in

@@ -16,7 +16,9 @@ final class Engine: @unchecked Sendable {
     let index: Index
     let clock: EntryClock
     let uptime = SystemClock()
+    /// What the stores that share the engine have in common; `observer` tells those of all of them.
     let configuration: Configuration
+    let audience = Audience()
     let storeID: String
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
@@ -32,6 +34,7 @@ final class Engine: @unchecked Sendable {
         let reaper: Reaper
         let pending: PendingSet
         let touches = TouchBuffer()
+        let leases = LeaseBook()
 
         init(lock: InstanceLock, ledger: Ledger, room: Room, reaper: Reaper, pending: PendingSet) {
             self.lock = lock
@@ -53,6 +56,8 @@ final class Engine: @unchecked Sendable {
     let isDisplacing = Atomic<Bool>(false)
     let displacedCount = Atomic<UInt64>(0)
     let health = Health()
+    /// The latest commit that this process knows to survive power loss.
+    private let synced = Atomic<UInt64>(0)
     /// Set when body files were committed, cleared by a checkpoint.
     let hasUnsyncedFiles = Atomic<Bool>(false)
     /// Set when LMDB, or a walk over its pages, met damage.
@@ -77,7 +82,12 @@ final class Engine: @unchecked Sendable {
         self.files = files
         self.index = index
         self.clock = clock
-        self.configuration = configuration
+        // Every open store of the path is told, not only the one that was opened first.
+        var shared = configuration
+        let audience = audience
+        _ = audience.join(configuration)
+        shared.observer = { audience.tell($0) }
+        self.configuration = shared
         self.storeID = storeID
         self.writing = writing
         writingReference = writing.map(Unmanaged.passUnretained)
@@ -86,7 +96,7 @@ final class Engine: @unchecked Sendable {
         suspects = state.suspects
     }
 
-    var logger: Logger { configuration.logger }
+    var logger: StoreLog { audience.log }
 
     /// - Parameter walksBehind: true if the pages of the index have yet to be looked at.
     func start(walksBehind: Bool) throws(LarderError) {
@@ -124,8 +134,9 @@ final class Engine: @unchecked Sendable {
         maintenance.close()
         writing.pending.stop()
         reach("close.batch-written")
-        var failure: (any Error)? = writing.pending.takeFailure()
+        var failure: (any Error)? = writing.pending.takeFailure(of: nil)
         do {
+            dropReleasedLeases()
             try endSession()
             reach("close.session-ended")
             if !writing.ledger.others.isEmpty { try checkpointIfCrowded() }
@@ -257,10 +268,10 @@ final class Engine: @unchecked Sendable {
         await writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
     }
 
-    /// Throws what a relaxed put could not, once. For the caller's own flush and close only: a listing in between must
-    /// not take the failure away from them.
-    func throwFailure() throws {
-        if let failure = writing?.pending.takeFailure() { throw failure }
+    /// Throws what the relaxed puts and removals of `owner` could not, once. For its own flush and close only: a listing in
+    /// between must not take the failure away from them.
+    func throwFailure(of owner: UInt32) throws {
+        if let failure = writing?.pending.takeFailure(of: owner) { throw failure }
     }
 
     // MARK: The index file
@@ -268,11 +279,24 @@ final class Engine: @unchecked Sendable {
     /// Syncs the index, its meta page included. Files that were kept for want of a sync may go then.
     func syncIndex() throws(LarderError) {
         do throws(LMDBError) {
+            let committed = try index.environment.latestTransaction()
             try index.environment.sync()
+            synced.max(committed, ordering: .releasing)
         } catch {
             throw translate(error)
         }
         writing?.reaper.releaseHeld()
+    }
+
+    /// As `syncIndex()`, if anything was committed since this process did so last.
+    func syncIndexIfNeeded() throws(LarderError) {
+        let committed: UInt64
+        do throws(LMDBError) {
+            committed = try index.environment.latestTransaction()
+        } catch {
+            throw translate(error)
+        }
+        if committed > synced.load(ordering: .acquiring) { try syncIndex() }
     }
 
     /// Frees the rows of the reader table that belong to processes that died.
@@ -328,7 +352,7 @@ final class Engine: @unchecked Sendable {
             hasSeenDamage.store(true, ordering: .relaxed)
             return LarderError(
                 .corruption,
-                "the index \(data) is damaged: run 'cachectl verify --repair', which keeps what can be read",
+                "the index \(data) is damaged", remedy: .rebuildIndex,
                 path: data, cause: error)
         }
         return LarderError(.io, "cannot read or write the index \(data)", path: data, cause: error)

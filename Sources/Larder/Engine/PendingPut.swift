@@ -1,15 +1,14 @@
 import Synchronization
 
 /// A put that this process sees already and the index does not yet.
-final class PendingPut: @unchecked Sendable {
-    // SAFETY: immutable but for atomics, for `followsRemoval`, which is set under PendingSet's lock before the committer
-    // can see the put, and for `failure`, which the committer sets before it declares the batch over.
+final class PendingPut: PendingChange, @unchecked Sendable {
+    // SAFETY: immutable but for atomics, and for what is set under PendingSet's lock before the committer can see the put; see
+    // also `PendingChange`.
     enum Body {
         case inline([UInt8])
         case staged(StagedFile)
     }
 
-    let key: Key
     private let bodyDigest: BodyDigest
     let length: UInt64
     let body: Body
@@ -18,28 +17,22 @@ final class PendingPut: @unchecked Sendable {
     let expires: Timestamp
     let version: UInt16
     let session: UInt64
-    /// The caller waits until the entry survives power loss.
-    let isDurable: Bool
     private let hitCount = Atomic<UInt32>(0)
     private let latestUse: Atomic<UInt64>
     private let latestAccess: Atomic<Int64>
-    /// Why the put could not be committed.
-    var failure: LarderError?
     /// When the key was first put, as far as the pending set knows.
     private(set) var created: Timestamp
     /// Pinned by its own options, or by those of a put it replaced.
     private(set) var isPinned: Bool
-    /// The key was removed since the last commit: what the index has under it is to be forgotten, not inherited.
-    private(set) var followsRemoval = false
-
-    /// Durable puts that this one took the place of, whose callers wait for it.
-    private(set) var replacedDurably: [PendingPut] = []
+    /// The removal of the key since the last commit: what the index has under it is to be forgotten, not inherited.
+    private(set) var removal: PendingRemoval?
+    /// What the entry takes over from the one that the index has under its key, once that was looked up.
+    private let looked = Mutex<Inheritance?>(nil)
 
     init(
         key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
-        expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64
+        expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64, owner: UInt32
     ) {
-        self.key = key
         bodyDigest = digest
         self.length = length
         self.body = body
@@ -48,11 +41,11 @@ final class PendingPut: @unchecked Sendable {
         self.expires = expires
         self.version = version
         self.session = session
-        self.isDurable = isDurable
         created = stored
         isPinned = options.isPinned
         latestUse = Atomic(uptime)
         latestAccess = Atomic(stored.microseconds)
+        super.init(key: key, owner: owner, isDurable: isDurable)
     }
 
     /// SHA-256 of the body: computed now if it is not known yet.
@@ -78,15 +71,71 @@ final class PendingPut: @unchecked Sendable {
 
     /// Replaces what was to be done under the same key: what outlives an overwrite is taken over.
     func supersede(_ earlier: PendingSet.Operation) {
+        answer(for: earlier.change)
         switch earlier {
         case .put(let old):
-            created = old.created
-            isPinned = isPinned || old.isPinned
-            followsRemoval = old.followsRemoval
-            replacedDurably = old.replacedDurably + (old.isDurable ? [old] : [])
-        case .remove:
-            followsRemoval = true
+            removal = old.removal
+            inherit(from: old)
+        case .remove(let earlier):
+            removal = earlier
         }
+    }
+
+    // MARK: What outlives an overwrite
+
+    /// What an entry takes over from the one that it overwrites.
+    struct Inheritance: Sendable {
+        var created: Timestamp
+        var isPinned: Bool
+    }
+
+    /// True if an entry of `version` is one that this put overwrites, as far as its store can see; others it replaces
+    /// without taking anything over.
+    func overwrites(_ version: UInt16) -> Bool { self.version == 0 || self.version == version }
+
+    /// Takes over from an earlier put of the key. Under the pending set's lock, or before anybody else has the put.
+    func inherit(from old: PendingPut) {
+        guard overwrites(old.version) else { return }
+        inherit(Inheritance(created: old.created, isPinned: old.isPinned))
+    }
+
+    /// As above, from an entry of the index.
+    func inherit(_ old: Inheritance) {
+        created = old.created
+        isPinned = isPinned || old.isPinned
+    }
+
+    /// What readers are told of the entry before it is committed is what it will be afterwards. `look` looks into the index, once.
+    func inheritance(_ look: () throws -> Inheritance?) rethrows -> Inheritance {
+        if let known = looked.withLock({ $0 }) { return known }
+        var result = Inheritance(created: created, isPinned: isPinned)
+        if removal == nil, let old = try look() {
+            result.created = old.created
+            result.isPinned = result.isPinned || old.isPinned
+        }
+        return looked.withLock { known in
+            if let known { return known }
+            known = result
+            return result
+        }
+    }
+
+    /// The same entry with other fields; its hits and times stay.
+    func copy(
+        expires: Timestamp? = nil, isPinned: Bool? = nil, metadata: [UInt8]? = nil,
+        use: (uptime: UInt64, moment: Timestamp)? = nil
+    ) -> PendingPut {
+        var options = options
+        if let metadata { options.metadata = metadata }
+        let copy = PendingPut(
+            key: key, digest: bodyDigest, length: length, body: body, options: options, stored: stored,
+            expires: expires ?? self.expires, version: version, session: session, isDurable: isDurable,
+            uptime: use?.uptime ?? lastUse, owner: owner)
+        copy.created = created
+        copy.isPinned = isPinned ?? self.isPinned
+        copy.hitCount.store(hits, ordering: .relaxed)
+        copy.latestAccess.store((use?.moment ?? accessed).microseconds, ordering: .relaxed)
+        return copy
     }
 
     /// Bytes the pending set holds in memory for it.

@@ -6,13 +6,12 @@ final class PendingSet: @unchecked Sendable {
     // SAFETY: every variable is touched only under `monitor`, but for `count`, which is atomic.
     enum Operation {
         case put(PendingPut)
-        /// With the uptime of the call.
-        case remove(UInt64)
+        case remove(PendingRemoval)
 
-        var lastUse: UInt64 {
+        var change: PendingChange {
             switch self {
-            case .put(let put): put.lastUse
-            case .remove(let uptime): uptime
+            case .put(let put): put
+            case .remove(let removal): removal
             }
         }
     }
@@ -68,7 +67,7 @@ final class PendingSet: @unchecked Sendable {
     private var isPoked = false
     private var isClosing = false
     private var isStopped = false
-    private var unreported: LarderError?
+    private var unreported: [UInt32: CommitFailures] = [:]
     private var waiters: [(generation: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
 
     private var memoryLimit: Int
@@ -136,10 +135,14 @@ final class PendingSet: @unchecked Sendable {
     }
 
     /// Adds an operation to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
+    /// - Parameter alongside: runs under the lock, with the operation: what has to change together with it for readers and
+    ///   other writers of the key. It must not wait for anything.
     /// Throws `closed`.
     func add(
-        _ operation: Operation, for key: Key, memory: Int, isDurable: Bool, mayWait: Bool = true
+        _ operation: Operation, memory: Int, mayWait: Bool = true, alongside: () -> Void = {}
     ) throws(LarderError) -> Added? {
+        let key = operation.change.key
+        let isDurable = operation.change.isDurable
         var isOver = false
         let result: Added? = monitor.locked {
             while !isClosing, !isStopped, !open.operations.isEmpty,
@@ -154,7 +157,15 @@ final class PendingSet: @unchecked Sendable {
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
             var replaced: PendingPut?
-            if case .put(let put) = operation, let earlier = open.operations[key] { put.supersede(earlier) }
+            let earlier = open.operations[key]
+            switch (operation, earlier) {
+            case (_, nil): break
+            // The entry of another application version is none of the caller's.
+            case (.remove(let removal), .put(let put)) where !removal.covers(put.version):
+                return Added(generation: 0, replaced: nil)
+            case (.put(let put), let earlier?): put.supersede(earlier)
+            case (.remove(let removal), let earlier?): removal.supersede(earlier)
+            }
             switch open.operations.updateValue(operation, forKey: key) {
             case .put(let old):
                 replaced = old
@@ -164,6 +175,8 @@ final class PendingSet: @unchecked Sendable {
             case nil:
                 count.wrappingAdd(1, ordering: .releasing)
             }
+            // Readers that do not find the key there any more find it here.
+            alongside()
             open.memory += memory
             open.isDurable = open.isDurable || isDurable
             let wasUrgent = isUrgent
@@ -219,11 +232,14 @@ final class PendingSet: @unchecked Sendable {
     /// The latest batch that is over.
     var completedGeneration: UInt64 { monitor.locked { completed } }
 
-    /// The failure of a batch that nobody was told of yet, once.
-    func takeFailure() -> LarderError? {
+    /// What could not be committed of what `owner` put and removed without waiting, once; nil for `owner`: of all.
+    func takeFailure(of owner: UInt32?) -> LarderError? {
         monitor.locked {
-            defer { unreported = nil }
-            return unreported
+            guard let owner else {
+                defer { unreported = [:] }
+                return unreported.values.reduce(into: CommitFailures()) { $0.add($1) }.error
+            }
+            return unreported.removeValue(forKey: owner)?.error
         }
     }
 
@@ -298,14 +314,15 @@ final class PendingSet: @unchecked Sendable {
     private var currentDelay: UInt64 { max(delay, min(commitTime * 4, delay * 10)) }
 
     /// The batch is in the index, or failed for good.
-    func finish(_ batch: Batch, failure: LarderError?) {
+    /// - Parameter failed: what failed and its caller does not wait for.
+    func finish(_ batch: Batch, failed: [PendingChange]) {
         guard !batch.isEmpty else { return }
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
             committing = nil
             commitTime = (commitTime + (uptime() &- began)) / 2
             completed = batch.generation
             count.wrappingSubtract(batch.operations.count, ordering: .releasing)
-            if let failure { unreported = failure }
+            for change in failed { unreported[change.owner, default: CommitFailures()].add(change) }
             return release()
         }
         for continuation in ready { continuation.resume() }

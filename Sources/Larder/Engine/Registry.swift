@@ -21,24 +21,30 @@ enum Registry {
     // SAFETY: touched only under `monitor`.
     nonisolated(unsafe) private static var slots: [Identity: Slot] = [:]
 
-    /// The engine of `path`, opened now or shared. Throws `locked` if it is open in the other mode (read-only or not).
-    static func acquire(_ path: FilePath, _ configuration: Configuration) throws -> Engine {
+    /// The number that stands for the first store of an engine among those that share it.
+    static let firstHandle: UInt32 = 1
+
+    /// The engine of `path`, opened now or shared, and the number of the store among those that share it. Throws `locked` if it
+    /// is open with settings that all its stores share, and other ones (read-only or not among them).
+    static func acquire(_ path: FilePath, _ configuration: Configuration) throws -> (Engine, UInt32) {
         try configuration.validate()
         // By the directory and not by its name, of which it may have several; so it has to be there.
         if !configuration.isReadOnly { try Engine.makeRoot(path) }
-        guard let identity = try identity(of: path) else { return try Engine.open(path, configuration) }
+        guard let identity = try identity(of: path) else {
+            return (try Engine.open(path, configuration), firstHandle)
+        }
         guard let engine = claim(identity) else {
             var opened: Engine?
             defer { settle(identity, opened.map { .open($0, uses: 1) }) }
             let engine = try Engine.open(path, configuration)
             opened = engine
-            return engine
+            return (engine, firstHandle)
         }
         do {
             try share(engine, path, configuration)
-            return engine
+            return (engine, engine.audience.join(configuration))
         } catch {
-            try release(engine)
+            try release(engine, nil)
             throw error
         }
     }
@@ -68,20 +74,16 @@ enum Registry {
         }
     }
 
+    /// What an open asks for besides settings is done for every open.
     private static func share(_ engine: Engine, _ path: FilePath, _ configuration: Configuration) throws {
-        try configuration.validate()
-        guard configuration.isReadOnly == (engine.writing == nil) else {
-            throw LarderError(
-                .locked,
-                "\(path) is open in this process \(configuration.isReadOnly ? "for writing" : "read-only"): "
-                    + "use that store, or close it first",
-                path: path)
-        }
+        try configuration.requireSharable(with: engine.configuration, path)
+        try Engine.requirePrivate(engine.files.root, configuration)
+        if configuration.indexCheck == .always { try engine.checkPages(.heads) }
         if let budget = configuration.budget { try engine.set(budget) }
     }
 
-    /// Gives an engine back; the last user closes it.
-    static func release(_ engine: Engine) throws {
+    /// Gives an engine back; the last user closes it. Throws what the relaxed changes of the store `handle` could not.
+    static func release(_ engine: Engine, _ handle: UInt32?) throws {
         let last = monitor.locked { () -> (identity: Identity?, isLast: Bool) in
             for (identity, slot) in slots {
                 guard case .open(let other, let uses) = slot, other === engine else { continue }
@@ -94,7 +96,12 @@ enum Registry {
             }
             return (nil, true)
         }
-        guard last.isLast else { return engine.commitPending() }
+        guard last.isLast else {
+            engine.commitPending()
+            guard let handle else { return }
+            engine.audience.leave(handle)
+            return try engine.throwFailure(of: handle)
+        }
         defer { if let identity = last.identity { settle(identity, nil) } }
         try engine.close()
     }

@@ -39,9 +39,6 @@ enum IndexFile {
 
     static func damaged(_ path: FilePath, _ what: String) -> LarderError {
         LarderError(
-            .corruption,
-            "the index \(path) \(what): end every process that uses the store, then run 'cachectl verify --repair', "
-                + "which keeps the entries that can still be read",
-            path: path)
+            .corruption, "the index \(path) \(what)", remedy: .rebuildIndex, path: path)
     }
 }

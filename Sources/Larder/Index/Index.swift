@@ -78,7 +78,7 @@ struct Index: Sendable {
     func state(_ transaction: ReadTransaction) throws -> StoreState {
         guard let raw = try transaction.get(meta, Self.stateKey), var state = StoreState(raw) else {
             throw LarderError(
-                .corruption, "the index has no readable state row: rebuild it with 'cachectl verify --repair'")
+                .corruption, "the index has no readable state row", remedy: .rebuildIndex)
         }
         state.budget.pageSize = environment.pageSize
         return state
@@ -105,16 +105,6 @@ struct Index: Sendable {
     static func tagPrefix(_ tag: String) -> [UInt8] { Array(tag.utf8) + [0] }
     static func tagKey(_ tag: String, id: UInt64) -> [UInt8] { tagPrefix(tag) + bigEndian(id) }
     static func sessionKey(_ session: UInt64, id: UInt64) -> [UInt8] { bigEndian(session) + bigEndian(id) }
-
-    /// What a lease protects.
-    enum LeaseKind: UInt8 {
-        case key = 1
-        case tag = 2
-    }
-
-    static func leasePrefix(_ kind: LeaseKind, _ subject: [UInt8]) -> [UInt8] {
-        [kind.rawValue] + Digest.of(subject).bytes
-    }
 }
 
 extension UnsafeRawBufferPointer {

@@ -76,21 +76,8 @@ extension Mutation {
     }
 
     private func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
-        if try hasLease(.key, record.longKey.isEmpty ? key : record.longKey) { return true }
-        for tag in record.tags where try hasLease(.tag, Array(tag.utf8)) { return true }
-        return false
-    }
-
-    private func hasLease(_ kind: Index.LeaseKind, _ subject: [UInt8]) throws -> Bool {
-        let prefix = Index.leasePrefix(kind, subject)
-        return try reading.withCursor(index.leases) { cursor in
-            var pair = try cursor.seek(prefix)
-            while let (row, value) = pair, row.hasPrefix(prefix) {
-                if value.count == 16, value.field(0, as: Int64.self) > now.microseconds { return true }
-                pair = try cursor.next()
-            }
-            return false
-        }
+        try index.isLeased(
+            record.longKey.isEmpty ? key : record.longKey, record.tags, version: record.version, at: now, reading)
     }
 
     /// Bytes of live pages in the index file: what it would shrink to if every free page were given back.

@@ -83,7 +83,7 @@ final class Mutation {
     func put(_ put: PendingPut, pinnedByTag: Bool) throws {
         let key = put.indexKey
         if put.isDurable { isDurable = true }
-        if put.followsRemoval { try remove(key) }
+        if put.removal != nil { try remove(key) }
         var new = EntryRecord()
         new.blob = try acquire(put)
         new.id = state.nextID
@@ -114,8 +114,10 @@ final class Mutation {
             try reading.checkHead(of: present, keyCount: key.count)
             let old = EntryRecord(present)
             new.id = old?.id ?? takeID()
-            new.created = old?.created ?? new.created
-            new.isPinned = new.isPinned || (old?.isPinned ?? false)
+            if let old, put.overwrites(old.version) {
+                new.created = old.created
+                new.isPinned = new.isPinned || old.isPinned
+            }
             new.reseal(for: key)
             if let old {
                 try deleteRows(of: old)
@@ -130,6 +132,13 @@ final class Mutation {
         try insertRows(of: new, key: key)
         writtenPages += count / index.environment.pageSize
         noteChange(trees: 6)
+    }
+
+    /// Removes the entry under a key, if it is of a version that the removal is for.
+    func remove(_ removal: PendingRemoval) throws {
+        let key = IndexKey.bytes(for: removal.key)
+        if removal.versions != nil, let record = try record(key), !removal.covers(record.version) { return }
+        try remove(key)
     }
 
     /// Removes the entry under an index key; nil if there is none.

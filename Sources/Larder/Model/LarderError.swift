@@ -2,13 +2,14 @@ import SystemPackage
 
 /// What went wrong in a store, what the caller can do about it, and where.
 ///
-/// A miss is not an error: lookups return nil. Every message names the path or the key and the remedy.
+/// A miss is not an error: lookups return nil. Every message names the path or the key; `remedy` names the call that helps, where
+/// there is one. A cancelled task is told by `CancellationError`, not by this.
 public struct LarderError: Error, Sendable, CustomStringConvertible {
     /// What the caller can do about it.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case invalidArgument, closed, locked, io, noSpace, mapFull, readersFull, corruption
-            case formatMismatch, digestMismatch, lengthMismatch, tooLarge, cancelled, readOnly, unsupported, mustReopen
+            case formatMismatch, digestMismatch, lengthMismatch, tooLarge, readOnly, unsupported, mustReopen
         }
 
         private let value: Value
@@ -39,8 +40,6 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public static let lengthMismatch = Code(.lengthMismatch)
         /// The body, key or metadata is larger than the limit.
         public static let tooLarge = Code(.tooLarge)
-        /// The caller cancelled.
-        public static let cancelled = Code(.cancelled)
         /// The store was opened read-only.
         public static let readOnly = Code(.readOnly)
         /// Not possible on this system or file system.
@@ -53,32 +52,81 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public var description: String { value.rawValue }
     }
 
+    /// A call or a setting that helps. A program with an interface of its own says what stands for it there.
+    public enum Remedy: Sendable, Hashable, CaseIterable, CustomStringConvertible {
+        /// `Store.check(repair: true)`.
+        case repair
+        /// `Store.rebuildIndex(at:)`.
+        case rebuildIndex
+        /// `Store.setBudget(_:)` with more bytes, or without pins.
+        case makeRoom
+        /// `Store.setBudget(_:)` with more bytes.
+        case raiseBudget
+        /// `Store.setBudget(_:)` with a larger `Budget.largestEntry`.
+        case raiseLargestEntry
+        /// `Configuration.allowsOtherOwner`.
+        case allowOtherOwner
+
+        /// What to do, for a developer.
+        public var description: String {
+            switch self {
+            case .repair: "call `Store.check(repair: true)`"
+            case .rebuildIndex:
+                "close the store in every process, then call `Store.rebuildIndex(at:)`, which keeps the entries that can "
+                    + "still be read"
+            case .makeRoom:
+                "raise the budget or lower its free-disk floor (`Store.setBudget(_:)`), or unpin entries"
+            case .raiseBudget: "raise the budget (`Store.setBudget(_:)`) or store it elsewhere"
+            case .raiseLargestEntry: "raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
+            case .allowOtherOwner:
+                "open it as that user, choose another directory, or set `Configuration.allowsOtherOwner`"
+            }
+        }
+    }
+
     /// What the caller can do about it.
     public var code: Code
-    /// What went wrong, where, and how to mend it.
+    /// What went wrong and where; how to fix it, where that is no call.
     public var message: String
+    /// The call or setting that helps; nil if there is none.
+    public var remedy: Remedy?
     /// The path concerned, where there is one.
     public var path: FilePath?
     /// The key concerned, where there is one.
     public var key: Key?
+    /// The keys of the puts and removals that could not be committed, at most 10,000 of them: in what `Store.flush`,
+    /// `Store.close` and `StoreEvent.commitFailed` tell. Empty in other errors.
+    public internal(set) var keys: [Key] = []
+    /// How many puts and removals could not be committed: more than `keys` has if there were more than 10,000.
+    public internal(set) var keyCount = 0
+    /// Where what `Store.flush` or `Store.close` throws has several causes: an error for each, with its keys. The error itself
+    /// is that of the first cause, with all keys. Empty where there is one cause.
+    public internal(set) var failures: [LarderError] = []
     /// The error underneath: an `Errno` or an `LMDBError`.
     public var cause: (any Error)?
 
     /// Describes a failure.
     public init(
-        _ code: Code, _ message: String, path: FilePath? = nil, key: Key? = nil, cause: (any Error)? = nil
+        _ code: Code, _ message: String, remedy: Remedy? = nil, path: FilePath? = nil, key: Key? = nil,
+        cause: (any Error)? = nil
     ) {
         self.code = code
         self.message = message
+        self.remedy = remedy
         self.path = path
         self.key = key
         self.cause = cause
     }
 
-    /// The code, the message, and the cause if there is one.
+    /// The code, the message, the remedy and the cause if there are any.
     public var description: String {
         var text = "\(code): \(message)"
+        if let remedy { text += ": \(remedy)" }
         if let cause { text += " (\(cause))" }
+        if keyCount > 0 {
+            let shown = keys.prefix(3).map(\.description).joined(separator: ", ")
+            text += "; not committed: \(shown)" + (keyCount > 3 ? " and \(keyCount - 3) more" : "")
+        }
         return text
     }
 }

@@ -4,8 +4,8 @@ public enum StoragePolicy: UInt8, Sendable, Hashable, CaseIterable, CustomString
     case permanent = 0
     /// As `permanent`, but gone when the store that put it is closed, or at the next open if that process died.
     case session = 1
-    /// Never written to disk: gone when the store is closed, seen by this process only, displaced first-in-least-used
-    /// within `Configuration.memoryLimit`.
+    /// Never written to disk: gone when the store is closed, seen by this process only. Within `Configuration.memoryLimit` the
+    /// expired are displaced first, then the least recently used; pinned and leased ones stay. Cannot be put `durable`.
     case memoryOnly = 2
 
     /// The name.
@@ -30,7 +30,7 @@ public enum Lifetime: Sendable, Hashable {
     case never
 }
 
-/// What a put waits for.
+/// What a put, a removal or another change waits for.
 public enum Durability: Sendable, Hashable {
     /// The call returns when this process sees the entry. A crash never corrupts the store; the last moments before it
     /// may be lost (with power, also what was committed in the last second or so).

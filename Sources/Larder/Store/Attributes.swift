@@ -12,8 +12,8 @@ public struct Attributes: Sendable, Hashable {
     public let encoding: BodyEncoding
     /// True if the body lives in the index, false if in a file of its own.
     public let isInline: Bool
-    /// Number of entries that share the body.
-    public let references: Int
+    /// Number of entries that share the body; 1 or more. Nil where it was not looked up: in `Entry.attributes`.
+    public let references: Int?
     /// When the key was first put (and not removed since).
     public let created: Timestamp
     /// When this body was put.
@@ -32,19 +32,19 @@ public struct Attributes: Sendable, Hashable {
     public let tags: [String]
     /// The caller's bytes, as put.
     public let metadata: [UInt8]
-    /// Number of the application version that put it; 0: none.
-    public let version: Int
+    /// The application version that put it; nil: none. `Store.applicationVersions()` has the names.
+    public let version: ApplicationVersion?
 }
 
 extension Attributes {
-    init(key: Key, record: EntryRecord, head: BlobRecord, references: UInt64) {
+    init(key: Key, record: EntryRecord, head: BlobRecord, references: UInt64?) {
         self.key = key
         digest = head.digest
         length = ByteCount(Int64(clamping: record.length))
         storedLength = ByteCount(Int64(clamping: head.storedLength))
         encoding = head.encoding
         isInline = head.location == .inline
-        self.references = Int(clamping: references)
+        self.references = references.map { Int(clamping: $0) }
         created = Timestamp(microseconds: record.created)
         stored = Timestamp(microseconds: record.stored)
         lastAccess = Timestamp(microseconds: record.accessed)
@@ -54,26 +54,26 @@ extension Attributes {
         isPinned = record.isKept
         tags = record.tags
         metadata = record.metadata
-        version = Int(record.version)
+        version = ApplicationVersion(record.version)
     }
 
-    init(pending put: PendingPut) {
+    init(pending put: PendingPut, _ known: PendingPut.Inheritance, references: Int?) {
         key = put.key
         digest = put.digest
         length = ByteCount(Int64(clamping: put.length))
         storedLength = length
         encoding = .identity
         if case .inline = put.body { isInline = true } else { isInline = false }
-        references = 1
-        created = put.created
+        self.references = references
+        created = known.created
         stored = put.stored
         lastAccess = put.accessed
         expires = put.expires == .distantFuture ? nil : put.expires
         hitCount = Int(put.hits)
         storagePolicy = put.options.storagePolicy
-        isPinned = put.isPinned
+        isPinned = known.isPinned
         tags = put.options.tags
         metadata = put.options.metadata
-        version = Int(put.version)
+        version = ApplicationVersion(put.version)
     }
 }

@@ -61,7 +61,7 @@ public struct Body: Sendable {
     private func isShort(_ path: FilePath, _ end: Int64?) -> LarderError {
         let found =
             end.map { "ends after \($0) of \(length.bytes) bytes" } ?? "is shorter than its \(length.bytes) bytes"
-        return LarderError(.corruption, "the body \(path) \(found): run 'cachectl verify --repair'", path: path)
+        return LarderError(.corruption, "the body \(path) \(found)", remedy: .repair, path: path)
     }
 
     /// All bytes, read on a thread that may wait for the disk.

@@ -1,12 +1,17 @@
 import Logging
 
 /// How a store is opened. Behaviour first, then performance.
+///
+/// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version` and `inlineThreshold`;
+/// the observers and loggers of all are told; the latest `budget` holds. `isReadOnly`, `verification`, `expiredRetention`, `clock`,
+/// `commitDelay`, `pendingLimit`, `memoryLimit`, `watermarks` and `indexMapSize` are shared: an open that asks for other values
+/// is refused (`locked`).
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
     /// Limits to set on the store. Nil (the default) keeps what the store has; a new store has none.
     public var budget: Budget?
-    /// What a put waits for when its options do not say. Default: `relaxed`.
+    /// What a put, a removal or another change waits for when its call does not say. Default: `relaxed`.
     public var durability = Durability.relaxed
     /// How long entries put with `Lifetime.standard` are fresh. Default: never expire.
     public var defaultLifetime = Lifetime.never
@@ -15,8 +20,9 @@ public struct Configuration: Sendable {
     public var expiredRetention = Duration.seconds(60)
     /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
     public var maximumLifetime: Duration?
-    /// The application's version. Entries of another version are misses and are reclaimed. Nil (the default): entries are
-    /// put without a version, and those of every version are seen.
+    /// The application's version. Entries of another version are not there for any call but those about the whole store
+    /// (`clear`, `collect`, `check`, statistics, pins of tags, the budget) and `Selection.otherVersions`; they are reclaimed. Nil
+    /// (the default): entries are put without a version, and those of every version are seen.
     public var version: String?
     /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
     public var verification = Verification.afterUncleanShutdown
@@ -50,7 +56,7 @@ public struct Configuration: Sendable {
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)
-    /// Memory for entries of policy `memoryOnly`. Default: 16 MiB.
+    /// Memory for entries of policy `memoryOnly`, pinned ones included. Default: 16 MiB.
     public var memoryLimit = ByteCount.mebibytes(16)
     /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may fill.
     /// Defaults: 0.95 and 0.90.

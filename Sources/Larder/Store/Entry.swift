@@ -9,14 +9,15 @@ public struct Entry: Sendable {
     /// Decoded when asked for: most hits want the bytes only.
     enum Source: Sendable {
         case index(record: RecordCopy, head: BlobRecord)
-        case pending(PendingPut)
+        /// With what is known of the entry it overwrites, at the time of the lookup.
+        case pending(PendingPut, PendingPut.Inheritance)
     }
 
     /// The caller's bytes, as put.
     public var metadata: [UInt8] {
         switch source {
         case .index(let record, _): return record.metadata
-        case .pending(let put): return put.options.metadata
+        case .pending(let put, _): return put.options.metadata
         }
     }
 
@@ -24,17 +25,17 @@ public struct Entry: Sendable {
     public var digest: Digest {
         switch source {
         case .index(_, let head): return head.digest
-        case .pending(let put): return put.digest
+        case .pending(let put, _): return put.digest
         }
     }
 
-    /// All that is known of the entry. `references` is 1 here; `Store.attributes(of:)` looks it up.
+    /// All that a lookup finds out of the entry: `references` is nil, which `Store.attributes(of:)` looks up.
     public var attributes: Attributes {
         switch source {
         case .index(let record, let head):
-            return Attributes(key: key, record: record.decoded, head: head, references: 1)
-        case .pending(let put):
-            return Attributes(pending: put)
+            return Attributes(key: key, record: record.decoded, head: head, references: nil)
+        case .pending(let put, let known):
+            return Attributes(pending: put, known, references: nil)
         }
     }
 }

@@ -11,7 +11,7 @@ public struct PutOptions: Sendable, Hashable {
     public var metadata: [UInt8]
     /// Keeps the entry out of displacement. Overwriting a pinned entry leaves it pinned.
     public var isPinned: Bool
-    /// What the call waits for. Nil: the store's default.
+    /// What the call waits for. Nil: the store's default. An entry of policy `memoryOnly` cannot be `durable`.
     public var durability: Durability?
 
     /// Options; every one has a default.
@@ -34,6 +34,12 @@ public struct PutOptions: Sendable, Hashable {
 
     func validate(key: Key) throws(LarderError) {
         try key.validate()
+        if storagePolicy == .memoryOnly, durability == .durable {
+            throw LarderError(
+                .invalidArgument,
+                "\(key) cannot be `memoryOnly` and `durable`: an entry that is never written does not survive anything",
+                key: key)
+        }
         if metadata.count > Self.maximumMetadata {
             throw LarderError(
                 .tooLarge,

@@ -1,4 +1,4 @@
-/// Which entries to list or to remove.
+/// Which entries to list or to remove, of those that the store sees: see `Configuration.version`.
 public enum Selection: Sendable, Hashable {
     /// Every entry.
     case all
@@ -19,7 +19,8 @@ public enum Selection: Sendable, Hashable {
     case unusedSince(Timestamp)
     /// Entries of a storage policy.
     case policy(StoragePolicy)
-    /// Entries of every application version but the store's own.
+    /// Entries of every application version but the store's own, which every other selection is limited to. A store without a
+    /// version sees the entries of all, and this selects none.
     case otherVersions
     /// Every entry but these.
     case allExcept(Set<Key>)
@@ -36,7 +37,11 @@ public enum Selection: Sendable, Hashable {
     }
 
     /// Whether an entry in one of the ranges, or anywhere if there are none, is selected.
+    /// - Parameter version: the application version whose entries are seen; nil: those of every one.
     func includes(_ key: Key, _ record: EntryRecord, version: UInt16?, now: Timestamp) -> Bool {
+        let isForeign = version.map { record.version != $0 } ?? false
+        if case .otherVersions = self { return isForeign }
+        if isForeign { return false }
         switch self {
         case .all: return true
         case .tag(let tag): return record.tags.contains(tag)
@@ -47,7 +52,7 @@ public enum Selection: Sendable, Hashable {
         case .storedBefore(let moment): return record.stored < moment.microseconds
         case .unusedSince(let moment): return record.accessed < moment.microseconds
         case .policy(let policy): return record.policy == policy
-        case .otherVersions: return version.map { record.version != $0 } ?? false
+        case .otherVersions: return isForeign
         case .allExcept(let kept): return !kept.contains(key)
         }
     }

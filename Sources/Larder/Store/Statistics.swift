@@ -22,10 +22,14 @@ public struct Statistics: Sendable, Hashable {
     public var transientBytes: ByteCount
     /// The limits in force.
     public var budget: Budget
-    /// Entries that this process displaced since it opened the store.
+    /// Entries that this process displaced since it opened the store, those of policy `memoryOnly` included.
     public var displacedCount: Int
     /// Work of this process on the store that fails at the moment; empty where all is well.
     public var failures: [StandingFailure] = []
+    /// Number of entries of policy `memoryOnly` in this process; no other figure includes them.
+    public var memoryEntryCount: Int
+    /// Memory that they take, of `Configuration.memoryLimit`.
+    public var memoryBytes: ByteCount
 
     /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
     public var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }
@@ -79,6 +83,7 @@ extension Engine {
             let data = try FileSystem.status(Layout.data, in: files.index)?.allocated ?? 0
             let lock = try FileSystem.status(Layout.lock, in: files.index)?.allocated ?? 0
             let small = try files.smallFilesAllocated()
+            let inMemory = memory.size
             let live = try index.environment.usedPages(in: transaction, databases: index.databases)
             return Statistics(
                 entryCount: Int(clamping: state.entryCount),
@@ -91,7 +96,8 @@ extension Engine {
                 fileCount: Int(clamping: state.fileCount),
                 transientBytes: ByteCount(transient),
                 budget: state.budget,
-                displacedCount: Int(clamping: displacedCount.load(ordering: .relaxed)), failures: health.failures)
+                displacedCount: Int(clamping: displacedCount.load(ordering: .relaxed)), failures: health.failures,
+                memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes))
         }
     }
 }

@@ -50,6 +50,8 @@ extension Store {
     ///   - dryRun: only counts; nothing changes.
     ///   - compact: gives back every free page instead of only the long runs of them.
     ///   - progress: called at each step and while it goes on, with what was found so far. Throw from it to stop.
+    /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError` in a
+    ///   cancelled task. What was done before stays done.
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,
@@ -64,20 +66,28 @@ extension Store {
         report.allocatedBefore = try engine.statistics().allocatedBytes
         var collector = Collector(engine: engine, version: version, isDryRun: dryRun, report: report)
         for step in CollectionStep.allCases {
+            try Cancellation.check()
             try progress(step, collector.report)
-            try collector.run(step, compact: compact, writing: writing) { try progress(step, $0) }
+            try collector.run(step, compact: compact, writing: writing) {
+                try Cancellation.check()
+                try progress(step, $0)
+            }
         }
+        collector.report.expiredEntries += engine.collectMemory(.expired, version, isDryRun: dryRun)
+        collector.report.otherVersionEntries += engine.collectMemory(.otherVersions, version, isDryRun: dryRun)
         collector.report.allocatedAfter = try engine.statistics().allocatedBytes
         if dryRun { collector.report.allocatedAfter = collector.estimatedAfter }
         return collector.report
     }
 
-    /// As the synchronous `collect`, on a thread that may wait for the disk.
+    /// As the synchronous `collect`, on a thread that may wait for the disk. Cancelling the task stops it.
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,
         progress: @escaping @Sendable (CollectionStep, CollectionReport) throws -> Void = { _, _ in }
     ) async throws -> CollectionReport {
-        try await IOPool.long.run { [self] in try collect(dryRun: dryRun, compact: compact, progress: progress) }
+        try await IOPool.long.runCancellable { [self] in
+            try collect(dryRun: dryRun, compact: compact, progress: progress)
+        }
     }
 }

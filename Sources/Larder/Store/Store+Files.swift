@@ -54,9 +54,13 @@ extension Store {
         return put.digest
     }
 
-    /// Writes the body of `key` to a new file at `path`; false if there is no fresh entry. `link` and `copy` need no second
-    /// copy of the bytes where the file system allows; `move` is refused, as the store keeps the body.
-    /// Errors: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`.
+    /// Writes the body of `key` to a new file at `path`. `link` and `copy` need no second copy of the bytes where the file system
+    /// allows; `move` is refused, as the store keeps the body.
+    ///
+    /// The file appears under its name when it is whole. Until then it has another in the same directory, which starts with
+    /// `.larder-` and which only a process that dies leaves behind.
+    /// - Returns: false if there is no fresh entry.
+    /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: nothing is left of the file then.
     @discardableResult
     public func export(_ key: Key, to path: FilePath, method: TransferMethod = .copy) throws -> Bool {
         guard method != .move else {
@@ -67,16 +71,42 @@ extension Store {
             throw LarderError(
                 .invalidArgument, "\(path) exists: remove it or export to another path", path: path, key: key)
         }
-        switch entry.body.storage {
-        case .memory(let bytes):
-            let target = try FileSystem.open(path: path, flags: O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
-            try FileSystem.write(target, bytes, at: 0, path: path)
-        case .file(let source, let sourcePath):
-            if method == .link, FileSystem.link(path: sourcePath, as: path) == 0 { return true }
-            let target = try FileSystem.open(path: path, flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o644)
-            try FileTransfer.copy(source, sourcePath, to: target, path, entry.body.length.bytes)
+        if method == .link, case .file(_, let source) = entry.body.storage, FileSystem.link(path: source, as: path) == 0
+        {
+            return true
+        }
+        let temporary = path.removingLastComponent().appending(
+            ".larder-" + Layout.hex(UInt64.random(in: 0 ... .max), width: 16))
+        let target = try FileSystem.open(path: temporary, flags: O_RDWR | O_CREAT | O_EXCL, mode: 0o644)
+        do {
+            switch entry.body.storage {
+            case .memory(let bytes):
+                try FileSystem.write(target, bytes, at: 0, path: temporary)
+            case .file(let source, let sourcePath):
+                try FileTransfer.copy(source, sourcePath, to: target, temporary, entry.body.length.bytes)
+            }
+            try place(temporary, at: path, key)
+        } catch {
+            FileSystem.unlink(path: temporary)
+            throw error
         }
         return true
+    }
+
+    /// Gives a whole file its name, unless that is taken meanwhile: link(2) refuses then, rename(2) would replace.
+    private func place(_ temporary: FilePath, at path: FilePath, _ key: Key) throws(LarderError) {
+        let number = FileSystem.link(path: temporary, as: path)
+        if number == 0 {
+            FileSystem.unlink(path: temporary)
+            return
+        }
+        if try FileSystem.status(path: path) != nil {
+            throw LarderError(
+                .invalidArgument, "\(path) exists: remove it or export to another path", path: path, key: key)
+        }
+        // A file system without hard links.
+        let renamed = FileSystem.rename(path: temporary, to: path)
+        if renamed != 0 { throw .system("rename", renamed, path: path) }
     }
 
     /// As the synchronous `export`, on a thread that may wait for the disk.

@@ -4,16 +4,25 @@ extension Store {
     // MARK: Lifetime
 
     /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is given, the ceiling applied.
-    /// False if there is no entry.
+    ///
+    /// - Parameters:
+    ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
+    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: false if there is no entry, or only one of another application version.
+    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
-    public func touch(_ key: Key, lifetime: Lifetime? = nil) throws -> Bool {
+    public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) throws -> Bool {
         _ = try writing()
         try key.validate()
-        engine.commitPending()
         let configuration = configuration
+        let now = engine.clock.advance()
+        let use = (uptime: engine.uptime.uptime(), moment: now)
+        let expires = lifetime.map { configuration.expiry($0, at: now) }
+        if let isDone = changeInMemory(key, { $0.copy(expires: expires, use: use) }) { return isDone }
+        engine.commitPending()
         let indexKey = IndexKey.bytes(for: key)
-        return try engine.mutate(.put) { mutation in
-            guard let record = try mutation.record(indexKey) else { return false }
+        let isDone = try engine.mutate(.put) { mutation in
+            guard let record = try mutation.record(indexKey), sees(record.version) else { return false }
             if let lifetime {
                 try mutation.update(indexKey) {
                     $0.expires = configuration.expiry(lifetime, at: mutation.now).microseconds
@@ -21,33 +30,62 @@ extension Store {
             }
             return try mutation.touch(stamp: record.stamp, hits: 0, accessed: mutation.now)
         }
+        try settle(durability)
+        return isDone
     }
 
     // MARK: Pins
 
-    /// Keeps the entry under `key` out of displacement until `unpin`. False if there is no entry.
+    /// Keeps the entry under `key` out of displacement until `unpin`: in the store, or in memory for one of policy
+    /// `memoryOnly`. Parameters, result and errors are those of `touch(_:lifetime:durability:)`.
     @discardableResult
-    public func pin(_ key: Key) throws -> Bool { try setPin(key, true) }
+    public func pin(_ key: Key, durability: Durability? = nil) throws -> Bool { try setPin(key, true, durability) }
 
-    /// Lets displacement have the entry again. False if there is no entry.
+    /// Lets displacement have the entry again. Parameters, result and errors are those of `touch(_:lifetime:durability:)`.
     @discardableResult
-    public func unpin(_ key: Key) throws -> Bool { try setPin(key, false) }
+    public func unpin(_ key: Key, durability: Durability? = nil) throws -> Bool { try setPin(key, false, durability) }
 
-    private func setPin(_ key: Key, _ isPinned: Bool) throws -> Bool {
+    private func setPin(_ key: Key, _ isPinned: Bool, _ durability: Durability?) throws -> Bool {
         _ = try writing()
         try key.validate()
+        if let isDone = changeInMemory(key, { $0.copy(isPinned: isPinned) }) { return isDone }
         engine.commitPending()
+        let indexKey = IndexKey.bytes(for: key)
         // Unpinning is the way out of a store full of pinned entries, so it may use the headroom.
-        return try engine.mutate(isPinned ? .put : .housekeeping) { mutation in
-            try mutation.update(IndexKey.bytes(for: key)) { $0.isPinned = isPinned }
+        let isDone = try engine.mutate(isPinned ? .put : .housekeeping) { mutation in
+            guard let record = try mutation.record(indexKey), sees(record.version) else { return false }
+            return try mutation.update(indexKey) { $0.isPinned = isPinned }
         }
+        try settle(durability)
+        return isDone
     }
 
-    /// Keeps every entry with `tag` out of displacement, those put later included. Returns how many have it now.
+    /// Changes an entry of policy `memoryOnly`; false if it is of another application version, nil if there is none.
+    private func changeInMemory(_ key: Key, _ change: (PendingPut) -> PendingPut) -> Bool? {
+        guard let put = engine.memory.lookup(key, use: nil) else { return nil }
+        if !sees(put.version) { return false }
+        // It may have gone to the disk, or away, meanwhile.
+        return engine.memory.change(key) { sees($0.version) ? change($0) : nil } ? true : nil
+    }
+
+    /// True for entries of the store's own application version, and for all in a store that has none.
+    func sees(_ version: UInt16) -> Bool { self.version.map { $0 == version } ?? true }
+
+    /// Sees to it that what was committed survives power loss, where that is asked for.
+    func settle(_ durability: Durability?) throws {
+        if isDurable(durability) { try engine.syncIndexIfNeeded() }
+    }
+
+    /// Keeps every entry with `tag` out of displacement, those put later included, and those of every application version and
+    /// in every process: a tag is pinned in the store, not in an entry.
     ///
     /// If it throws, entries may be pinned already that the tag does not pin yet: call it again, or `unpin(tag:)`.
+    /// - Parameter durability: whether the pin has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///   says.
+    /// - Returns: how many entries that this store sees have the tag now.
+    /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
-    public func pin(tag: String) throws -> Int {
+    public func pin(tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
         let start = try engine.state().nextStamp
         let count = try updateEntries(tag, .put) { _, record in record.isPinnedByTag = true }
@@ -60,18 +98,26 @@ extension Store {
             try mutation.transaction.put(engine.index.pinnedTags, Array(tag.utf8), [])
             mutation.noteChange(trees: 1)
         }
-        return count
+        try settle(durability)
+        return count + inMemory(tag)
     }
 
-    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so.
+    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so. Parameters, result and errors are
+    /// those of `pin(tag:durability:)`.
     @discardableResult
-    public func unpin(tag: String) throws -> Int {
+    public func unpin(tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
         try engine.mutate(.housekeeping) { mutation in
             try mutation.transaction.delete(engine.index.pinnedTags, Array(tag.utf8))
             mutation.noteChange(trees: 1)
         }
-        return try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
+        let count = try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
+        try settle(durability)
+        return count + inMemory(tag)
+    }
+
+    private func inMemory(_ tag: String) -> Int {
+        engine.memory.all.count { sees($0.version) && $0.options.tags.contains(tag) }
     }
 
     private func prepare(_ tag: String) throws {
@@ -80,7 +126,7 @@ extension Store {
         engine.commitPending()
     }
 
-    /// Changes the entries with a tag in transactions that fit the headroom; returns how many there are.
+    /// Changes the entries with a tag in transactions that fit the headroom; returns how many of them the store sees.
     private func updateEntries(
         _ tag: String, _ purpose: Engine.Purpose, _ change: (Mutation, inout EntryRecord) throws -> Void
     ) throws -> Int {
@@ -89,12 +135,16 @@ extension Store {
         while !walk.isOver {
             let limit = try engine.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
-            try engine.mutate(purpose) { mutation in
+            count += try engine.mutate(purpose) { mutation in
+                var seen = 0
                 for (key, _) in batch.keys {
-                    try mutation.update(key) { try change(mutation, &$0) }
+                    try mutation.update(key) {
+                        try change(mutation, &$0)
+                        seen += sees($0.version) ? 1 : 0
+                    }
                 }
+                return seen
             }
-            count += batch.keys.count
         }
         return count
     }
@@ -114,71 +164,6 @@ extension Store {
             }
         }
     }
-
-    // MARK: Leases
-
-    /// Keeps the entry under `key` out of displacement by any process for `duration`, or until the lease is released or
-    /// goes. The entry need not exist yet.
-    public func lease(_ key: Key, for duration: Duration = .seconds(60)) throws -> Lease {
-        try key.validate()
-        return try makeLease(.key, key.bytes, duration)
-    }
-
-    /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or goes.
-    public func lease(tag: String, for duration: Duration = .seconds(60)) throws -> Lease {
-        try PutOptions.validate(tag: tag)
-        return try makeLease(.tag, Array(tag.utf8), duration)
-    }
-
-    private func makeLease(_ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration) throws -> Lease {
-        let writing = try writing()
-        let engine = engine
-        let prefix = Index.leasePrefix(kind, subject)
-        let row = try engine.mutate(.put) { mutation in
-            try mutation.dropStaleLeases()
-            let row = prefix + bigEndian(mutation.state.nextID)
-            mutation.state.nextID &+= 1
-            let expires = (mutation.now + duration).microseconds
-            let value =
-                withUnsafeBytes(of: expires.littleEndian) { Array($0) }
-                + withUnsafeBytes(of: writing.lock.instance.littleEndian) { Array($0) }
-            try mutation.transaction.put(engine.index.leases, row, value)
-            mutation.noteChange(trees: 1)
-            return row
-        }
-        return Lease(store: self, row: row)
-    }
-}
-
-/// Keeps an entry, or the entries of a tag, out of displacement while it lives. See `Store.lease(_:for:)`.
-public final class Lease: @unchecked Sendable {
-    // SAFETY: `row` is immutable; `store` is set to nil under `lock`.
-    private let lock = Monitor()
-    private var store: Store?
-    private let row: [UInt8]
-
-    init(store: Store, row: [UInt8]) {
-        self.store = store
-        self.row = row
-    }
-
-    deinit {
-        // A lease that cannot be released now ends with its duration.
-        try? release()
-    }
-
-    /// Ends the lease. Idempotent.
-    public func release() throws {
-        let held = lock.locked {
-            defer { store = nil }
-            return store
-        }
-        guard let held, !held.engine.isClosed.load(ordering: .acquiring) else { return }
-        try held.engine.mutate(.housekeeping) { mutation in
-            try mutation.transaction.delete(held.engine.index.leases, row)
-            mutation.noteChange(trees: 1)
-        }
-    }
 }
 
 extension Mutation {
@@ -195,19 +180,5 @@ extension Mutation {
             }
         }
         return keys
-    }
-
-    /// Removes leases whose time is over.
-    func dropStaleLeases() throws {
-        var stale: [[UInt8]] = []
-        try reading.withCursor(index.leases) { cursor in
-            var pair = try cursor.first()
-            while let (row, value) = pair {
-                if value.count != 16 || value.field(0, as: Int64.self) <= now.microseconds { stale.append(Array(row)) }
-                pair = try cursor.next()
-            }
-        }
-        for row in stale { try transaction.delete(index.leases, row) }
-        if !stale.isEmpty { noteChange(trees: 1) }
     }
 }

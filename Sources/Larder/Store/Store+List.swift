@@ -5,7 +5,8 @@ extension Store {
     /// meanwhile may or may not be seen. Everything put before by this process is seen.
     ///
     /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were first put,
-    /// `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order.
+    /// `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order. Entries of other application
+    /// versions are listed for `.otherVersions` only.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
         engine.commitPending()
@@ -41,7 +42,8 @@ public struct Entries: AsyncSequence, Sendable {
 
     func makeBatches() -> Batches {
         Batches(
-            store: store, walk: EntryWalk(selection, version: nil, now: store.engine.clock.now()), selection: selection,
+            store: store, walk: EntryWalk(selection, version: store.version, now: store.engine.clock.now()),
+            selection: selection,
             memory: store.engine.memory.all)
     }
 
@@ -82,7 +84,7 @@ public struct Entries: AsyncSequence, Sendable {
                         && (selection.tagName.map { put.options.tags.contains($0) } ?? true)
                 }
                 memory = []
-                if !found.isEmpty { return found.map(Attributes.init(pending:)) }
+                if !found.isEmpty { return try found.map(store.engine.attributes(ofMemory:)) }
             }
             guard !walk.isOver else { return nil }
             let engine = store.engine

@@ -93,7 +93,8 @@ extension Store {
         return PendingPut(
             key: key, digest: digest, length: length, body: body, options: options, stored: now,
             expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
-            session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime())
+            session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime(),
+            owner: handle)
     }
 
     /// Makes a put visible. Returns the generation of the batch to wait for; 0 if there is none.
@@ -103,19 +104,16 @@ extension Store {
     }
 
     private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
-        if put.options.storagePolicy == .memoryOnly {
-            // The removal first: the other way round it could take away what another thread puts on disk in between.
-            guard try engine.submitRemoval(of: put.key, writing(), mayWait: mayWait) != nil else { return nil }
-            try engine.memory.put(put)
-            return 0
-        }
+        if put.options.storagePolicy == .memoryOnly { return try engine.submitToMemory(put, writing(), mayWait) }
         do {
             let writing = try writing()
+            let memory = engine.memory
+            // Together: another thread's put of the key to memory comes before or after both.
             guard
                 let added = try writing.pending.add(
-                    .put(put), for: put.key, memory: put.memory, isDurable: put.isDurable, mayWait: mayWait)
+                    .put(put), memory: put.memory, mayWait: mayWait,
+                    alongside: { if let old = memory.remove(put.key) { put.inherit(from: old) } })
             else { return nil }
-            engine.memory.remove(put.key)
             if case .staged(let file)? = added.replaced?.body { engine.discard(file, writing) }
             return put.isDurable ? added.generation : 0
         } catch {
@@ -124,7 +122,11 @@ extension Store {
         }
     }
 
-    func isDurable(_ options: PutOptions) -> Bool { (options.durability ?? configuration.durability) == .durable }
+    func isDurable(_ options: PutOptions) -> Bool {
+        options.storagePolicy != .memoryOnly && isDurable(options.durability)
+    }
+
+    func isDurable(_ durability: Durability?) -> Bool { (durability ?? configuration.durability) == .durable }
 
     /// Longer than any file system's files; keeps sums of lengths from overflowing.
     static let maximumLength: Int64 = 1 << 53
@@ -139,15 +141,14 @@ extension Store {
             throw LarderError(
                 .tooLarge,
                 "the body of \(key) has \(bytes) bytes or more; the largest entry allowed is "
-                    + "\(budget.largestEntry.bytes): raise the limit ('cachectl budget --largest-entry')",
-                key: key)
+                    + "\(budget.largestEntry.bytes)",
+                remedy: .raiseLargestEntry, key: key)
         }
         if bytes > budget.usableBytes {
             throw LarderError(
                 .tooLarge,
-                "the body of \(key) has \(bytes) bytes or more and does not fit the byte budget of \(budget.bytes.bytes): "
-                    + "raise the budget ('cachectl budget --bytes') or store it elsewhere",
-                key: key)
+                "the body of \(key) has \(bytes) bytes or more and does not fit the byte budget of \(budget.bytes.bytes)",
+                remedy: .raiseBudget, key: key)
         }
     }
 
@@ -257,23 +258,14 @@ extension Engine {
         try requireCommitted(generation, put, writing)
     }
 
-    private func requireCommitted(_ generation: UInt64, _ put: PendingPut, _ writing: Writing) throws {
+    /// Throws why a change whose batch is over is not in the store.
+    func requireCommitted(_ generation: UInt64, _ change: PendingChange, _ writing: Writing) throws {
         guard writing.pending.completedGeneration >= generation else {
             throw LarderError(
-                .closed, "the store at \(path) was closed before \(put.key) was committed", path: path, key: put.key)
+                .closed, "the store at \(path) was closed before \(change.key) was committed", path: path,
+                key: change.key)
         }
-        if let failure = put.failure { throw failure }
-    }
-
-    /// Queues a removal. Returns the generation of its batch; nil if it would have had to wait and may not.
-    @discardableResult
-    func submitRemoval(of key: Key, _ writing: Writing, mayWait: Bool = true) throws -> UInt64? {
-        guard
-            let added = try writing.pending.add(
-                .remove(uptime.uptime()), for: key, memory: 256 + key.bytes.count, isDurable: false, mayWait: mayWait)
-        else { return nil }
-        if case .staged(let file)? = added.replaced?.body { discard(file, writing) }
-        return added.generation
+        if let failure = change.failure { throw failure }
     }
 }
 

@@ -1,34 +1,66 @@
 import LMDB
 
 extension Store {
-    /// Removes the entry under `key`; false if there was none. Readers of this process see it gone at once.
-    /// Errors: `invalidArgument`, `tooLarge`, `closed`, `readOnly`.
+    /// Removes the entry under `key`. Readers of this process see it gone at once; the index with the next commit, or when the
+    /// call returns with `Durability.durable`.
+    ///
+    /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
+    ///   `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
+    /// - Returns: false if there was no entry, or only one of another application version, which stays.
+    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
     @discardableResult
-    public func remove(_ key: Key) throws -> Bool {
+    public func remove(_ key: Key, durability: Durability? = nil) throws -> Bool {
         let writing = try writing()
         try key.validate()
-        let existed = try engine.contains(key, visibility(true))
-        try engine.submitRemoval(of: key, writing)
-        return engine.memory.remove(key) || existed
+        let memory = engine.memory
+        var existed = try engine.contains(key, visibility(true))
+        // What the index has of another version may be read by others of this process until the removal is committed.
+        if !existed, version != nil, try engine.contains(key, Engine.Visibility(version: nil, includesExpired: true)) {
+            return false
+        }
+        let removal = PendingRemoval(
+            key: key, owner: handle, version: version, isDurable: isDurable(durability),
+            uptime: engine.uptime.uptime())
+        let generation = try engine.submit(removal, writing) {
+            if memory.remove(key, where: { sees($0.version) }) != nil { existed = true }
+        }
+        if let generation { try engine.awaitCommit(generation, removal, writing) }
+        return existed
     }
 
-    /// Removes every entry at once: a reader sees all of them or none. Pinned ones too; files go in the background.
-    /// Cost grows with the index pages and the number of body files. Returns how many entries there were.
+    /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application version;
+    /// files go in the background. Cost grows with the index pages and the number of body files.
+    ///
+    /// Application versions that no entry is left of are forgotten, unless another process has the store open.
+    /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
+    ///   `Configuration.durability` says.
+    /// - Returns: how many entries there were.
+    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`: then nothing was removed.
     @discardableResult
-    public func clear() throws -> Int {
+    public func clear(durability: Durability? = nil) throws -> Int {
         _ = try writing()
         engine.commitPending()
+        // Those on disk first: if that fails nothing is lost.
+        let onDisk = try engine.clear()
         let inMemory = engine.memory.remove { _ in true }
-        return try engine.clear() + inMemory
+        try settle(durability)
+        return onDisk + inMemory
     }
 
-    /// Removes the selected entries, pinned ones too, in small batches that let others write in between. Returns how many
-    /// it removed.
+    /// Removes the selected entries, pinned ones too, in small batches that let others write in between.
     ///
-    /// - Parameter progress: called after each batch; throw from it to stop. In a cancelled task the removal stops too,
-    ///   with `cancelled`. What was removed before stays removed.
+    /// In a cancelled task the removal stops with `CancellationError`. What was removed before stays removed.
+    /// - Parameters:
+    ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
+    ///     `Configuration.durability` says.
+    ///   - progress: called after each batch; throw from it to stop.
+    /// - Returns: how many entries it removed.
+    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`, `CancellationError`, and what `progress` throws.
     @discardableResult
-    public func remove(_ selection: Selection, progress: (RemovalProgress) throws -> Void = { _ in }) throws -> Int {
+    public func remove(
+        _ selection: Selection, durability: Durability? = nil,
+        progress: (RemovalProgress) throws -> Void = { _ in }
+    ) throws -> Int {
         _ = try writing()
         engine.commitPending()
         let now = engine.clock.now()
@@ -41,7 +73,7 @@ extension Store {
         var examined = 0
         var walk = EntryWalk(selection, version: version, now: now)
         while !walk.isOver {
-            if Task.isCancelled { throw LarderError(.cancelled, "the removal was cancelled after \(removed) entries") }
+            try Cancellation.check()
             let limit = try engine.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
@@ -52,6 +84,7 @@ extension Store {
             }
             try progress(RemovalProgress(examined: examined, removed: removed, total: total))
         }
+        try settle(durability)
         return removed
     }
 
@@ -80,20 +113,11 @@ extension Store {
     /// As the synchronous `remove(_:progress:)`, on a thread that may wait for the disk. Cancelling the task stops it.
     @discardableResult
     public func remove(
-        _ selection: Selection, progress: @escaping @Sendable (RemovalProgress) -> Void = { _ in }
+        _ selection: Selection, durability: Durability? = nil,
+        progress: @escaping @Sendable (RemovalProgress) throws -> Void = { _ in }
     ) async throws -> Int {
-        let flag = CancellationFlag()
-        return try await withTaskCancellationHandler {
-            try await IOPool.long.run { [self] in
-                try remove(selection) { step in
-                    progress(step)
-                    if flag.isSet {
-                        throw LarderError(.cancelled, "the removal was cancelled after \(step.removed) entries")
-                    }
-                }
-            }
-        } onCancel: {
-            flag.set()
+        try await IOPool.long.runCancellable { [self] in
+            try remove(selection, durability: durability, progress: progress)
         }
     }
 
@@ -149,6 +173,7 @@ extension Engine {
                 try mutation.transaction.removeAll(database)
             }
             mutation.forgetAll()
+            try forgetVersions(mutation)
             return count
         }
     }

@@ -4,23 +4,28 @@ extension Store {
     /// Gives an entry new metadata, and a new lifetime if one is given, and leaves its body where it is: only if the entry
     /// is still the one that `get` returned, put with the same body and metadata. False if it is another by now, or gone.
     ///
-    /// Errors: `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
+    /// - Parameters:
+    ///   - metadata: at most 1 MiB.
+    ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
+    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability` says.
+    /// - Throws: `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
-    public func update(_ entry: Entry, metadata: [UInt8], lifetime: Lifetime? = nil) throws -> Bool {
+    public func update(
+        _ entry: Entry, metadata: [UInt8], lifetime: Lifetime? = nil, durability: Durability? = nil
+    ) throws -> Bool {
         _ = try writing()
         try PutOptions(metadata: metadata).validate(key: entry.key)
-        if let put = entry.inMemoryOnly {
-            guard engine.memory.lookup(entry.key, use: nil) === put else { return false }
-            var options = put.options
-            options.metadata = metadata
-            if let lifetime { options.lifetime = lifetime }
-            try self.put(entry.body.bytes(), for: entry.key, options)
-            return true
+        let configuration = configuration
+        if entry.isInMemoryOnly {
+            let now = engine.clock.now()
+            return try engine.changeInMemory(entry.key) { put in
+                guard sees(put.version), put.isUnchanged(entry) else { return nil }
+                return put.copy(expires: lifetime.map { configuration.expiry($0, at: now) }, metadata: metadata)
+            }
         }
         engine.commitPending()
-        let configuration = configuration
         let old = entry.metadata
-        return try change(entry) { mutation, key in
+        let isDone = try change(entry) { mutation, key in
             var isSame = false
             try mutation.update(key) { record in
                 guard record.metadata == old else { return }
@@ -30,40 +35,52 @@ extension Store {
             }
             return isSame
         }
+        try settle(durability)
+        return isDone
     }
 
     /// Removes an entry if it is still the one that `get` returned. False if it is another by now, or gone.
-    /// Errors: `closed`, `readOnly`, `io`.
+    /// - Parameter durability: whether the removal has to survive power loss. Nil (the default): as
+    ///   `Configuration.durability` says.
+    /// - Throws: `closed`, `readOnly`, `io`.
     @discardableResult
-    public func remove(_ entry: Entry) throws -> Bool {
+    public func remove(_ entry: Entry, durability: Durability? = nil) throws -> Bool {
         _ = try writing()
-        if let put = entry.inMemoryOnly {
-            return engine.memory.lookup(entry.key, use: nil) === put && engine.memory.remove(entry.key)
+        if entry.isInMemoryOnly {
+            return engine.memory.remove(entry.key) { sees($0.version) && $0.isUnchanged(entry) } != nil
         }
         engine.commitPending()
         let old = entry.metadata
-        return try change(entry) { mutation, key in
+        let isDone = try change(entry) { mutation, key in
             guard try mutation.record(key)?.metadata == old else { return false }
             return try mutation.remove(key) != nil
         }
+        try settle(durability)
+        return isDone
     }
 
     private func change(_ entry: Entry, _ body: (Mutation, [UInt8]) throws -> Bool) throws -> Bool {
         let key = IndexKey.bytes(for: entry.key)
         let digest = entry.digest
         return try engine.mutate(.put) { mutation in
-            guard let record = try mutation.record(key), try mutation.digest(ofBlob: record.blob) == digest else {
-                return false
-            }
+            guard let record = try mutation.record(key), sees(record.version),
+                try mutation.digest(ofBlob: record.blob) == digest
+            else { return false }
             return try body(mutation, key)
         }
     }
 }
 
 extension Entry {
-    /// The put behind an entry of policy `memoryOnly`; nil for others.
-    fileprivate var inMemoryOnly: PendingPut? {
-        if case .pending(let put) = source, put.options.storagePolicy == .memoryOnly { return put }
-        return nil
+    fileprivate var isInMemoryOnly: Bool {
+        if case .pending(let put, _) = source { return put.options.storagePolicy == .memoryOnly }
+        return false
+    }
+}
+
+extension PendingPut {
+    /// True if the entry has the body and the metadata it was found with.
+    fileprivate func isUnchanged(_ entry: Entry) -> Bool {
+        options.metadata == entry.metadata && digest == entry.digest
     }
 }

@@ -11,32 +11,40 @@ import SystemPackage
 ///
 /// A store may be used from any thread and task, and its directory by several processes at once. Lookups and small puts
 /// do not wait for a disk and are synchronous; each call that may has an asynchronous twin. Two stores of one path in one
-/// process share everything but their defaults. Do not use a store across fork(2).
+/// process share all but a few settings: see `Configuration`. Do not use a store across fork(2).
 public final class Store: Sendable {
     let engine: Engine
     let configuration: Configuration
     /// The number that stands for the application version; nil: every version is seen.
     let version: UInt16?
+    /// Tells the store from others that share its engine.
+    let handle: UInt32
     private let isClosed = Atomic<Bool>(false)
     private let isEphemeral: Bool
 
     /// Opens the store at `path`, creating the directory and what lies above it if missing.
     ///
     /// Errors: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's directory, a
-    /// newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked`. Cost: does not grow with the store.
+    /// newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process with other settings that
+    /// stores of one path share).
+    ///
+    /// Cost: does not grow with the store where it was closed properly; else, and where `Configuration.indexCheck` asks for it,
+    /// the pages of the index are looked at first, about a second for a million entries.
     public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
         try self.init(path: path, configuration, isEphemeral: false)
     }
 
     init(path: FilePath, _ configuration: Configuration, isEphemeral: Bool) throws {
-        let engine = try Registry.acquire(path, configuration)
+        let (engine, handle) = try Registry.acquire(path, configuration)
         do {
             version = try engine.version(configuration.version)
         } catch {
-            try Registry.release(engine)
+            try Registry.release(engine, handle)
             throw error
         }
+        engine.audience.note(version: version, of: handle)
         self.engine = engine
+        self.handle = handle
         self.configuration = configuration
         self.isEphemeral = isEphemeral
         if let version { engine.reclaimOtherVersions(version) }
@@ -48,12 +56,12 @@ public final class Store: Sendable {
     }
 
     /// Commits what is pending and gives the store's files back. Later calls throw `closed`. Idempotent.
-    /// Throws what a relaxed put could not report.
+    /// Throws what this store's relaxed puts and removals could not report; see `flush(_:)`.
     public func close() throws {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
         defer { if isEphemeral { Ephemeral.remove(engine.path) } }
-        try Registry.release(engine)
+        try Registry.release(engine, handle)
     }
 
     /// The directory.
@@ -75,18 +83,32 @@ public final class Store: Sendable {
         return try engine.requireWriting()
     }
 
-    /// Commits everything put and removed so far by this process, access times included.
-    /// Throws what a relaxed put could not report: the entry did not make it into the store.
-    public func flush() throws {
+    /// Commits everything put and removed so far by this process, access times included, and syncs the index: removals, pins,
+    /// lifetimes and entries whose body is in the index survive power loss when the call has returned.
+    ///
+    /// - Parameter durability: `relaxed` (the default): a body in a file that was put without `Durability.durable` may still be
+    ///   lost with power, until a checkpoint in the background; its entry is a miss then. `durable`: such bodies survive, too: each is
+    ///   synced, or if there are very many the whole file system, what other programs have written there included.
+    /// - Throws: `closed`, `io`, `noSpace`; and, once, what the relaxed puts and removals of this store could not report: they
+    ///   did not make it into the store. `LarderError.keys` has their keys, `failures` the causes if there are several.
+    public func flush(_ durability: Durability = .relaxed) throws {
         try requireOpen()
         engine.commitPending()
-        try engine.throwFailure()
+        try finishFlush(durability)
     }
 
-    /// As `flush()`, without holding a thread.
-    public func flush() async throws {
+    /// As the synchronous `flush`, without holding a thread of the cooperative pool.
+    public func flush(_ durability: Durability = .relaxed) async throws {
         try requireOpen()
         await engine.commitPending()
-        try engine.throwFailure()
+        let pool = durability == .durable ? IOPool.long : IOPool.shared
+        try await pool.run { [self] in try finishFlush(durability) }
+    }
+
+    private func finishFlush(_ durability: Durability) throws {
+        if engine.writing != nil {
+            if durability == .durable { try engine.checkpoint() } else { try engine.syncIndexIfNeeded() }
+        }
+        try engine.throwFailure(of: handle)
     }
 }

@@ -11,7 +11,7 @@ public enum StoreEvent: Sendable {
     case scrubbed(compared: Int, damaged: Int, orphans: Int)
     /// The index turned out to be damaged while the store was in use. Every further call throws the error, with `corruption`.
     case indexDamaged(LarderError)
-    /// Some of the puts and removals of a batch could not be committed; this is the last failure among them.
+    /// Some of the puts and removals of a batch could not be committed, for one cause: `LarderError.keys` has their keys.
     case commitFailed(LarderError)
     /// The store's own work fails; told once for each cause. It is tried again, see `Statistics.failures`.
     case failing(StandingFailure.Work, LarderError)

@@ -8,3 +8,29 @@ final class CancellationFlag: Sendable {
 
     func set() { flag.store(true, ordering: .relaxed) }
 }
+
+/// How a cancelled task stops what works for it: wherever that runs, it asks here, and throws `CancellationError`.
+enum Cancellation {
+    /// That of the task a thread works for.
+    @TaskLocal fileprivate static var flag: CancellationFlag?
+
+    /// True if the task is cancelled that runs this, or that this thread works for.
+    static var isCancelled: Bool { flag?.isSet ?? Task.isCancelled }
+
+    /// Throws `CancellationError` if that is so. Long loops call it once a batch.
+    static func check() throws {
+        if isCancelled { throw CancellationError() }
+    }
+}
+
+extension IOPool {
+    /// As `run`; `body` can ask `Cancellation` whether the task was cancelled.
+    func runCancellable<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        let flag = CancellationFlag()
+        return try await withTaskCancellationHandler {
+            try await run { try Cancellation.$flag.withValue(flag, operation: body) }
+        } onCancel: {
+            flag.set()
+        }
+    }
+}

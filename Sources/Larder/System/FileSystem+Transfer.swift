@@ -9,6 +9,14 @@ extension FileSystem {
         return code == 0 ? result.st_mode & S_IFMT == S_IFREG : nil
     }
 
+    /// rename(2) of a path of the caller's to another. Returns 0 or the `errno`.
+    static func rename(path: FilePath, to name: FilePath) -> Int32 {
+        let result = perform("rename", at: path) {
+            path.withPlatformString { path in name.withPlatformString { renameat(AT_FDCWD, path, AT_FDCWD, $0) } }
+        }
+        return result == 0 ? 0 : errno
+    }
+
     /// linkat(2) of a path of the caller's. Returns 0 or the `errno`.
     static func link(path: FilePath, as name: String, in target: Directory) -> Int32 {
         let result = perform("link", at: path) {

@@ -82,7 +82,7 @@ struct CollectCommand: ParsableCommand {
         entries.sort { $0.lastAccess < $1.lastAccess }
         var count = 0
         for entry in entries.dropFirst(report.displacedEntries) where excess > 0 {
-            let share = entry.storedLength.bytes / Int64(max(1, entry.references))
+            let share = entry.storedLength.bytes / Int64(max(1, entry.references ?? 1))
             excess -= entry.isInline ? share : (share + 4095) / 4096 * 4096
             count += 1
         }

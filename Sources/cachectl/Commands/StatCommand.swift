@@ -58,7 +58,7 @@ struct StatCommand: ParsableCommand {
         table.add(
             "stored",
             "\(entry.storedLength) in \(entry.isInline ? "the index" : "a file of its own"), \(entry.encoding)")
-        table.add("shared by", Render.count(entry.references, "entry", "entries"))
+        table.add("shared by", Render.count(entry.references ?? 1, "entry", "entries"))
         table.add("created", "\(entry.created)")
         table.add("put", "\(entry.stored)")
         table.add("last use", "\(entry.lastAccess), \(Render.count(entry.hitCount)) hits")

@@ -10,7 +10,7 @@ struct EntryJSON: Encodable {
     let storedLength: Int64
     let encoding: String
     let isInline: Bool
-    let references: Int
+    @Nullable var references: Int?
     let created: String
     let stored: String
     let lastAccess: String

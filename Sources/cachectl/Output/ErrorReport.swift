@@ -18,9 +18,11 @@ struct ErrorReport {
         switch error {
         case let error as LarderError:
             self.init(
-                ExitStatus(error), "\(error.code)", error.message, path: error.path, key: error.key, cause: error.cause)
+                ExitStatus(error), "\(error.code)", error.text, path: error.path, key: error.key, cause: error.cause)
         case let error as CommandError:
             self.init(error.status, error.code ?? "\(error.status)", error.message, cause: error.cause)
+        case is CancellationError:
+            self.init(.interrupted, "cancelled", nil)
         case let error as Errno:
             self.init(ExitStatus(error), "io", error.description)
         default:
@@ -83,5 +85,27 @@ private struct ErrorJSON: Encodable {
         error = Details(
             code: report.code, exitCode: report.status.rawValue, message: report.message, path: report.path,
             key: report.key, cause: report.cause)
+    }
+}
+
+extension LarderError {
+    /// The message, with what to do in terms of this program.
+    fileprivate var text: String { message + (remedy.map { ": " + $0.command } ?? "") }
+}
+
+extension LarderError.Remedy {
+    /// The command that stands for a call of the library.
+    fileprivate var command: String {
+        switch self {
+        case .repair: "run 'cachectl verify --repair'"
+        case .rebuildIndex:
+            "end every process that uses the store, then run 'cachectl verify --repair', which keeps the entries that can "
+                + "still be read"
+        case .makeRoom:
+            "raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries"
+        case .raiseBudget: "raise the budget ('cachectl budget --bytes') or store it elsewhere"
+        case .raiseLargestEntry: "raise the limit ('cachectl budget --largest-entry')"
+        case .allowOtherOwner: "open it as that user, choose another directory, or allow it ('cachectl --any-owner')"
+        }
     }
 }

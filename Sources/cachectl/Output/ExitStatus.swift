@@ -42,7 +42,6 @@ extension ExitStatus {
         case .locked, .readersFull: self = .temporary
         case .noSpace, .mapFull: self = .noSpace
         case .corruption, .formatMismatch, .digestMismatch, .lengthMismatch, .tooLarge: self = .data
-        case .cancelled: self = .interrupted
         case .unsupported: self = .unavailable
         case .io: self = (error.cause as? Errno).map(ExitStatus.init) ?? .inputOutput
         default: self = .software

@@ -1,0 +1,53 @@
+import LMDB
+
+/// What displacement passes by.
+extension Index {
+    /// What a lease protects.
+    enum LeaseKind: UInt8 {
+        case key = 1
+        case tag = 2
+        /// A key or a tag in one application version.
+        case keyOfVersion = 3
+        case tagOfVersion = 4
+
+        var ofVersion: LeaseKind { self == .key ? .keyOfVersion : self == .tag ? .tagOfVersion : self }
+    }
+
+    /// The beginning of the rows of the leases of a key or tag.
+    /// - Parameter version: only entries of this application version are leased; nil: of every version.
+    static func leasePrefix(_ kind: LeaseKind, _ subject: [UInt8], version: UInt16? = nil) -> [UInt8] {
+        guard let version else { return [kind.rawValue] + Digest.of(subject).bytes }
+        return [kind.ofVersion.rawValue] + Digest.of([UInt8(version & 0xFF), UInt8(version >> 8)] + subject).bytes
+    }
+
+    /// True if a lease protects the entry with this key and these tags.
+    func isLeased(
+        _ key: [UInt8], _ tags: [String], version: UInt16, at now: Timestamp, _ transaction: ReadTransaction
+    ) throws -> Bool {
+        if try hasLease(.key, key, version, now, transaction) { return true }
+        return try tags.contains { try hasLease(.tag, Array($0.utf8), version, now, transaction) }
+    }
+
+    private func hasLease(
+        _ kind: LeaseKind, _ subject: [UInt8], _ version: UInt16, _ now: Timestamp, _ transaction: ReadTransaction
+    ) throws -> Bool {
+        for version in version == 0 ? [nil] : [nil, version] {
+            let prefix = Self.leasePrefix(kind, subject, version: version)
+            let isHeld = try transaction.withCursor(leases) { cursor in
+                var pair = try cursor.seek(prefix)
+                while let (row, value) = pair, row.hasPrefix(prefix) {
+                    if value.count == 16, value.field(0, as: Int64.self) > now.microseconds { return true }
+                    pair = try cursor.next()
+                }
+                return false
+            }
+            if isHeld { return true }
+        }
+        return false
+    }
+
+    /// True if one of the tags is pinned.
+    func hasPinnedTag(_ tags: [String], _ transaction: ReadTransaction) throws -> Bool {
+        try tags.contains { try transaction.get(pinnedTags, Array($0.utf8)) != nil }
+    }
+}
