@@ -3,7 +3,7 @@ import Larder
 /// What durable entries a store must have, by what its workers have said.
 ///
 /// A worker says `B key digest` before a durable put and `D key digest` after it, `X key` and `Y key` before and after a
-/// removal and its flush, `C` and `Z` before and after it clears the store. Between the two either state is right.
+/// durable removal, or one and its flush, `C` and `Z` before and after it clears the store. Between the two either state is right.
 struct Journal {
     /// For each key the digests that may be there; nil: none may.
     private(set) var allowed: [String: Set<String?>] = [:]
@@ -35,8 +35,6 @@ struct Journal {
             forgetAll()
         // A clear that goes on may take what is put meanwhile.
         case "D" where clearing > 0: note("B" + line.dropFirst())
-        // A removal is promised by no sync.
-        case "Y": break
         default: note(line)
         }
     }

@@ -145,8 +145,14 @@ final class Workload: @unchecked Sendable {
     private func durableRemoval() throws {
         let name = "d/\(slot)/\(Int.random(in: 0..<8, using: &generator))"
         says("X \(name)")
-        try store.remove(Key(name))
-        try store.flush()
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0:
+            try store.remove(Key(name))
+            try store.flush()
+        case 1: try store.remove(Key(name), durability: .durable)
+        case 2: try store.remove(.prefix(Key(name)), durability: .durable)
+        default: if let entry = try store.get(Key(name)) { try store.remove(entry, durability: .durable) }
+        }
         says("Y \(name)")
     }
 
