@@ -59,7 +59,7 @@ struct Bench {
 
         let put = try measure(
             "put", store: { try store.put(bodies[$0], for: keys[$0]) }, files: { try files.write(bodies[$0], $0) },
-            end: store.flush)
+            end: { try store.flush() })
         let get = try measure(
             "get",
             store: { index in
@@ -71,7 +71,7 @@ struct Bench {
         let contains = try measure(
             "contains", store: { _ = try store.contains(keys[$0]) }, files: { _ = files.exists($0) })
         let remove = try measure(
-            "remove", store: { try store.remove(keys[$0]) }, files: { files.remove($0) }, end: store.flush)
+            "remove", store: { try store.remove(keys[$0]) }, files: { files.remove($0) }, end: { try store.flush() })
         return [put, get, contains, remove]
     }
 }
