@@ -30,7 +30,7 @@ enum KeyPath {
 
     /// The components of the path of `key`, none of them empty, `.`, `..`, or longer than 255 bytes.
     static func components(of key: Key, _ rules: Rules = .ofSystem) -> [[UInt8]] {
-        let name = { name($0, rules) }
+        let name = { (component: [UInt8]) in Self.name(component, rules) }
         let parts = key.bytes.split(separator: slash, omittingEmptySubsequences: false).map(Array.init)
         // "scheme:", "", "host", path...
         guard parts.count >= 3, parts[1].isEmpty, let scheme = scheme(parts[0]) else {
