@@ -91,13 +91,17 @@ final class DamageRun {
             let store = try Store(at: store, configuration())
             defer { try? store.close() }
             let report = try store.check(repair: true)
-            if !report.isClean, !report.isRepaired { throw Bad(reason: "not repaired: \(report.violations.filter { !$0.isRepaired })") }
+            if !report.isClean, !report.isRepaired {
+                throw Bad(reason: "not repaired: \(report.violations.filter { !$0.isRepaired })")
+            }
             isReported = !report.isClean
             count(report.isClean ? "clean" : "repaired")
         } catch let error as LarderError where error.code == .corruption || error.code == .formatMismatch {
             do {
                 let report = try Store.rebuildIndex(at: store, configuration())
-                if !report.check.isClean, !report.check.isRepaired { throw Bad(reason: "not repaired: \(report.check.violations)") }
+                if !report.check.isClean, !report.check.isRepaired {
+                    throw Bad(reason: "not repaired: \(report.check.violations)")
+                }
                 isReported = !report.damages.isEmpty || report.hasRestoredFormat
                 count(report.keptEntries == 0 ? "started over" : "rebuilt")
                 count("entries lost in rebuilds", report.lostEntries ?? truth.count)

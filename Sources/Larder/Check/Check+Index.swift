@@ -50,6 +50,7 @@ extension Check {
     ) throws {
         let index = engine.index
         report.entryCount += 1
+        if report.entryCount % 1024 == 0 { try Cancellation.check() }
         tally.entries += 1
         guard let record = EntryRecord(value) else {
             return disagreement(.I1, "the record of \(Key(bytes: indexKey)) cannot be read")
