@@ -10,10 +10,12 @@ import LMDB
 /// where that is final. See `docs/architecture.md`, "How the budget holds at every moment".
 enum Allocation {
     /// The charge of a file just written, or on a file system whose word is never final.
-    static func charge(_ status: FileSystem.Status) -> Int64 { max(status.allocated, charge(status.size)) }
+    static func charge(_ status: FileSystem.Status) -> Int64 { max(status.allocated, length(status)) }
 
-    /// A length in whole blocks of 4 KiB.
-    static func charge(_ length: Int64) -> Int64 { (length + 4095) / 4096 * 4096 }
+    /// The length in whole blocks.
+    static func length(_ status: FileSystem.Status) -> Int64 {
+        (status.size + status.blockBytes - 1) / status.blockBytes * status.blockBytes
+    }
 
     /// The charge of a file that has been synced.
     static func settled(_ status: FileSystem.Status, in files: StoreFiles) -> Int64 {

@@ -230,7 +230,7 @@ extension Engine {
         let path = files.staging.path(of: file.token.name)
         var status = try FileSystem.status(file.descriptor, path: path)
         // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the end).
-        if file.isOwn, status.allocated > Allocation.charge(status.size) {
+        if file.isOwn, status.allocated > Allocation.length(status) {
             try FileSystem.truncate(file.descriptor, to: file.length, path: path)
             status = try FileSystem.status(file.descriptor, path: path)
         }

@@ -12,6 +12,8 @@ enum FileSystem {
         let size: Int64
         /// Bytes allocated on disk: `st_blocks` x 512.
         let allocated: Int64
+        /// Bytes in which space is taken, as far as the file system says: `st_blksize`, 4,096 at most.
+        let blockBytes: Int64
         let device: UInt64
         let inode: UInt64
         let isRegular: Bool
@@ -28,6 +30,7 @@ enum FileSystem {
         init(_ status: stat) {
             size = Int64(status.st_size)
             allocated = Int64(status.st_blocks) * 512
+            blockBytes = min(max(512, Int64(status.st_blksize)), 4096)
             device = UInt64(truncatingIfNeeded: status.st_dev)
             inode = UInt64(status.st_ino)
             isRegular = status.st_mode & S_IFMT == S_IFREG
