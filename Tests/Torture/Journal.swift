@@ -11,6 +11,9 @@ struct Journal {
     private(set) var acknowledged = 0
     /// Workers that are clearing the store.
     private var clearing = 0
+    /// Beginnings and ends of clears so far, and for each key how many of them there were when its last put began.
+    private var clears = 0
+    private var begun: [String: Int] = [:]
 
     /// Takes note of one line.
     mutating func note(_ line: Substring) {
@@ -29,12 +32,17 @@ struct Journal {
 
     /// Takes note of a line that was said before a power loss; the lines of all workers come in the order in which they were said.
     mutating func noteInOrder(_ line: Substring) {
+        let key = line.split(separator: " ").dropFirst().first.map(String.init) ?? ""
         switch line.first {
         case "C", "Z":
             clearing += line.first == "C" ? 1 : -1
+            clears += 1
             forgetAll()
-        // A clear that goes on may take what is put meanwhile.
-        case "D" where clearing > 0: note("B" + line.dropFirst())
+        case "B":
+            begun[key] = clears
+            note(line)
+        // A clear that went on during a put may have taken it, whichever ended first.
+        case "D" where clearing > 0 || begun[key] != clears: note("B" + line.dropFirst())
         default: note(line)
         }
     }
