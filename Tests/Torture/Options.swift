@@ -4,6 +4,8 @@ import Foundation
 struct Options: Sendable {
     /// How long to go on; nil: until the cycles are done.
     var minutes: Double?
+    /// True if the time was given.
+    var isTimed = false
     /// How many cycles to make; nil: until the time is over.
     var cycles: Int?
     var seed = UInt64.random(in: 0..<1_000_000)
@@ -44,7 +46,9 @@ struct Options: Sendable {
             }
             guard let value = rest.popFirst() else { return nil }
             switch name {
-            case "--minutes": minutes = Double(value)
+            case "--minutes":
+                minutes = Double(value)
+                isTimed = true
             case "--cycles": cycles = Int(value)
             case "--seed": UInt64(value).map { seed = $0 }
             case "--processes": processes = Int(value)

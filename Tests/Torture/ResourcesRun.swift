@@ -14,10 +14,13 @@ struct ResourcesRun {
     private static let cases: [(mode: String, needsRoot: Bool, disk: String?)] = [
         ("file-size", false, nil), ("full-disk", true, "6m"), ("descriptors", false, nil), ("memory", false, nil),
         ("foreign", true, nil), ("permission", false, nil), ("read-only", true, "16m"),
+        ("lasting-io", false, nil), ("lasting-read-only", false, nil), ("lasting-full-disk", true, "40m"),
     ]
 
     func run() throws -> Bool {
         var failed = 0
+        // For how long the faults that last do so.
+        let seconds = options.isTimed ? Int((options.minutes ?? 0) * 60) : 4
         for item in Self.cases {
             if item.needsRoot, geteuid() != 0 {
                 print("\(item.mode): skipped, needs root")
@@ -34,9 +37,10 @@ struct ResourcesRun {
                 }
             }
             let child = try Child(
-                [place + "/store", item.mode, "1", "0", "0"], output: directory + "/out-\(item.mode)")
+                [place + "/store", item.mode, "1", "0", "\(seconds)"], output: directory + "/out-\(item.mode)")
             let complaint = child.wait()
             print("\(item.mode): \(complaint ?? "passed")")
+            for line in child.lines where line.hasPrefix("lasting-") { print("  " + line) }
             if complaint != nil { failed += 1 }
             if item.disk != nil, complaint == nil || !options.keepsStores { unmount(place) }
         }

@@ -19,6 +19,8 @@ enum WorkerMain {
             case "rebuild": say("R \(try Store.rebuildIndex(at: FilePath(arguments[0])))")
             case "read": try Latencies.read(arguments[0], seed, operations)
             case "collect": try Latencies.collect(arguments[0], operations)
+            case let mode where LastingFaults.modes.contains(mode):
+                try LastingFaults.run(mode, arguments[0], seconds: operations)
             default: try Limits.run(arguments[1], arguments[0])
             }
             say("OK")
