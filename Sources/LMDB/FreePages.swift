@@ -15,24 +15,54 @@ extension Environment {
     /// The free list maps the transaction that freed pages to those pages (`mdb_stat -f` reads it the same way). Pages
     /// freed by transaction T are part of every snapshot older than T, so only lists with T no later than the oldest
     /// reader are taken; and as the latest meta page is on disk, recovery cannot go back before it.
-    /// - Parameter minimumRun: shorter runs are left out; at least 1.
-    public func reclaimablePages(holding writer: WriteTransaction, minimumRun: Int) throws -> [FreePageRun] {
+    ///
+    /// Of later lists those pages are taken that were behind the end of the file as the snapshots before them know it: the file
+    /// never gets shorter, so a page with a greater number than the last one of a snapshot is no part of that.
+    /// - Parameters:
+    ///   - minimumRun: shorter runs are left out; at least 1.
+    ///   - lastPage: the last page of a snapshot, or a later one; nil if it is not known.
+    public func reclaimablePages(
+        holding writer: WriteTransaction, minimumRun: Int, lastPage: (UInt64) -> Int? = { _ in nil }
+    ) throws -> [FreePageRun] {
         // A write transaction may not open the free list; a snapshot taken under the writer lock sees the same one.
         try readUnpooled { snapshot in
-            let oldest = min(try oldestReader() ?? snapshot.id, snapshot.id)
+            let readers = try readers().filter { $0 < snapshot.id }
             var pages: [Int] = []
             try snapshot.withCursor(.freeList) { cursor in
                 var pair = try cursor.first()
                 while let (key, value) = pair {
-                    guard key.count == 8, key.loadUnaligned(as: UInt.self) <= UInt(oldest) else { break }
-                    for index in 0..<Self.listed(value) {
-                        pages.append(
-                            Int(bitPattern: value.loadUnaligned(fromByteOffset: (index + 1) * 8, as: UInt.self)))
+                    guard key.count == 8 else { break }
+                    let freed = UInt64(key.loadUnaligned(as: UInt.self))
+                    // Snapshots of later transactions do not have the page; of the others the latest has the longest file.
+                    var last = -1
+                    if let reader = readers.last(where: { $0 < freed }) { last = lastPage(reader) ?? .max }
+                    if last < .max {
+                        for index in 0..<Self.listed(value) {
+                            let page = value.loadUnaligned(fromByteOffset: (index + 1) * 8, as: UInt.self)
+                            if Int(bitPattern: page) > last { pages.append(Int(bitPattern: page)) }
+                        }
                     }
                     pair = try cursor.next()
                 }
             }
             return Self.runs(of: pages, minimum: minimumRun)
+        }
+    }
+
+    /// The number of free pages that the next transaction may use: those freed by a transaction not younger than the oldest
+    /// snapshot. Cost grows with their lists (8 bytes a page).
+    public func reusablePageCount() throws -> Int {
+        try readUnpooled { snapshot in
+            let oldest = min(try oldestReader() ?? snapshot.id, snapshot.id)
+            var total = 0
+            try snapshot.withCursor(.freeList) { cursor in
+                var pair = try cursor.first()
+                while let (key, value) = pair, key.count == 8, UInt64(key.loadUnaligned(as: UInt.self)) <= oldest {
+                    total += Self.listed(value)
+                    pair = try cursor.next()
+                }
+            }
+            return total
         }
     }
 
@@ -100,11 +130,14 @@ extension Environment {
     }
 
     /// The oldest snapshot any live reader of any process holds; nil if there is none. `mdb_reader_list`.
-    public func oldestReader() throws(LMDBError) -> UInt64? {
+    public func oldestReader() throws(LMDBError) -> UInt64? { try readers().first }
+
+    /// The snapshots that readers of any process hold, oldest first. `mdb_reader_list`.
+    public func readers() throws(LMDBError) -> [UInt64] {
         try enter()
         defer { leave() }
         // The table is given as text, one line a reader: pid, thread, transaction ("-" when it holds none).
-        final class Lines { var oldest: UInt64? }
+        final class Lines { var held: [UInt64] = [] }
         let lines = Lines()
         let code = withExtendedLifetime(lines) {
             mdb_reader_list(
@@ -113,14 +146,12 @@ extension Environment {
                     guard let text, let context else { return 0 }
                     let lines = Unmanaged<Lines>.fromOpaque(context).takeUnretainedValue()
                     let fields = String(cString: text).split(whereSeparator: \.isWhitespace)
-                    if fields.count == 3, let transaction = UInt64(fields[2]) {
-                        lines.oldest = min(lines.oldest ?? .max, transaction)
-                    }
+                    if fields.count == 3, let transaction = UInt64(fields[2]) { lines.held.append(transaction) }
                     return 0
                 },
                 Unmanaged.passUnretained(lines).toOpaque())
         }
         if code < 0 { throw LMDBError(code: code, function: "mdb_reader_list") }
-        return lines.oldest
+        return lines.held.sorted()
     }
 }

@@ -8,6 +8,7 @@
 // collect  gc in a loop
 // readers  SEED threads hold a body for a millisecond, over and over for COUNT ms; prints `R <reads>`
 // check    verifies the invariants once
+// hold     looks at the entry "held" and prints `HELD` with the snapshot in hand, until it is killed
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean or not
@@ -271,6 +272,11 @@ func run() throws {
         let source = ProcessInfo.processInfo.environment["LARDER_SOURCE"] ?? arguments[1] + "-source"
         try store.adopt(FilePath(source), for: "moved", method: .move)
         say("MOVED")
+    case "hold":
+        try store.withBody(of: "held") { _ in
+            say("HELD")
+            while true { pause() }
+        }
     case "count": say("N \(try store.statistics().entryCount)")
     default: throw Bad(reason: "no mode \(arguments[2])")
     }

@@ -32,6 +32,20 @@ public final class Worker {
         _ = output.fileHandleForReading.readData(ofLength: 6)
     }
 
+    /// Waits for the next line, which is `line`.
+    public func waitForLine(_ line: String) {
+        _ = output.fileHandleForReading.readData(ofLength: line.utf8.count + 1)
+    }
+
+    /// SIGSTOP.
+    public func stop() {
+        #if canImport(Glibc)
+            _ = Glibc.kill(process.processIdentifier, SIGSTOP)
+        #else
+            _ = Foundation.kill(process.processIdentifier, SIGSTOP)
+        #endif
+    }
+
     /// SIGKILL.
     public func kill() {
         #if canImport(Glibc)

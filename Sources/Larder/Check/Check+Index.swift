@@ -22,12 +22,22 @@ extension Check {
 
     /// I1 to I5, as far as the index alone can tell.
     mutating func checkIndex() throws {
+        let before = self
+        try Yielding.run(engine.files) { poll in
+            self = before
+            try checkIndex(poll)
+        }
+    }
+
+    /// - Parameter poll: called between rows; throws when a writer waits for what the snapshot holds.
+    private mutating func checkIndex(_ poll: () throws -> Void) throws {
         try engine.readLong { transaction in
             let index = engine.index
             var tally = Tally()
             try transaction.withCursor(index.entries) { cursor in
                 var pair = try cursor.first()
                 while let (key, value) = pair {
+                    try poll()
                     try checkEntry(Array(key), value, &tally, transaction)
                     pair = try cursor.next()
                 }
@@ -35,6 +45,7 @@ extension Check {
             try transaction.withCursor(index.blobs) { cursor in
                 var pair = try cursor.first()
                 while let (key, value) = pair {
+                    try poll()
                     try checkBlob(key.field(0), value, &tally, transaction)
                     pair = try cursor.next()
                 }

@@ -44,6 +44,7 @@ struct Collector {
         if !isDryRun, let writing {
             try engine.sweepDead(writing)
             try engine.clearDeadReaders()
+            try engine.tidyQuarantine(writing)
             report.staleFiles = before - (try staleFiles(writing))
         } else {
             report.staleFiles = before
@@ -216,19 +217,24 @@ struct Collector {
         let engine = engine
         var count = 0
         var freed: Int64 = 0
-        try engine.readLong { transaction in
-            try transaction.withCursor(engine.index.recency) { cursor in
-                var pair = try cursor.first()
-                while excess > 0, let (_, key) = pair {
-                    if let record = try transaction.get(engine.index.entries, key).flatMap(EntryRecord.init),
-                        let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
-                    {
-                        let bytes = Int64(clamping: head.location == .file ? head.allocated : head.storedLength)
-                        excess -= bytes
-                        freed += bytes
-                        count += 1
+        let missing = excess
+        try Yielding.run(engine.files) { poll in
+            (excess, freed, count) = (missing, 0, 0)
+            try engine.readLong { transaction in
+                try transaction.withCursor(engine.index.recency) { cursor in
+                    var pair = try cursor.first()
+                    while excess > 0, let (_, key) = pair {
+                        try poll()
+                        if let record = try transaction.get(engine.index.entries, key).flatMap(EntryRecord.init),
+                            let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                        {
+                            let bytes = Int64(clamping: head.location == .file ? head.allocated : head.storedLength)
+                            excess -= bytes
+                            freed += bytes
+                            count += 1
+                        }
+                        pair = try cursor.next()
                     }
-                    pair = try cursor.next()
                 }
             }
         }

@@ -100,7 +100,8 @@ final class Committer {
         do {
             if batch.isDurable {
                 engine.reach("batch.before-index-sync")
-                try engine.index.environment.sync()
+                // The commit has done so already if it replaced files.
+                try engine.syncIndexIfNeeded()
                 engine.reach("batch.after-index-sync")
             }
         } catch {
@@ -239,6 +240,11 @@ final class Committer {
     private func apply(_ uses: some Collection<Use>, makingRoom: Bool) throws -> Bool {
         guard isDisplacing else { return try apply(uses, makingRoom, displacing: 0) }
         do {
+            // Beside a held snapshot displacement gains little, so it waits until a put needs room.
+            if try engine.heldSnapshot(writing) != nil {
+                displacement.failed(at: engine.configuration.clock.uptime())
+                return try apply(uses, makingRoom, displacing: 0)
+            }
             let slice = try min(Self.displacementSlice, engine.removalLimit())
             let isDone = try apply(uses, makingRoom, displacing: slice)
             if isDone { displacement.reset() }

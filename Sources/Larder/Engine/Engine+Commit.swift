@@ -45,6 +45,10 @@ extension Engine {
                     break
                 }
             }
+            // A snapshot turned out to be held, which lets puts have more of the budget.
+            if case .lacks = outcome, purpose == .put, snapshots.mayBeHeld {
+                outcome = try attempt(writing, purpose, body)
+            }
             // Other files that are staged may have all the room, and only a commit makes them displaceable.
             if case .lacks = outcome, purpose == .put {
                 outcome = try attempt(writing, purpose, body, leeway: .headroom)
@@ -91,6 +95,7 @@ extension Engine {
         clock.observe(Timestamp(microseconds: mutation.state.clock))
         let released = writing.leases.released
         try mutation.dropLeases(released)
+        noteSnapshot(mutation)
         let result = try body(mutation)
         var victims: [Victim] = []
         while mutation.state.entryCount > UInt64(clamping: mutation.state.budget.entries) {
@@ -120,8 +125,11 @@ extension Engine {
         _ mutation: Mutation, _ purpose: Purpose, _ writing: Writing, _ leeway: Leeway
     ) throws -> Int64? {
         let effective = leeway == .headroom && mutation.stagedBytes > 0 ? Purpose.housekeeping : purpose
-        let cap = effective.cap(mutation.state.budget)
-        let excess = try writing.room.excess(of: mutation, cap: cap)
+        let cap =
+            try effective == .put ? usableBytes(mutation.state.budget, writing) : effective.cap(mutation.state.budget)
+        // Beside a held snapshot few free pages can be used, and next to no hole is filled.
+        let reusable = try snapshots.mayBeHeld ? index.environment.reusablePageCount() : nil
+        let excess = try writing.room.excess(of: mutation, cap: cap, reusable: reusable)
         if excess == 0 || leeway == .unlimited { return nil }
         // Over the budget already, because that was lowered: removing is the way back, even if it writes some pages first.
         if purpose == .housekeeping, try writing.room.claimed(state()) > cap { return nil }
@@ -147,9 +155,11 @@ extension Engine {
                 if let file = try files.openBlob(head) { try Sync.data(file, path: nil) }
             }
             reach("commit.before-trash")
+            // A file may be put and displaced in one transaction.
+            let new = mutation.deadFiles.isEmpty ? [] : Set(mutation.newFiles.map(\.token))
             for head in mutation.deadFiles {
                 let name = Layout.trash(nextToken(writing), head.digest)
-                guard let place = try files.discard(head, as: name) else { continue }
+                guard let place = try files.discard(head, as: name, isNew: new.contains(head.token)) else { continue }
                 writing.ledger.add(head.allocated.asBytes)
                 discarded.append(Discarded(head: head, name: name, place: place))
                 reach("commit.trashed")

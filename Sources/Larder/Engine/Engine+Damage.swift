@@ -8,11 +8,13 @@ extension Engine {
         configuration.observer?(.damaged(digest: head.digest, reason: reason))
         logger.error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
         guard let writing else { return }
+        defer { boundQuarantine(writing) }
         try mutate(.housekeeping) { mutation in
             guard let bytes = try mutation.reading.get(index.blobs, blob), let current = BlobRecord(bytes),
                 current.isSameFile(as: head)
             else { return }
             let name = head.digest.hexadecimal
+            let before = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
             switch current.location {
             case .file:
                 if try !FileSystem.rename(Layout.blob(current.digest), in: files.blobs, to: name, in: files.quarantine)
@@ -25,7 +27,8 @@ extension Engine {
                 try keep(BlobRecord.inlineBytes(bytes), in: file, path)
             }
             reach("quarantine.moved")
-            writing.ledger.setQuarantine(try files.allocated(in: files.quarantine))
+            let after = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
+            writing.ledger.addQuarantine(after - before)
             try mutation.markDamaged(blob)
         }
     }

@@ -12,11 +12,13 @@ extension Engine {
         memory.removeExpired(at: moment)
         guard try hasExpired(by: moment) else { return false }
         let limit = try removalLimit()
-        let victims = try mutate(.housekeeping) { mutation in
+        // What does not fit the headroom beside a held snapshot waits: nothing needs it now.
+        let removed = try mutateIfFitting(.housekeeping) { mutation in
             var victims: [Victim] = []
             while victims.count < limit, let victim = try mutation.firstExpired(by: moment) { victims.append(victim) }
             return victims
         }
+        guard let victims = removed else { return false }
         report(victims)
         return victims.count == limit
     }

@@ -18,7 +18,7 @@ extension Engine {
                             + "raise the budget or store it elsewhere",
                         path: path, key: key)
                 }
-                excess = try writing.room.excess(adding: 0, state)
+                excess = try writing.room.excess(adding: 0, state, usable: usableBytes(state.budget, writing))
             } catch {
                 writing.ledger.add(-bytes)
                 throw error
@@ -26,7 +26,11 @@ extension Engine {
             reach("reserve.taken")
             if excess == 0 { return }
             writing.ledger.add(-bytes)
-            if try makeRoom(bytes, writing, isMissing: { try writing.room.excess(adding: bytes, $0) }) { continue }
+            let wasHeld = snapshots.mayBeHeld
+            let hasMadeRoom = try makeRoom(bytes, writing) {
+                try writing.room.excess(adding: bytes, $0, usable: self.usableBytes($0.budget, writing))
+            }
+            if hasMadeRoom || snapshots.mayBeHeld != wasHeld { continue }
             // All there is to displace may be files that are staged and not committed yet.
             let generation = writing.pending.requestFlush()
             // Nothing is pending, and nothing was committed since the look at the index: there is no more.
@@ -48,14 +52,19 @@ extension Engine {
             noteUses(writing)
             let before = try writing.room.claimed(state())
             let freeBefore = try indexFree()
+            let isHeld = try heldSnapshot(writing) != nil
             guard let isMissing else {
+                // What younger snapshots left is all that a removal gives beside a held one.
+                if isHeld, try giveBack(bytes + slack()) >= bytes { return true }
                 let displaced = try displace(bytes: bytes + slack(), writing)
+                // Rather than to fail: bytes that are of no use to anybody.
+                if displaced == 0, try trimQuarantine(to: 0, writing) > 0 { return true }
                 writing.reaper.drain()
                 // Puts reuse free pages, unless they are too scattered: then they go back to the file system.
                 let data = try writing.room.dataAllocated()
                 let free = try indexFree()
-                let punched = free > data / 6 ? try giveBack(max(bytes, data / 16)) : 0
-                return displaced > 0 || punched > 0 || free > freeBefore
+                let punched = isHeld || free > data / 6 ? try giveBack(max(bytes, data / 16)) : 0
+                return displaced > 0 || punched > 0 || !isHeld && free > freeBefore
             }
             var target = try isMissing(state())
             if target == 0 { return true }
@@ -68,12 +77,13 @@ extension Engine {
                 if target == 0 { return true }
             }
             let displaced = try displace(bytes: min(target, 32 << 20) + 2 * slack(), writing)
+            if displaced == 0, try trimQuarantine(to: 0, writing) > 0 { return true }
             writing.reaper.drain()
             target = try isMissing(state())
             // Single pages are the last resort: a hole costs as much as one of a hundred pages.
             if target > 0 {
                 // With some for the files to come.
-                _ = try giveBack(target + slack(), leastRun: displaced > 0 ? Self.longRun : 1)
+                _ = try giveBack(target + slack(), leastRun: displaced > 0 && !isHeld ? Self.longRun : 1)
             }
             let state = try state()
             if try writing.room.claimed(state) < before { return true }
@@ -133,7 +143,7 @@ extension Engine {
         var freed: Int64 = 0
         var count = 0
         while freed < bytes {
-            let batch = try displaceBatch(limit: try removalLimit(), bytes: bytes - freed)
+            let batch = try displaceBatch(limit: try removalLimit(), bytes: bytes - freed, writing)
             if batch.isEmpty { break }
             count += batch.count
             freed += batch.freed
@@ -160,7 +170,10 @@ extension Engine {
         }
     }
 
-    private func displaceBatch(limit: Int, bytes: Int64) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
+    private func displaceBatch(
+        limit: Int, bytes: Int64, _ writing: Writing
+    ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
+        if let mark = try heldSnapshot(writing) { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
         for attempt in 0..<Self.waitsForReaders {
             let outcome = try mutateIfFitting(.housekeeping) { mutation in
                 try Engine.displace(in: mutation, limit: limit, bytes: bytes)
@@ -169,7 +182,9 @@ extension Engine {
             guard try isSnapshotHeld() else { break }
             // A reader that was killed holds its snapshot until somebody looks.
             if attempt == 0 { try clearDeadReaders() } else { usleep(2000) }
+            if try heldSnapshot(writing) != nil { break }
         }
+        if let mark = try heldSnapshot(writing) { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
         if try isSnapshotHeld() { return (true, 0, 0) }
         let (victims, freed) = try mutate(.housekeeping) { mutation in
             try Engine.displace(in: mutation, limit: limit, bytes: bytes)
@@ -177,7 +192,7 @@ extension Engine {
         return noted(victims, freed)
     }
 
-    private func noted(_ victims: [Victim], _ freed: Int64) -> (isEmpty: Bool, count: Int, freed: Int64) {
+    func noted(_ victims: [Victim], _ freed: Int64) -> (isEmpty: Bool, count: Int, freed: Int64) {
         report(victims)
         return (victims.isEmpty, victims.count, freed)
     }
@@ -215,8 +230,10 @@ extension Engine {
         // Pages freed by a commit that power loss may still undo must keep their bytes (docs/recovery.md).
         try environment.sync()
         let before = try FileSystem.status(raw: descriptor, path: path).allocated
-        let runs = try environment.reclaimablePages(holding: transaction, minimumRun: minimumRun)
-            .sorted { $0.count > $1.count }
+        let runs = try environment.reclaimablePages(holding: transaction, minimumRun: minimumRun) {
+            snapshots.mark($0)?.lastPage
+        }
+        .sorted { $0.count > $1.count }
         let target = min(bytes, 32 << 20)
         var freed: Int64 = 0
         reach("punch.before")

@@ -58,6 +58,7 @@ final class Engine: @unchecked Sendable {
     let health = Health()
     /// The latest commit that this process knows to survive power loss.
     private let synced = Atomic<UInt64>(0)
+    let snapshots = Snapshots()
     /// Set when body files were committed, cleared by a checkpoint.
     let hasUnsyncedFiles = Atomic<Bool>(false)
     /// Set when LMDB, or a walk over its pages, met damage.
@@ -231,7 +232,9 @@ final class Engine: @unchecked Sendable {
     /// Walks over the pages of the index. Throws `corruption` with the first damage.
     func checkPages(_ bigValues: PageWalk<FilePages>.BigValues = .placed) throws {
         do {
-            try index.environment.checkPages(bigValues)
+            try Yielding.run(files) { poll in
+                try withoutActuallyEscaping(poll) { try index.environment.checkPages(bigValues, pause: $0) }
+            }
         } catch {
             throw translate(error)
         }

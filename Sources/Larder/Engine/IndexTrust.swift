@@ -50,7 +50,14 @@ struct IndexTrust {
     ) throws {
         readAhead(environment)
         do {
-            let trees = try environment.checkPages(bigValues, pause: pause)
+            let trees = try Yielding.run(files) { poll in
+                try withoutActuallyEscaping(poll) { poll in
+                    try environment.checkPages(bigValues) {
+                        try pause()
+                        try poll()
+                    }
+                }
+            }
             for (name, order) in Index.names {
                 guard let found = trees[name], found != order else { continue }
                 throw IndexFile.damaged(

@@ -16,6 +16,8 @@ final class Ledger: @unchecked Sendable {
     private static let walkWord = 506
     /// The instance that looks after what an unclean shutdown of the machine left; see `Scrubber`.
     private static let scrubWord = 507
+    /// How often a writer wanted a snapshot to be let go of; see `Yielding`.
+    private static let wantedWord = 508
     /// What `data.mdb` was like when the last store closed; see `IndexTrust`. The second word guards against chance.
     private static let noteWord = 510
     private static let noteMask: UInt64 = 0x4C61_7264_6572_4E31
@@ -120,6 +122,12 @@ final class Ledger: @unchecked Sendable {
         clarder_store(words + Self.noteWord + 1, note == 0 ? 0 : note ^ Self.noteMask)
     }
 
+    /// How often writers asked for pages that snapshots hold, before or without mapping the ledger.
+    static func wishes(_ directory: Directory) throws(LarderError) -> UInt64 { try read(wantedWord, in: directory).0 }
+
+    /// Asks those who walk over a snapshot to let go of it.
+    func askForPages() { _ = clarder_add(words + Self.wantedWord, 1) }
+
     /// Has the words on disk: msync(2). A note that power loss brought back would speak for files written since.
     func sync(_ directory: Directory) throws(LarderError) {
         try Sync.mapping(words, Self.fileLength, path: directory.path(of: Layout.ledger))
@@ -167,7 +175,8 @@ final class Ledger: @unchecked Sendable {
     /// The sum over other open stores; what lies in quarantine is nobody's.
     var othersTotal: Int64 { total - max(0, own) - quarantine }
 
-    private var quarantine: Int64 { clarder_load(Self.bytes(words, 0)).asBytes }
+    /// Bytes that lie in `quarantine/`.
+    var quarantine: Int64 { max(0, Int64(bitPattern: clarder_load(Self.bytes(words, 0)))) }
 
     /// The other stores that hold a slot.
     var others: [UInt64] {
@@ -182,6 +191,14 @@ final class Ledger: @unchecked Sendable {
         }
     }
 
-    /// Sets the bytes that lie in `quarantine/`.
+    /// Adds to the bytes that lie in `quarantine/`.
+    func addQuarantine(_ bytes: Int64) { _ = clarder_add(Self.bytes(words, 0), bytes) }
+
+    /// Sets them to `new`, unless they are no longer `old`.
+    func correctQuarantine(from old: Int64, to new: Int64) {
+        _ = clarder_claim(Self.bytes(words, 0), UInt64(bitPattern: old), UInt64(bitPattern: new))
+    }
+
+    /// Sets the bytes that lie in `quarantine/`, for an open.
     func setQuarantine(_ bytes: Int64) { clarder_store(Self.bytes(words, 0), UInt64(max(0, bytes))) }
 }

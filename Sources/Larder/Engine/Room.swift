@@ -46,14 +46,15 @@ struct Room: Sendable {
     ///
     /// The index grows by the pages the transaction appended, by holes it fills, and by the pages the commit needs for
     /// the list of free pages: one for every 500 pages freed, and some for the paths it copies.
-    func excess(of mutation: Mutation, cap: Int64) throws -> Int64 {
+    /// - Parameter reusable: how many free pages the transaction may use; nil: any.
+    func excess(of mutation: Mutation, cap: Int64, reusable: Int? = nil) throws -> Int64 {
         let budget = mutation.state.budget
         if cap == .max, budget.freeDiskFloor == .zero { return 0 }
         let environment = index.environment
         let data = try dataAllocated()
         let written = Int64(mutation.writtenPages + mutation.freedPages / 256 + 24)
         let committed = Int64(environment.lastPage + 1)
-        let holes = max(0, committed - data / pageSize)
+        let holes = min(max(0, committed - data / pageSize), reusable.map(Int64.init) ?? .max)
         let appended = mutation.transaction.appendedPages.map { Int64($0) + Int64(mutation.freedPages / 256 + 24) }
         let growth = ((appended ?? written) + min(holes, written)) * pageSize
         let dead = mutation.deadFiles.reduce(Int64(0)) { $0 + $1.allocated.asBytes }
@@ -68,10 +69,11 @@ struct Room: Sendable {
     }
 
     /// By how much `bytes` more would go over what puts may fill, or under the free-disk floor; 0 if they fit.
-    func excess(adding bytes: Int64, _ state: StoreState) throws -> Int64 {
+    /// - Parameter usable: what puts may fill; nil: the budget less its headroom.
+    func excess(adding bytes: Int64, _ state: StoreState, usable: Int64? = nil) throws -> Int64 {
         var excess: Int64 = 0
         if state.budget.bytes != .unlimited {
-            excess = max(0, try claimed(state) + bytes - state.budget.usableBytes)
+            excess = max(0, try claimed(state) + bytes - (usable ?? state.budget.usableBytes))
         }
         if state.budget.freeDiskFloor > .zero {
             excess = max(excess, state.budget.freeDiskFloor.bytes - (try FileSystem.freeBytes(files.root) - bytes))

@@ -101,7 +101,9 @@ struct StoreFiles: Sendable {
     }
 
     /// Renames a body file into `trash/`, from wherever it is. Nil if it is gone. Call it under the writer lock.
-    func discard(_ head: BlobRecord, as name: String) throws(LarderError) -> Place? {
+    /// - Parameter isNew: true if the file was not committed yet: then what lies under its name in `blobs/` is an orphan.
+    func discard(_ head: BlobRecord, as name: String, isNew: Bool) throws(LarderError) -> Place? {
+        if isNew { return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil }
         if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return .blobs }
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil
     }

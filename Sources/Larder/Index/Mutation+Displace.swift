@@ -75,7 +75,7 @@ extension Mutation {
         }
     }
 
-    private func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
+    func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
         try index.isLeased(
             record.longKey.isEmpty ? key : record.longKey, record.tags, version: record.version, at: now, reading)
     }

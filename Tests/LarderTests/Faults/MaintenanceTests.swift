@@ -185,5 +185,83 @@
                 try finish(Store(at: directory, .testing()))
             }
         }
+
+        @Test func anOverwriteWithDurabilitySyncsTheIndexAsOftenAsAFirstPut() throws {
+            try withFaults { store, scope, _ in
+                let durable = PutOptions(durability: .durable)
+                var hits: [[String: Int]] = []
+                for (key, seed) in [("warm", 0), ("k", 1), ("k", 2)] as [(Key, Int)] {
+                    scope.set([])
+                    try store.put(body(9000, seed), for: key, durable)
+                    hits.append(scope.hits.filter { ["mdb_env_sync", "fdatasync", "fsync"].contains($0.key) })
+                }
+                #expect(hits[1] == ["mdb_env_sync": 1, "fdatasync": 1, "fsync": 1])
+                #expect(hits[2] == hits[1])
+            }
+        }
+
+        // MARK: Files
+
+        @Test func aFileThatIsDisplacedInItsOwnTransactionIsGoneThoughAnOrphanHadItsName() throws {
+            try withFaults(clock: TestClock(), { $0.commitDelay = .seconds(3600) }) { store, _, _ in
+                try store.setBudget(Budget(entries: 1))
+                let orphan = store.blobPath(Digest.of(body(9000, 1)))
+                try TestFiles.write(body(5000, 3), to: orphan)
+                try store.put(body(9000, 1), for: "first")
+                try store.put(body(9000, 2), for: "second")
+                try store.flush()
+                try #expect(store.keys() == ["second"])
+                #expect(store.stagedFiles == [])
+                #expect(!TestFiles.exists(orphan))
+                store.engine.writing?.reaper.drain()
+                #expect(store.engine.writing?.ledger.own == 0)
+            }
+        }
+
+        // MARK: Quarantine
+
+        /// Damages the file of an entry and has the store find it.
+        private func damage(_ key: Key, _ seed: Int, in store: Store) throws {
+            try store.put(body(9000, seed), for: key)
+            try store.flush()
+            try TestFiles.flipByte(of: store.blobPath(Digest.of(body(9000, seed))), at: 5)
+            try #expect(store.get(key) == nil)
+        }
+
+        private func quarantined(_ store: Store) -> [String] { TestFiles.names(in: store.path.appending("quarantine")) }
+
+        @Test func quarantineKeepsWhatCameLastAndNoMoreThanItsPart() throws {
+            try withFaults(clock: TestClock(), { $0.verification = .always }) { store, scope, _ in
+                try store.setBudget(Budget(bytes: .mebibytes(1)))
+                for number in 0..<10 { try damage(Key("k\(number)"), number, in: store) }
+                // 12 KiB each, of 32.
+                let kept = Set(quarantined(store))
+                #expect(kept.count == 2)
+                // Not every file system tells moments apart that follow each other at once.
+                #expect(kept.isSubset(of: Set((5..<10).map { Digest.of(body(9000, $0)).hexadecimal })))
+                #expect(store.engine.writing?.ledger.quarantine == 24 << 10)
+                // By the rules and not by hand, but by hand, too.
+                for name in kept { TestFiles.remove(store.path.appending("quarantine").appending(name)) }
+                try store.collect()
+                #expect(store.engine.writing?.ledger.quarantine == 0)
+            }
+        }
+
+        @Test func quarantineGoesBeforeAPutFails() throws {
+            try withFaults(clock: TestClock(), { $0.verification = .always }) { store, _, _ in
+                for number in 0..<40 { try damage(Key("k\(number)"), number, in: store) }
+                #expect(quarantined(store).count == 40)
+                for number in 0..<8 {
+                    try store.put(body(60_000, 100 + number), for: Key("p\(number)"), PutOptions(isPinned: true))
+                }
+                try store.remove(.prefix("k"))
+                _ = try code { try store.setBudget(Budget(bytes: .mebibytes(1))) }
+                for number in 0..<2 {
+                    try store.put(body(60_000, 200 + number), for: Key("q\(number)"), PutOptions(isPinned: true))
+                }
+                #expect(quarantined(store).isEmpty)
+                #expect(recount(store.path) <= 1 << 20)
+            }
+        }
     }
 #endif
