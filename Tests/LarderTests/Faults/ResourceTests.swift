@@ -28,7 +28,7 @@ struct ResourceTests {
     }
 
     /// Every commit beside it leaves pages that it may still see. Displacing for those would lose one entry after the other
-    /// and gain nothing.
+    /// and gain nothing; what was put since makes room for what is put next.
     @Test func readerThatNeverEndsCostsNeitherTheBudgetNorTheStore() throws {
         let budget = Budget(bytes: .mebibytes(16))
         try withStore(configuration: .testing(budget: budget)) { store in
@@ -44,12 +44,11 @@ struct ResourceTests {
                         try store.put(body(3900, number), for: Key("n\(number)"), PutOptions(durability: .durable))
                     } catch let error as LarderError where error.code == .noSpace {
                         refused += 1
-                        if refused == 5 { break }
                     }
                     most = max(most, recount(store.path))
                 }
             }
-            #expect(refused == 5)
+            #expect(refused == 0)
             #expect(most <= budget.bytes.bytes)
             #expect(try store.statistics().entryCount > before / 2)
             for number in 0..<50 {
