@@ -8,7 +8,7 @@
         public enum Action: Sendable, Hashable {
             /// The process ends by SIGKILL.
             case kill
-            /// The thread waits here until the rules are lifted or set anew.
+            /// The thread waits here until the rules are lifted or replaced.
             case stall
             /// The call is made to do this.
             case fault(InjectedFault)

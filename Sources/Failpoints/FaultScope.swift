@@ -22,7 +22,7 @@
                 var actions: [String: @Sendable () -> Void] = [:]
                 /// Threads that wait at a rule.
                 var stalled = 0
-                /// How often the rules were lifted or set anew.
+                /// How often the rules were lifted or replaced.
                 var generation = 0
             }
 

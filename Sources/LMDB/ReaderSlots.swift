@@ -21,7 +21,7 @@ struct ReaderSlots: ~Copyable, Sendable {
     static let count = 16
 
     private let slots = (0..<count).map { ReaderSlot(number: $0) }
-    /// Set while somebody wants all slots: a thread that reads over and over would take its own again and again.
+    /// Set while a thread wants all slots: a thread that reads over and over would take its own again and again.
     private let isWanted = Atomic<Bool>(false)
     /// Slots that have a transaction.
     private let pooled = Atomic<Int>(0)
@@ -68,7 +68,7 @@ struct ReaderSlots: ~Copyable, Sendable {
     /// A slot that had no transaction got one.
     func notePooled() { pooled.wrappingAdd(1, ordering: .relaxed) }
 
-    /// Ends the transactions of all slots that nobody uses now; returns how many.
+    /// Ends the transactions of all slots that are not in use; returns how many.
     func releaseIdle() -> Int {
         var count = 0
         for slot in slots where slot.tryLock() {

@@ -25,7 +25,7 @@ struct AllocationTests {
             try #expect(store.statistics().allocatedBytes.bytes == before)
             try store.checkpoint()
             try #expect(store.statistics().allocatedBytes.bytes == recount(store.path))
-            // Later changes are somebody else's doing.
+            // Later changes come from outside.
             try grow(store.blobPath(Digest.of(bytes)), by: 65_536)
             let report = try store.check(repair: true)
             #expect(report.violations.contains { $0.invariant == .I8 })

@@ -52,7 +52,7 @@ enum LastingFaults {
         WorkerMain.say(
             "\(mode): \(tries) puts in \(seconds) s, \(Int(share * 1000)) ms of processor a second, told \(counts)")
         if share > processorShare { throw Failure("\(share) of a processor was used") }
-        if mode != "lasting-full-disk", counts[.commit] == nil { throw Failure("nobody was told") }
+        if mode != "lasting-full-disk", counts[.commit] == nil { throw Failure("no failure was told") }
         // A cause may change once, from a put that finds no room to one that cannot be written.
         if let often = counts.first(where: { $0.value > 3 }) {
             throw Failure("told \(often.value) times of \(often.key)")

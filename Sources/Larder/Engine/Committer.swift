@@ -60,7 +60,7 @@ final class Committer {
             }
         }
 
-        /// What somebody may have to be told of.
+        /// What a caller may have to be told of.
         var change: PendingChange? {
             switch self {
             case .touch, .touchKey: nil

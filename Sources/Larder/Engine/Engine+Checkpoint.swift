@@ -47,7 +47,7 @@ extension Engine {
         guard let published = try sync(files.map(\.head), isStopped) else { return false }
         reach("checkpoint.synced")
         try mutate(.housekeeping) { $0.state.syncedEpoch = max($0.state.syncedEpoch, epoch) }
-        // Their names are on disk now, so nobody has to look for these files in `staging/` again.
+        // Their names are on disk now, so no reader has to look for these files in `staging/` again.
         var rows = zip(files, published).filter(\.1).map(\.0)[...]
         while !rows.isEmpty {
             let slice = rows.prefix(try removalLimit())
@@ -127,7 +127,7 @@ extension Engine {
         }
         for shard in shards {
             if isStopped() { return nil }
-            // A shard that somebody removes has lost its files, which their readers find.
+            // A shard that another program removes has lost its files, which their readers find.
             if try FileSystem.status(shard, in: files.blobs) == nil { continue }
             try Sync.names(files.blobs.directory(shard))
         }

@@ -18,7 +18,7 @@ extension Engine {
             let age = snapshots.look(oldest, at: uptime.uptime())
             if age > 2_000_000 { writing.ledger.askForPages() }
             guard snapshots.mayBeHeld else { return nil }
-            // A reader that was killed holds its snapshot until somebody looks.
+            // A reader that was killed holds its snapshot until a process looks.
             if try environment.clearDeadReaders() > 0, try environment.oldestReader() != oldest {
                 snapshots.look(nil, at: uptime.uptime())
                 return nil

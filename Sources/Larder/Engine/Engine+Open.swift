@@ -275,7 +275,7 @@ extension Engine {
             // Until this store is closed, what it leaves is not to be trusted, whatever a power loss brings back.
             ledger.setClosedNote(0)
             if finding.wasClosed { try ledger.sync(files.index) }
-            // Before anything is read from the index: whoever opens it after a death of this process looks at the pages first.
+            // Before anything is read from the index: if this process dies, the next open looks at the pages first.
             if finding.walk == .behind {
                 ledger.pendingWalk = IndexTrust(files: files, configuration: configuration).run
             }

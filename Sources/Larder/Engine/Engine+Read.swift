@@ -70,7 +70,7 @@ extension Engine {
                 return .hit(entry)
             case .file(let record, let head, let blob):
                 if !mayWait, isDue(head, blob) { return .due }
-                // Whoever may write puts such a file back at the second attempt, and finds it in its place at the third.
+                // A store that may write puts such a file back at the second attempt, and finds it in its place at the third.
                 let isDiscarded = attempt > (writing == nil ? 0 : 1)
                 if let entry = try open(key, record, head, blob, isDiscarded: isDiscarded) {
                     withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }

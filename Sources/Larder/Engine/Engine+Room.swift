@@ -180,7 +180,7 @@ extension Engine {
             }
             if let (victims, freed) = outcome { return noted(victims, freed) }
             guard try isSnapshotHeld() else { break }
-            // A reader that was killed holds its snapshot until somebody looks.
+            // A reader that was killed holds its snapshot until a process looks.
             if attempt == 0 { try clearDeadReaders() } else { usleep(2000) }
             if try heldSnapshot(writing) != nil { break }
         }

@@ -5,7 +5,7 @@ import SystemPackage
 /// disk when the store was last closed.
 ///
 /// The last store that closes syncs everything, marks `data.mdb` with a time of its own, and notes in the ledger what the file
-/// then looks like to fstat(2). Whoever opens it next and finds the file so knows that nobody wrote to it since, be that after a
+/// then looks like to fstat(2). The next open that finds the file so knows that it was not written since, even after a
 /// new start of the machine. See `docs/recovery.md`, "Damage in the pages of the index".
 struct IndexTrust {
     let files: StoreFiles

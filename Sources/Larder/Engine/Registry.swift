@@ -15,7 +15,7 @@ enum Registry {
         case open(Engine, uses: Int)
     }
 
-    /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up nobody but those
+    /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up only those
     /// who want the same.
     private static let monitor = Monitor()
     // SAFETY: touched only under `monitor`.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// What is known of snapshots that readers hold on to, so that a full store can go on beside one.
 ///
-/// LMDB reuses no page that was freed after the oldest snapshot, whoever holds it: a slow reader, a long check, a process that was
+/// LMDB reuses no page that was freed after the oldest snapshot, held by any reader: a slow reader, a long check, a process that was
 /// stopped. This keeps, for the latest commits, how long the file was and which numbers were given out by then. From that follows
 /// which free pages such a snapshot cannot need, and which bodies are younger than it.
 final class Snapshots: Sendable {

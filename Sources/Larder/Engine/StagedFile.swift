@@ -7,6 +7,6 @@ struct StagedFile: Sendable {
     var allocated: Int64 = 0
     /// Bytes held for it in the ledger.
     var reserved: Int64 = 0
-    /// True if this process made the file: blocks beyond its end are nobody else's to miss.
+    /// True if this process made the file: no one else uses blocks beyond its end.
     var isOwn = false
 }

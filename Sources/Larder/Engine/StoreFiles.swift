@@ -49,7 +49,7 @@ struct StoreFiles: Sendable {
     }
 
     /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there is none.
-    /// For a body whose record is there and whose file is at neither of its places. Whoever may write puts the file back instead.
+    /// For a body whose record is there and whose file is at neither of its places. A store that may write puts the file back instead.
     func openDiscarded(_ head: BlobRecord) throws(LarderError) -> OwnedDescriptor? {
         for name in try discarded(head.digest) {
             guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { continue }

@@ -100,7 +100,7 @@ struct Adoption: Sendable {
         let staging = store.engine.files.staging
         switch FileSystem.link(path: path, as: token.name, in: staging) {
         case 0: break
-        // link(2): another file system or mount; no hard links there, or none to a file of somebody else's; too many.
+        // link(2): another file system or mount; no hard links there, or none to another user's file; too many.
         case EXDEV, EPERM, EMLINK, ENOTSUP, EOPNOTSUPP, ENOSYS: return false
         case let number: throw LarderError.system("link", number, path: path)
         }

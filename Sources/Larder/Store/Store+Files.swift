@@ -5,7 +5,7 @@ public enum TransferMethod: Sendable, Hashable {
     /// Shares blocks with the original where the file system can (FICLONE), else copies inside the kernel, else by hand.
     case copy
     /// Gives the original a second name in the store (link(2)), or copies it where that cannot be done (another file system,
-    /// a file of somebody else's), and removes the original once the entry is on disk.
+    /// another user's file), and removes the original once the entry is on disk.
     case move
     /// A second name for the same file (link(2)), same file system only. Whoever writes to one writes to both: use it
     /// for files that never change.

@@ -12,7 +12,7 @@ final class BudgetSampler: Sendable {
     private let thread = Mutex<Handle?>(nil)
 
     private struct Handle: @unchecked Sendable {
-        // SAFETY: names a thread, for pthread_join(3) by whoever takes it out of the mutex. A pointer on Darwin.
+        // SAFETY: names a thread, for pthread_join(3) by the thread that takes it out of the mutex. A pointer on Darwin.
         let raw: pthread_t
     }
 
