@@ -66,7 +66,7 @@ enum Latencies {
             if phase != .quiet {
                 let store = try Store(
                     at: FilePath(path), Workload.configuration(of: ProcessInfo.processInfo.environment))
-                try store.collect(compact: phase == .compact)
+                try WorkerMain.attempt { try store.collect(compact: phase == .compact) }
                 WorkerMain.say(phase == .compact ? "G" : "g")
                 try store.close()
             }
