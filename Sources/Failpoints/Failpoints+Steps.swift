@@ -66,6 +66,8 @@
             "sweep.slot-freed",
             "sweep.staging-emptied",
             "sweep.trash-emptied",
+            "wait.batch",
+            "wait.commit",
         ]
     }
 #endif

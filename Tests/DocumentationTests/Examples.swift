@@ -110,7 +110,7 @@ enum Examples {
     }
 
     static func httpCacheRefreshing(cache: HTTPCache) async throws {
-        let both = try cache.fetchRefreshing(HTTPCache.request(for: "https://example.org/news"))
+        let both = try await cache.fetchRefreshing(HTTPCache.request(for: "https://example.org/news"))
         if let cached = both.cached { print("so far:", try await cached.body.bytes().count) }
         let refreshed = try await both.refreshed.value
         print(refreshed.source)

@@ -155,7 +155,7 @@ import Testing
             let first = Task { try await fixture.get().text }
             while !isRead.withLock({ $0 }) { await Task.yield() }
             for _ in 0..<1_000 { await Task.yield() }
-            #expect(try fixture.cache.purge(Fixture.url) == 0)
+            try await #expect(fixture.cache.purge(Fixture.url) == 0)
             for _ in holds { purged.signal() }
             for hold in holds { try await hold.value }
             try await #expect(first.value == "hello")

@@ -8,6 +8,7 @@ extension Engine {
     func submit(
         _ removal: PendingRemoval, _ writing: Writing, mayWait: Bool = true, alongside: () -> Void = {}
     ) throws -> UInt64? {
+        if mayWait { reach("wait.batch") }
         let memory = 256 + removal.key.bytes.count
         guard
             let added = try writing.pending.add(
@@ -20,6 +21,7 @@ extension Engine {
     /// Waits for the commit of a durable removal.
     func awaitCommit(_ generation: UInt64, _ removal: PendingRemoval, _ writing: Writing) throws {
         guard removal.isDurable else { return }
+        reach("wait.commit")
         writing.pending.wait(for: generation)
         try requireCommitted(generation, removal, writing)
     }

@@ -262,6 +262,7 @@ final class Engine: @unchecked Sendable {
     /// Commits what this process has pending, so that what follows sees it.
     func commitPending() {
         guard let writing else { return }
+        reach("wait.commit")
         writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
     }
 

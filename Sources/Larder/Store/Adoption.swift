@@ -113,7 +113,8 @@ struct Adoption: Sendable {
         let staging = store.engine.files.staging
         let target = try FileSystem.open(token.name, in: staging, flags: O_RDWR | O_CREAT | O_EXCL)
         try FileTransfer.copy(source, path, to: target, staging.path(of: token.name), status.size)
-        return StagedFile(token: token, descriptor: target, length: status.size, reserved: reserved)
+        return StagedFile(
+            token: token, descriptor: target, length: status.size, reserved: reserved, isOwn: true)
     }
 
     /// A move removes the original, and a link shares its bytes: neither may be of a file that was written to meanwhile.

@@ -7,12 +7,14 @@ import SystemPackage
 /// staging directory, which `commit()` makes the entry's body without another copy. A writer that goes without a
 /// commit leaves nothing. Use it from one task or thread at a time.
 public final class BodyWriter: @unchecked Sendable {
-    // SAFETY: every variable is touched only under `lock`.
+    // SAFETY: whoever writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`, `file`, `length`,
+    // `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read under either.
     private let store: Store
     private let key: Key
     private var options: PutOptions
     private let declaredLength: ByteCount?
     private let declaredDigest: Digest?
+    private let turn = Monitor()
     private let lock = Monitor()
     private var memory: [UInt8] = []
     private var file: StagedFile?
@@ -49,14 +51,16 @@ public final class BodyWriter: @unchecked Sendable {
     /// Errors: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`, `io`,
     /// `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
     public func write(_ bytes: UnsafeRawBufferPointer) throws {
-        try lock.locked {
-            do {
-                try requireOpen()
-                try append(bytes)
-            } catch {
-                drop()
-                throw error
-            }
+        try turn.locked { try appendOrDrop(bytes) }
+    }
+
+    /// As `write`, if the bytes stay in memory; false, having done nothing, if they belong in a file, which may make the
+    /// caller wait: for threads that must not.
+    package func writeInMemory(_ bytes: [UInt8]) throws -> Bool {
+        try turn.locked {
+            guard file == nil, staysInMemory(length + Int64(bytes.count)) else { return false }
+            try bytes.withUnsafeBytes { try appendOrDrop($0) }
+            return true
         }
     }
 
@@ -79,7 +83,7 @@ public final class BodyWriter: @unchecked Sendable {
     /// body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer goes on.
     public func use(_ options: PutOptions) throws {
         try options.validate(key: key)
-        lock.locked {
+        turn.locked {
             let policy = self.options.storagePolicy
             self.options = options
             self.options.storagePolicy = policy
@@ -107,7 +111,14 @@ public final class BodyWriter: @unchecked Sendable {
 
     /// Drops what was written. No effect after `commit()` or a first `cancel()`.
     public func cancel() {
-        lock.locked { drop() }
+        turn.locked { drop() }
+    }
+
+    /// As `cancel()`; a file is removed on a thread that may wait for the disk.
+    package func cancelElsewhere() async {
+        if lock.locked({ file == nil }) { return cancel() }
+        // `cancel()` throws nothing.
+        try? await IOPool.shared.run { [self] in cancel() }
     }
 
     /// The bytes of a range that were written so far, cut to what there is. They stay readable after `commit()`, `cancel()`
@@ -135,7 +146,21 @@ public final class BodyWriter: @unchecked Sendable {
         return try await IOPool.shared.run { [self] in try bytes(in: range) }
     }
 
-    // MARK: Under the lock
+    // MARK: In turn
+
+    private func appendOrDrop(_ bytes: UnsafeRawBufferPointer) throws {
+        do {
+            try requireOpen()
+            try append(bytes)
+        } catch {
+            drop()
+            throw error
+        }
+    }
+
+    private func staysInMemory(_ total: Int64) -> Bool {
+        total <= store.configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly
+    }
 
     private var current: Kept {
         // Both, when the move from memory to the file failed.
@@ -161,13 +186,16 @@ public final class BodyWriter: @unchecked Sendable {
                 key: key)
         }
         hash.update(bytes)
-        if file == nil, total <= store.configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly {
-            memory.append(contentsOf: bytes)
+        if file == nil, staysInMemory(total) {
+            lock.locked {
+                memory.append(contentsOf: bytes)
+                length = total
+            }
         } else {
             try spill(total)
             try write(bytes, at: length)
+            lock.locked { length = total }
         }
-        length = total
     }
 
     /// Moves from memory to a file, and keeps enough of the budget for `total` bytes.
@@ -177,14 +205,15 @@ public final class BodyWriter: @unchecked Sendable {
         if file == nil {
             let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
-            file = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
+            let created = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
+            lock.locked { file = created }
             if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
             try memory.withUnsafeBytes { try write($0, at: 0) }
-            memory = []
+            lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
             try store.engine.reserve(more, for: key, writing)
-            file?.reserved += more
+            lock.locked { file?.reserved += more }
             try preallocate(from: length, to: min(length + more, total + Self.step))
             // The largest entry may have been changed meanwhile.
             budget = try store.engine.budget()
@@ -192,9 +221,8 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     private func preallocate(from start: Int64, to end: Int64) throws {
-        guard var file else { return }
+        guard let file else { return }
         try store.engine.preallocate(file, from: start, to: end)
-        self.file = file
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
@@ -204,14 +232,11 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     private func finish() throws -> (PendingPut, UInt64) {
-        try lock.locked {
+        try turn.locked {
             do {
                 try requireOpen()
                 let put = try seal()
-                kept = current
-                isOver = true
-                file = nil
-                memory = []
+                lock.locked { end() }
                 return (put, try store.submit(put))
             } catch {
                 drop()
@@ -228,17 +253,23 @@ public final class BodyWriter: @unchecked Sendable {
         file.length = length
         let writing = try store.writing()
         try store.engine.settle(&file, isDurable: store.isDurable(options), writing)
-        self.file = file
+        lock.locked { self.file = file }
         return store.makePut(key, digest, UInt64(length), .staged(file), options)
     }
 
-    private func drop() {
+    /// What was written stays readable. Call it under `lock`.
+    private func end() {
         if !isOver { kept = current }
         isOver = true
         memory = []
-        guard let file, let writing = store.engine.writing else { return }
-        self.file = nil
-        store.engine.discard(file, writing)
+        file = nil
+    }
+
+    private func drop() {
+        let unneeded = file
+        lock.locked { end() }
+        guard let unneeded, let writing = store.engine.writing else { return }
+        store.engine.discard(unneeded, writing)
     }
 
     private func lengthMismatch(_ actual: Int64, isMore: Bool) -> LarderError {

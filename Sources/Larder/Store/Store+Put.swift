@@ -104,6 +104,7 @@ extension Store {
     }
 
     private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
+        if mayWait { engine.reach("wait.batch") }
         if put.options.storagePolicy == .memoryOnly { return try engine.submitToMemory(put, writing(), mayWait) }
         do {
             let writing = try writing()
@@ -247,6 +248,7 @@ extension Engine {
     /// Waits for the commit of a durable put.
     func awaitCommit(_ generation: UInt64, _ put: PendingPut) throws {
         guard generation > 0, let writing else { return }
+        reach("wait.commit")
         writing.pending.wait(for: generation)
         try requireCommitted(generation, put, writing)
     }

@@ -1,8 +1,18 @@
-// What this package's own tests need beside the public interface.
+// What the other modules of this package, and its tests, need beside the public interface.
 
 extension Store {
     /// Jobs that stores of this process have moved to another thread since it began.
     package static var pooledJobs: Int { IOPool.shared.jobCount + IOPool.long.jobCount }
+
+    /// Runs `body`, synchronous calls that may wait, on a thread for that: the cooperative pool does not wait.
+    package func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await IOPool.shared.run(body)
+    }
+
+    /// As `perform`, for what takes as long as the store is large.
+    package func performLong<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await IOPool.long.run(body)
+    }
 
     /// A checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
     package func checkpoint() throws {
@@ -11,3 +21,24 @@ extension Store {
         try engine.checkpoint()
     }
 }
+
+#if LARDER_FAILPOINTS
+    import Failpoints
+
+    extension Store {
+        /// System calls and steps of the engine at which a thread may wait: for a disk, a lock that another process has, a commit.
+        private static let waits = [
+            "pwrite", "fallocate", "ftruncate", "fdatasync", "fsync", "syncfs", "rename", "unlink", "mkdir", "link",
+            "copy_file_range", "pread", "opendir", "mdb_txn_begin.write", "mdb_txn_commit", "mdb_env_sync",
+            "wait.batch", "wait.commit",
+        ]
+
+        /// Calls `body`, on the thread that would wait, whenever the engine comes to where a thread may wait; for as long as the
+        /// scope exists.
+        package func observeWaits(_ body: @escaping @Sendable (_ call: String) -> Void) -> FaultScope {
+            let scope = FaultScope(under: path.string)
+            for call in Self.waits { scope.at(call) { body(call) } }
+            return scope
+        }
+    }
+#endif

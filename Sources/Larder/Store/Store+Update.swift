@@ -39,6 +39,19 @@ extension Store {
         return isDone
     }
 
+    /// As the synchronous `update`, waiting for disks and commits without holding a thread of the cooperative pool.
+    @discardableResult
+    public func update(
+        _ entry: Entry, metadata: [UInt8], lifetime: Lifetime? = nil, durability: Durability? = nil
+    ) async throws -> Bool {
+        _ = try writing()
+        // What is pending now; then there is little left to wait for on the pool.
+        await engine.commitPending()
+        return try await IOPool.shared.run { [self] in
+            try update(entry, metadata: metadata, lifetime: lifetime, durability: durability)
+        }
+    }
+
     /// Removes an entry if it is still the one that `get` returned. False if it is another by now, or gone.
     /// - Parameter durability: whether the removal has to survive power loss. Nil (the default): as
     ///   `Configuration.durability` says.
@@ -57,6 +70,14 @@ extension Store {
         }
         try settle(durability)
         return isDone
+    }
+
+    /// As the synchronous `remove(_: Entry)`, waiting for disks and commits without holding a thread of the cooperative pool.
+    @discardableResult
+    public func remove(_ entry: Entry, durability: Durability? = nil) async throws -> Bool {
+        _ = try writing()
+        await engine.commitPending()
+        return try await IOPool.shared.run { [self] in try remove(entry, durability: durability) }
     }
 
     private func change(_ entry: Entry, _ body: (Mutation, [UInt8]) throws -> Bool) throws -> Bool {

@@ -65,9 +65,10 @@ final class Delivery: @unchecked Sendable {
     }
 
     /// Does something away from the event loop, and delivers its answer.
-    func perform(_ work: @escaping @Sendable () -> OwnAnswer, then body: @escaping @Sendable (OwnAnswer) -> Void) {
+    func perform(_ work: @escaping @Sendable () async -> OwnAnswer, then body: @escaping @Sendable (OwnAnswer) -> Void)
+    {
         task = Task {
-            let answer = work()
+            let answer = await work()
             await self.onLoop { _ in body(answer) }
         }
     }

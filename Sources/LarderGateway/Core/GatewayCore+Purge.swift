@@ -41,16 +41,16 @@ extension GatewayCore {
         return zip(given, expected).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
     }
 
-    /// Removes. May wait for the disk.
-    func perform(_ order: PurgeOrder) -> OwnAnswer {
+    /// Removes.
+    func perform(_ order: PurgeOrder) async -> OwnAnswer {
         do {
-            let count =
-                switch order {
-                case .url(let url): try cache.purge(url)
-                case .prefix(let prefix): try cache.purge(prefix: prefix)
-                case .group(let group, let origin): try cache.purge(group: group, origin: origin)
-                case .tags(let tags): try tags.reduce(0) { try $0 + cache.purge(tag: $1) }
-                }
+            var count = 0
+            switch order {
+            case .url(let url): count = try await cache.purge(url)
+            case .prefix(let prefix): count = try await cache.purge(prefix: prefix)
+            case .group(let group, let origin): count = try await cache.purge(group: group, origin: origin)
+            case .tags(let tags): for tag in tags { count += try await cache.purge(tag: tag) }
+            }
             return OwnAnswer(200, "{\"removed\": \(count)}", contentType: "application/json")
         } catch let error as FetchError {
             return Self.answer(to: error)

@@ -63,7 +63,7 @@ extension HTTP1Handler: DeliverySink {
         self.delivery = delivery
         let core = worker.core
         let handler = NIOLoopBound(self, eventLoop: worker.eventLoop)
-        delivery.perform({ core.perform(order) }) { answer in
+        delivery.perform({ await core.perform(order) }) { answer in
             guard let context = handler.value.context, handler.value.current != nil else { return }
             handler.value.enter()
             handler.value.write(answer, context)

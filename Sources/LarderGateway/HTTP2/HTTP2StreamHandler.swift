@@ -166,7 +166,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         self.delivery = delivery
         let core = worker.core
         let handler = NIOLoopBound(self, eventLoop: worker.eventLoop)
-        delivery.perform({ core.perform(order) }) { answer in
+        delivery.perform({ await core.perform(order) }) { answer in
             guard let context = handler.value.context else { return }
             handler.value.write(answer, context)
         }

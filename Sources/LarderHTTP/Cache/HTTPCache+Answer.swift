@@ -4,16 +4,43 @@ import Larder
 
 /// Answering from the store.
 extension HTTPCache {
-    /// What the store says to a request under the cache's default options, on the calling thread and without waiting for
-    /// the network.
+    /// What the store says to a request under the cache's default options, at once: for an event loop. Where that would
+    /// take waiting for a disk, the answer is to load, which asks the store again.
     package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
-        try answer(request, hasContent: hasContent, body: nil, FetchOptions())
+        let question = try question(request, hasContent: hasContent, body: nil, FetchOptions())
+        guard question.needsStored, let primary = question.primary else { return try answer(question, []) }
+        guard let found = findAtOnce(primary) else { return .load(PendingLoad(undecided: question)) }
+        return try answer(question, found)
     }
 
-    /// What the store says to a request.
-    package func answer(
+    /// What the store says to a request; the cooperative pool does not wait.
+    func answer(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+    ) async throws(FetchError) -> LocalAnswer {
+        let question = try question(request, hasContent: hasContent, body: body, options)
+        return try await answer(question)
+    }
+
+    /// As above, waiting on the calling thread.
+    func answerWaiting(
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) throws(FetchError) -> LocalAnswer {
+        let question = try question(request, hasContent: hasContent, body: body, options)
+        var found: [Shelf.Found] = []
+        if question.needsStored, let primary = question.primary { found = findWaiting(primary) }
+        return try answer(question, found)
+    }
+
+    /// What the store says to a question; the cooperative pool does not wait.
+    func answer(_ question: Question) async throws(FetchError) -> LocalAnswer {
+        var found: [Shelf.Found] = []
+        if question.needsStored, let primary = question.primary { found = await find(primary) }
+        return try answer(question, found)
+    }
+
+    private func question(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+    ) throws(FetchError) -> Question {
         var request = request
         let url = Self.url(of: request)
         let plan = try FetchPlan(options, self, url: url)
@@ -21,17 +48,11 @@ extension HTTPCache {
         if let authorization = configuration.authorization, let key, !request.headerFields.contains(.authorization) {
             request.headerFields[.authorization] = authorization(key.origin)
         }
-        return try decide(request, hasContent: hasContent, body: body, key: key, plan: plan, url: url)
-    }
-
-    private func decide(
-        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, key: CacheKey?, plan: FetchPlan, url: String
-    ) throws(FetchError) -> LocalAnswer {
-        let now = now
-        var subject = request
-        var hasContent = hasContent
-        var primary: String?
+        var question = Question(
+            request: request, subject: request, hasContent: hasContent, primary: nil, plan: plan, url: url,
+            generation: 0, needsStored: false)
         if let key {
+            let primary: String
             do {
                 primary = try plan.keyPolicy.uri(key) + plan.keyPolicy.additions(request, body: body?.bytes)
             } catch {
@@ -39,23 +60,26 @@ extension HTTPCache {
             }
             if plan.keyPolicy.addsMethod, request.method != .head {
                 // Under a key of its own such a request is as good as a GET.
-                subject.method = .get
-                hasContent = false
+                question.subject.method = .get
+                question.hasContent = false
             }
+            question.primary = primary
+            question.generation = generations.current(primary)
         }
-        let reads = !plan.policy.contains(.doNotRead)
-        let mayStillRead = plan.policy.contains(.fallbackToCacheIfLoadFails)
-        var found: [Shelf.Found] = []
-        let generation = primary.map { generations.current($0) } ?? 0
-        if let primary, reads || mayStillRead || !rules.isSafe(subject.method) { found = find(primary) }
+        question.needsStored =
+            question.reads || plan.policy.contains(.fallbackToCacheIfLoadFails)
+            || !rules.isSafe(question.subject.method)
+        return question
+    }
+
+    private func answer(_ question: Question, _ found: [Shelf.Found]) throws(FetchError) -> LocalAnswer {
+        let now = now
+        let (subject, plan, url, hasContent) = (question.subject, question.plan, question.url, question.hasContent)
         func pending(_ exchange: Exchange) -> LocalAnswer {
-            .load(
-                PendingLoad(
-                    request: request, subject: subject, primary: primary, found: found, exchange: exchange, plan: plan,
-                    generation: generation))
+            .load(PendingLoad(question, found: found, exchange: exchange))
         }
 
-        guard reads else {
+        guard question.reads else {
             if plan.isOffline || plan.policy.contains(.doNotLoad) { throw notCached(url) }
             return pending(Exchange(request: subject, reason: .bypass, hasContent: hasContent))
         }
@@ -70,8 +94,8 @@ extension HTTPCache {
             subject, hasContent: hasContent, stored: stored, now: now, isDisconnected: plan.isOffline)
         {
         case .serve(let served):
-            if let background = served.background, let primary {
-                refresh(background, primary: primary, found: found, plan: plan, generation: generation)
+            if let background = served.background, let primary = question.primary {
+                refresh(background, primary: primary, found: found, plan: plan, generation: question.generation)
             }
             return .response(response(from: served, found, now: now))
         case .refuse(let head):
@@ -82,14 +106,36 @@ extension HTTPCache {
     }
 
     /// What is stored under a primary key; nothing when the store cannot be read, for a cache in trouble is a miss.
-    func find(_ primary: String) -> [Shelf.Found] {
+    func find(_ primary: String) async -> [Shelf.Found] {
         do {
-            return try shelf.find(primary)
+            return try await shelf.find(primary)
         } catch {
-            configuration.logger.warning(
-                "cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
-            return []
+            return unreadable(primary, error)
         }
+    }
+
+    /// As above, waiting on the calling thread.
+    private func findWaiting(_ primary: String) -> [Shelf.Found] {
+        do {
+            return try shelf.findWaiting(primary)
+        } catch {
+            return unreadable(primary, error)
+        }
+    }
+
+    /// As above; nil where it would take waiting.
+    private func findAtOnce(_ primary: String) -> [Shelf.Found]? {
+        do {
+            return try shelf.findAtOnce(primary)
+        } catch {
+            return unreadable(primary, error)
+        }
+    }
+
+    private func unreadable(_ primary: String, _ error: any Error) -> [Shelf.Found] {
+        configuration.logger.warning(
+            "cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
+        return []
     }
 
     /// What the policy says of what is stored, before the rules are asked.

@@ -5,39 +5,43 @@ import Larder
 /// What a response changes in the store, besides being stored.
 extension HTTPCache {
     /// Applies updates and removals; returns what was found with the updates in it.
-    func apply(_ decision: ReceivedDecision, to pending: PendingLoad) -> [Shelf.Found] {
+    func apply(_ decision: ReceivedDecision, to pending: PendingLoad) async -> [Shelf.Found] {
         var found = pending.found
         for update in decision.updates {
-            attempt("freshen", pending.primary) { _ = try shelf.update(found[update.index], to: update.response) }
+            let old = found[update.index]
+            await attempt("freshen", pending.primary) { _ = try await shelf.update(old, to: update.response) }
             found[update.index].response = update.response
         }
         for index in decision.removals {
-            attempt("remove", pending.primary) { _ = try shelf.remove(found[index]) }
+            let old = found[index]
+            await attempt("remove", pending.primary) { _ = try await shelf.remove(old) }
         }
         return found
     }
 
     /// Section 4.4, and RFC 9875 section 3.
-    func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) {
+    func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) async {
         for key in invalidation.keys {
             let primary = keyPolicy.uri(key)
             generations.advance(primary)
-            attempt("invalidate", primary) {
-                _ = try shelf.removeAll(primary)
+            await attempt("invalidate", primary) {
+                try await store.perform { [shelf] in _ = try shelf.removeAll(primary) }
                 // Keys with additions start with the URI and a space, which no URI has.
-                if keyPolicy.hasAdditions { try store.remove(.prefix(Key(primary + " "))) }
+                if keyPolicy.hasAdditions { try await store.remove(.prefix(Key(primary + " "))) }
             }
         }
         for group in invalidation.groups {
             generations.advanceAll()
-            attempt("invalidate", group) { try store.remove(.tag(Self.tag(group: group, origin: invalidation.origin))) }
+            await attempt("invalidate", group) {
+                try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
+            }
         }
     }
 
     /// A store in trouble does not keep the answer from the client.
-    private func attempt(_ what: String, _ key: String?, _ body: () throws -> Void) {
+    private func attempt(_ what: String, _ key: String?, _ body: () async throws -> Void) async {
         do {
-            try body()
+            try await body()
         } catch {
             configuration.logger.error(
                 "could not \(what) what is stored", metadata: ["key": "\(key ?? "")", "error": "\(error)"])

@@ -46,7 +46,8 @@ extension HTTPCache {
             if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
         }
         if isInline == true { return }
-        guard let entry = try? store.get(key, includingExpired: true) else { return }
+        // What only waiting can tell, the long way does.
+        guard case .hit(let entry) = try? store.lookUp(key, includingExpired: true) else { return }
         entry.metadata.withUnsafeBytes { metadata in
             let content = PlainHit.Content.stored(entry.body, entry.digest)
             if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }

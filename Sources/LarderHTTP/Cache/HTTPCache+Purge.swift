@@ -21,6 +21,10 @@ extension HTTPCache {
         return count
     }
 
+    /// As the synchronous `purge`; the cooperative pool does not wait.
+    @discardableResult
+    public func purge(_ url: String) async throws -> Int { try await store.performLong { [self] in try purge(url) } }
+
     /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. Returns
     /// how many entries. Errors of the store.
     @discardableResult
@@ -29,12 +33,24 @@ extension HTTPCache {
         return try store.remove(.prefix(Key(normalized(prefix))))
     }
 
+    /// As the synchronous `purge`; the cooperative pool does not wait.
+    @discardableResult
+    public func purge(prefix: String) async throws -> Int {
+        try await store.performLong { [self] in try purge(prefix: prefix) }
+    }
+
     /// Removes everything that belongs to a cache group of an origin (RFC 9875), such as `https://example.org`. Returns how
     /// many responses. Errors of the store.
     @discardableResult
     public func purge(group: String, origin: String) throws -> Int {
         generations.advanceAll()
         return try store.remove(.tag(Self.tag(group: group, origin: normalized(origin))))
+    }
+
+    /// As the synchronous `purge`; the cooperative pool does not wait.
+    @discardableResult
+    public func purge(group: String, origin: String) async throws -> Int {
+        try await store.performLong { [self] in try purge(group: group, origin: origin) }
     }
 
     /// A URL, or the beginning of one, with scheme and host as keys have them.
@@ -54,4 +70,8 @@ extension HTTPCache {
         generations.advanceAll()
         return try store.remove(.tag(tag))
     }
+
+    /// As the synchronous `purge`; the cooperative pool does not wait.
+    @discardableResult
+    public func purge(tag: String) async throws -> Int { try await store.performLong { [self] in try purge(tag: tag) } }
 }

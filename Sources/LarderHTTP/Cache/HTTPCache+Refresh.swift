@@ -11,25 +11,54 @@ public struct RefreshingResponse: Sendable {
 extension HTTPCache {
     /// Returns what is stored at once, fresh or not, and asks the origin in the background; the caller can await both.
     ///
-    /// The answer of the origin is stored as ever. Errors of the first part: those of a key policy; everything else comes
-    /// with ``RefreshingResponse/refreshed``.
+    /// The answer of the origin is stored as ever. Looks the store up on the calling thread. Errors of the first part: those of a
+    /// key policy; everything else comes with ``RefreshingResponse/refreshed``.
     public func fetchRefreshing(
         _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> RefreshingResponse {
-        var reading = options
-        reading.policy = .doNotLoad
-        reading.policyID = nil
-        var cached: FetchResponse?
+        let stored = Result { () throws(FetchError) in
+            try answerWaiting(request, hasContent: false, body: nil, options.readingOnly)
+        }
+        return try refreshing(request, options, stored)
+    }
+
+    /// As the synchronous `fetchRefreshing`; the cooperative pool does not wait.
+    public func fetchRefreshing(
+        _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
+    ) async throws(FetchError) -> RefreshingResponse {
+        let stored: Result<LocalAnswer, FetchError>
         do {
-            if case .response(let response) = try answer(request, hasContent: false, body: nil, reading) {
-                cached = options.watched(response)
-            }
-        } catch  where error.kind == .notCached {}
+            stored = .success(try await answer(request, hasContent: false, body: nil, options.readingOnly))
+        } catch {
+            stored = .failure(error)
+        }
+        return try refreshing(request, options, stored)
+    }
+
+    private func refreshing(
+        _ request: HTTPRequest, _ options: FetchOptions, _ stored: Result<LocalAnswer, FetchError>
+    ) throws(FetchError) -> RefreshingResponse {
+        var cached: FetchResponse?
+        switch stored {
+        case .success(.response(let response)): cached = options.watched(response)
+        case .success(.load): break
+        case .failure(let error): if error.kind != .notCached { throw error }
+        }
         var asking = options
         if asking.policyID == nil {
             asking.policy = asking.policy.intersection([.doNotWrite, .fallbackToCacheIfLoadFails]).union(.askIfModified)
         }
         let task = Task<FetchResponse, any Error> { [asking] in try await fetch(request, body: nil, asking) }
         return RefreshingResponse(cached: cached, refreshed: task)
+    }
+}
+
+extension FetchOptions {
+    /// What is stored, and nothing else.
+    fileprivate var readingOnly: FetchOptions {
+        var reading = self
+        reading.policy = .doNotLoad
+        reading.policyID = nil
+        return reading
     }
 }

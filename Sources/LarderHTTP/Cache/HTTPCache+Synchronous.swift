@@ -9,7 +9,7 @@ extension HTTPCache {
     public func fetchAndWait(
         _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> FetchResponse {
-        switch try answer(request, hasContent: body != nil, body: body, options) {
+        switch try answerWaiting(request, hasContent: body != nil, body: body, options) {
         case .response(let response): return options.watched(response)
         case .load(let pending):
             let result = Self.wait { [self] () async -> Result<FetchResponse, FetchError> in

@@ -61,7 +61,7 @@ public final class HTTPCache: Sendable {
         _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions(),
         onInformational: (@Sendable (HTTPResponse) async -> Void)? = nil
     ) async throws(FetchError) -> FetchResponse {
-        switch try answer(request, hasContent: body != nil, body: body, options) {
+        switch try await answer(request, hasContent: body != nil, body: body, options) {
         case .response(let response): return options.watched(response)
         case .load(let pending):
             return options.watched(try await load(pending, body: body, onInformational: onInformational))

@@ -17,4 +17,23 @@ package struct PendingLoad: Sendable {
     var plan: FetchPlan
     /// What an invalidation since then would have changed.
     var generation: UInt32
+    /// Set where the store could not be asked without waiting, and nothing is decided yet.
+    var undecided: Question?
+
+    init(_ question: Question, found: [Shelf.Found], exchange: Exchange) {
+        request = question.request
+        subject = question.subject
+        primary = question.primary
+        self.found = found
+        self.exchange = exchange
+        plan = question.plan
+        generation = question.generation
+    }
+
+    init(undecided question: Question) {
+        self.init(
+            question, found: [],
+            exchange: Exchange(request: question.subject, reason: .miss, hasContent: question.hasContent))
+        undecided = question
+    }
 }

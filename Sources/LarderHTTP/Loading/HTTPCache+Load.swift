@@ -8,6 +8,12 @@ extension HTTPCache {
     package func load(
         _ pending: PendingLoad, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
+        if let question = pending.undecided {
+            switch try await answer(question) {
+            case .response(let response): return response
+            case .load(let pending): return try await load(pending, body: body, onInformational: onInformational)
+            }
+        }
         if pending.plan.isOffline {
             let url = Self.url(of: pending.request)
             throw FetchError(.notCached, url: url, "\(url) is not in the cache, and the cache is offline")
@@ -35,9 +41,10 @@ extension HTTPCache {
     ) {
         let load = Load(url: Self.url(of: exchange.request), generation: generation, isDetached: true)
         guard case .lead = flights.enter(primary, load, mayPass: false) else { return }
-        let pending = PendingLoad(
-            request: exchange.request, subject: exchange.request, primary: primary, found: found, exchange: exchange,
-            plan: plan, generation: generation)
+        let question = Question(
+            request: exchange.request, subject: exchange.request, hasContent: false, primary: primary, plan: plan,
+            url: load.url, generation: generation, needsStored: true)
+        let pending = PendingLoad(question, found: found, exchange: exchange)
         start(load, pending, body: nil, flight: primary, isDetached: true, onInformational: nil)
     }
 
@@ -97,7 +104,7 @@ extension HTTPCache {
         if let shared = arrival.shared { return join(shared, pending) }
         // Freshened, perhaps: then the store has it now.
         guard let primary = pending.primary else { return nil }
-        let found = find(primary)
+        let found = await find(primary)
         if case .serve(let served) = rules.reuse(pending.subject, stored: found.map(\.response), now: now) {
             return response(from: served, found, now: now)
         }

@@ -48,13 +48,13 @@ struct LoadRun: Sendable {
         reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
 
         // Before anybody hears of the answer (section 4.4).
-        if let invalidation = decision.invalidation { cache.invalidate(invalidation, pending.plan.keyPolicy) }
+        if let invalidation = decision.invalidation { await cache.invalidate(invalidation, pending.plan.keyPolicy) }
         // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3).
         var pending = pending
         if decision.invalidation != nil, let primary = pending.primary {
             pending.generation = cache.generations.current(primary)
         }
-        let updated = cache.apply(decision, to: pending)
+        let updated = await cache.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {
             await drain(received.body)
             // Its place at the host and its connection go before another is asked for.
@@ -120,14 +120,16 @@ struct LoadRun: Sendable {
                 return
             }
         }
-        let storing = decision.store.flatMap {
-            Storing(cache: cache, pending: pending, new: $0, found: found, length: received.body.length)
+        var storing: Storing?
+        if let new = decision.store {
+            storing = await Storing(
+                cache: cache, pending: pending, new: new, found: found, length: received.body.length)
         }
         let load = load
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
         let spool = Spool(
-            length: received.body.length, writer: storing?.writer, base: storing?.writeLeading() ?? 0,
+            length: received.body.length, writer: storing?.writer, base: await storing?.writeLeading() ?? 0,
             isDetached: isDetached || !hasReader
         ) { [weak load] in load?.cancel() }
         if hasReader, let reader = spool.makeReader() {

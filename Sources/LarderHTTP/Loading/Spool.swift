@@ -60,7 +60,8 @@ final class Spool: Sendable {
     func append(_ piece: [UInt8], isShown: Bool = true) async -> Bool {
         if let writer, isStoring {
             do {
-                if piece.count <= 64 * 1024 { try write(piece, writer) } else { try await writer.write(piece) }
+                // To memory at once; to a file where a thread may wait for the disk and for room.
+                if try !writer.writeInMemory(piece) { try await writer.write(piece) }
                 state.withLock { state in
                     state.tailStart += Int64(piece.count)
                     if isShown { Self.show(&state) }
@@ -78,8 +79,6 @@ final class Spool: Sendable {
         await waitForRoom()
         return false
     }
-
-    private func write(_ piece: [UInt8], _ writer: BodyWriter) throws { try writer.write(piece) }
 
     /// Lets readers see everything that was appended.
     func show() { state.withLock { Self.show(&$0) } }

@@ -17,7 +17,7 @@ struct Storing: Sendable {
     private let replaced: [Shelf.Found]
 
     /// Nil when the store will not have it: too large, no room, in trouble. The answer goes on without it.
-    init?(cache: HTTPCache, pending: PendingLoad, new: NewResponse, found: [Shelf.Found], length: Int64?) {
+    init?(cache: HTTPCache, pending: PendingLoad, new: NewResponse, found: [Shelf.Found], length: Int64?) async {
         guard let primary = pending.primary else { return nil }
         self.cache = cache
         self.new = new
@@ -27,7 +27,7 @@ struct Storing: Sendable {
         existing = new.combines.map { found[$0] }
         tags = cache.tags(of: new, primary: primary, own: pending.plan.tags)
         do {
-            key = try cache.shelf.key(for: new.selecting, primary: primary)
+            key = try await cache.shelf.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
             // Not declared to the writer: a body that is cut off may still be stored as a part.
             writer = try cache.store.writer(for: key, PutOptions(storagePolicy: storagePolicy))
@@ -39,13 +39,13 @@ struct Storing: Sendable {
     }
 
     /// Writes the stored bytes that stand before the new ones; returns how many.
-    func writeLeading() -> Int64 {
+    func writeLeading() async -> Int64 {
         guard let existing else { return 0 }
         let ranges = existing.response.body.available.ranges
-        return copy(ranges.map { $0.clamped(to: 0..<max(0, new.firstPosition)) })
+        return await copy(ranges.map { $0.clamped(to: 0..<max(0, new.firstPosition)) })
     }
 
-    private func copy(_ ranges: [Range<Int64>]) -> Int64 {
+    private func copy(_ ranges: [Range<Int64>]) async -> Int64 {
         guard let existing else { return 0 }
         var count: Int64 = 0
         do {
@@ -56,15 +56,15 @@ struct Storing: Sendable {
                 var position = offset
                 let end = offset + Int64(range.count)
                 while position < end {
-                    let bytes = try existing.entry.body.bytes(in: position..<min(position + 256 * 1024, end))
-                    try writer.write(bytes)
+                    let bytes = try await existing.entry.body.bytes(of: position..<min(position + 256 * 1024, end))
+                    try await writer.write(bytes)
                     position += Int64(bytes.count)
                     count += Int64(bytes.count)
                 }
             }
         } catch {
             // A body with a hole in it must not be stored.
-            writer.cancel()
+            await writer.cancelElsewhere()
             cache.logRefusal(error, primary)
         }
         return count
@@ -74,27 +74,30 @@ struct Storing: Sendable {
     func finish(receivedBytes: Int64, isComplete: Bool) async {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
             cache.generations.current(primary) == generation
-        else {
-            writer.cancel()
-            return
-        }
+        else { return await writer.cancelElsewhere() }
         do {
             if let existing {
                 let end = new.firstPosition + receivedBytes
-                _ = copy(existing.response.body.available.ranges.map { $0.clamped(to: end..<Int64.max) })
+                _ = await copy(existing.response.body.available.ranges.map { $0.clamped(to: end..<Int64.max) })
             }
             try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
             try await writer.commit()
-            try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
-            for old in replaced { _ = try cache.shelf.remove(old) }
+            if key != Key(primary) {
+                try await cache.store.perform {
+                    try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
+                }
+            }
+            for old in replaced { _ = try await cache.shelf.remove(old) }
             // Invalidated while it was being committed: whoever did that may have looked before it was there.
-            if cache.generations.current(primary) != generation { _ = try cache.shelf.removeAll(primary) }
+            if cache.generations.current(primary) != generation {
+                _ = try await cache.store.perform { try cache.shelf.removeAll(primary) }
+            }
         } catch {
-            writer.cancel()
+            await writer.cancelElsewhere()
             cache.logRefusal(error, primary)
         }
     }
 
     /// Gives up; nothing is stored.
-    func cancel() { writer.cancel() }
+    func cancel() async { await writer.cancelElsewhere() }
 }

@@ -28,18 +28,60 @@ final class Shelf: Sendable {
     // MARK: Reading
 
     /// What is stored under a primary key. Damaged or foreign entries count as absent.
-    func find(_ primary: String) throws -> [Found] {
-        let key = Key(primary)
-        guard let entry = try store.get(key, includingExpired: true) else { return [] }
-        let metadata = entry.metadata
-        if let found = Self.found(key, entry, metadata) { return [found] }
-        guard let index = VariantIndex(metadata) else { return [] }
-        return try index.variants.compactMap { variant in
-            let key = VariantIndex.key(primary, variant)
-            guard let entry = try store.get(key, includingExpired: true),
-                let found = Self.found(key, entry, entry.metadata), found.response.selecting == variant
-            else { return nil }
-            return found
+    func find(_ primary: String) async throws -> [Found] {
+        var search = Search(primary)
+        while let key = search.next {
+            let entry = try await store.get(key, includingExpired: true)
+            search.take(entry, of: key)
+        }
+        return search.found
+    }
+
+    /// As above, waiting on the calling thread.
+    func findWaiting(_ primary: String) throws -> [Found] {
+        var search = Search(primary)
+        while let key = search.next { search.take(try store.get(key, includingExpired: true), of: key) }
+        return search.found
+    }
+
+    /// As above; nil where the store would have to wait for a disk.
+    func findAtOnce(_ primary: String) throws -> [Found]? {
+        var search = Search(primary)
+        while let key = search.next {
+            switch try store.lookUp(key, includingExpired: true) {
+            case .hit(let entry): search.take(entry, of: key)
+            case .miss: search.take(nil, of: key)
+            case .due: return nil
+            }
+        }
+        return search.found
+    }
+
+    /// The lookups that a search takes: the primary key, and the variants that it leads to.
+    private struct Search {
+        private let primary: String
+        private var variants: [SelectingFields]?
+        private var position = 0
+        private(set) var found: [Found] = []
+
+        init(_ primary: String) { self.primary = primary }
+
+        /// What to look up next; nil when everything is found.
+        var next: Key? {
+            guard let variants else { return Key(primary) }
+            return position < variants.count ? VariantIndex.key(primary, variants[position]) : nil
+        }
+
+        mutating func take(_ entry: Entry?, of key: Key) {
+            let metadata = entry?.metadata ?? []
+            let response = entry.flatMap { Shelf.found(key, $0, metadata) }
+            guard let variants else {
+                variants = response == nil ? VariantIndex(metadata)?.variants ?? [] : []
+                if let response { found.append(response) }
+                return
+            }
+            if let response, response.response.selecting == variants[position] { found.append(response) }
+            position += 1
         }
     }
 
@@ -53,9 +95,11 @@ final class Shelf: Sendable {
     // MARK: Writing
 
     /// Where a new response will stand.
-    func key(for selecting: SelectingFields, primary: String) throws -> Key {
-        if selecting.fields.isEmpty, try index(primary) == nil { return Key(primary) }
-        return VariantIndex.key(primary, selecting)
+    func key(for selecting: SelectingFields, primary: String) async throws -> Key {
+        guard selecting.fields.isEmpty else { return VariantIndex.key(primary, selecting) }
+        let key = Key(primary)
+        let entry = try await store.get(key, includingExpired: true)
+        return entry.flatMap { VariantIndex($0.metadata) } == nil ? key : VariantIndex.key(primary, selecting)
     }
 
     /// What to keep with the body of a response.
@@ -65,7 +109,7 @@ final class Shelf: Sendable {
             metadata: StoredRecord(response).encoded)
     }
 
-    /// Makes a response that was just put under `key` findable.
+    /// Makes a response that was just put under `key` findable. May wait.
     func list(_ selecting: SelectingFields, _ policy: StoredPolicy, at key: Key, primary: String) throws {
         let primaryKey = Key(primary)
         guard key != primaryKey else { return }
@@ -81,15 +125,15 @@ final class Shelf: Sendable {
     }
 
     /// Replaces what is known of a stored response; false if it was replaced or removed meanwhile.
-    func update(_ found: Found, to response: StoredResponse) throws -> Bool {
-        try store.update(
+    func update(_ found: Found, to response: StoredResponse) async throws -> Bool {
+        try await store.update(
             found.entry, metadata: StoredRecord(response).encoded, lifetime: lifetime(of: response.policy))
     }
 
     /// Removes a stored response; false if it was replaced or removed meanwhile.
-    func remove(_ found: Found) throws -> Bool { try store.remove(found.entry) }
+    func remove(_ found: Found) async throws -> Bool { try await store.remove(found.entry) }
 
-    /// Removes every response under a primary key. Returns how many.
+    /// Removes every response under a primary key. Returns how many. May wait.
     func removeAll(_ primary: String) throws -> Int {
         let key = Key(primary)
         guard let entry = try store.get(key, includingExpired: true) else { return 0 }

@@ -1,0 +1,24 @@
+import HTTPCaching
+import HTTPTypes
+
+/// What a request asks of the store, before anything is looked up.
+struct Question: Sendable {
+    /// The client's request, with what the configuration adds.
+    var request: HTTPRequest
+    /// The request that the rules see; see ``PendingLoad/subject``.
+    var subject: HTTPRequest
+    /// Whether it has content.
+    var hasContent: Bool
+    /// The primary key; nil for a request that nothing is stored for.
+    var primary: String?
+    /// How this fetch wants it.
+    var plan: FetchPlan
+    /// Its URL.
+    var url: String
+    /// What an invalidation since then would have changed.
+    var generation: UInt32
+    /// Whether the answer depends on what is stored.
+    var needsStored: Bool
+
+    var reads: Bool { !plan.policy.contains(.doNotRead) }
+}
