@@ -72,6 +72,7 @@ public final class Environment: @unchecked Sendable {
         mdb_env_stat(pointer, &stat)
         pageSize = Int(stat.ms_psize)
         keepDescriptorsFromChildren()
+        if !options.skipsLocking { try clearRowsOfForerunners() }
     }
 
     private static func open(path: String, mapSize: Int, options: Options) throws(LMDBError) -> OpaquePointer {
@@ -232,7 +233,7 @@ public final class Environment: @unchecked Sendable {
 
     func leave() { active.wrappingSubtract(1, ordering: .sequentiallyConsistent) }
 
-    private func beginRead() throws(LMDBError) -> OpaquePointer {
+    func beginRead() throws(LMDBError) -> OpaquePointer {
         var transaction: OpaquePointer?
         let begin = {
             perform("mdb_txn_begin.read", self.pointer) {

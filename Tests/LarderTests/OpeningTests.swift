@@ -178,14 +178,46 @@ import Testing
         let store = try Store(at: dead, .testing())
         try store.put(body(100_000), for: "k")
         try store.close()
-        try #require(setModificationTime(of: dead, secondsAgo: 3600))
+        // A cleaner of temporary files leaves no file of a store alone that lies idle.
+        for name in TestFiles.names(in: living.path.appending("staging")) {
+            unlink(living.path.appending("staging").appending(name).string)
+        }
         try #require(setModificationTime(of: living.path, secondsAgo: 3600))
         let next = try Store.ephemeral(.testing())
         #expect(!TestFiles.exists(dead))
         #expect(TestFiles.exists(living.path))
         try living.put([1], for: "k")
         try living.close()
+        #expect(!TestFiles.exists(living.path))
         try next.close()
+    }
+
+    @Test func anEphemeralStoreOfAnotherProcessIsRefused() throws {
+        let store = try Store.ephemeral(.testing())
+        // Past the registry: as another process would.
+        let error = #expect(throws: LarderError.self) { try Engine.open(store.path, .testing()) }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("ephemeral store of another process") ?? false)
+        // The same process shares it, and reading needs no lock.
+        let second = try Store(at: store.path, .testing())
+        try second.put([1], for: "k")
+        try second.close()
+        try #expect(store.bytes("k") == [1])
+        try store.close()
+        #expect(!TestFiles.exists(store.path))
+    }
+
+    @Test func ephemeralStoresOfManyThreadsDoNotSweepEachOther() throws {
+        try Threads.run(8) { _ in
+            for _ in 0..<5 {
+                let store = try Store.ephemeral(.testing())
+                try store.put(body(9000), for: "k")
+                try store.flush()
+                try #expect(store.bytes("k") == body(9000))
+                try store.close()
+                #expect(!TestFiles.exists(store.path))
+            }
+        }
     }
 }
 

@@ -17,15 +17,34 @@ public final class Worker {
     }
 
     /// Starts a worker; see `LarderTestWorker/main.swift` for the modes.
-    /// - Parameter environment: variables besides those of this process.
-    public init(store: String, mode: String, seed: UInt64, count: Int, environment: [String: String] = [:]) throws {
-        process.executableURL = Self.executable()
-        process.arguments = [store, mode, "\(seed)", "\(count)"]
+    /// - Parameters:
+    ///   - environment: variables besides those of this process.
+    ///   - isContained: in a PID namespace of its own, as the first process of a container; see `canContain`.
+    public init(
+        store: String, mode: String, seed: UInt64, count: Int, environment: [String: String] = [:],
+        isContained: Bool = false
+    ) throws {
+        let arguments = [store, mode, "\(seed)", "\(count)"]
+        process.executableURL = isContained ? URL(fileURLWithPath: "/usr/bin/unshare") : Self.executable()
+        process.arguments = isContained ? Self.container + [Self.executable().path] + arguments : arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
     }
+
+    private static let container = ["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
+
+    /// Whether this machine lets this user make PID namespaces: Linux, as root, with unshare(1).
+    public static let canContain: Bool = {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+        process.arguments = container + ["/bin/true"]
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }()
 
     /// Waits for the first line: the store is open.
     public func waitUntilReady() {

@@ -5,12 +5,24 @@ import SystemPackage
 extension Engine {
     /// Opens the store at `path`, creating it unless read-only. Refuses what is not a store, and what is newer than this
     /// code, without changing it.
-    static func open(_ path: FilePath, _ configuration: Configuration) throws -> Engine {
+    /// - Parameter lock: the directory, locked already; nil locks it for the time of the call.
+    static func open(
+        _ path: FilePath, _ configuration: Configuration, lock: OwnedDescriptor? = nil
+    ) throws -> Engine {
         try configuration.validate()
         let root = try prepareRoot(path, configuration)
         // One process at a time creates or opens; the lock ends with this scope.
-        let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
-        if !configuration.isReadOnly { _ = try FileSystem.lock(guardFile, wait: true, path: path) }
+        let guardFile = try lock ?? FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+        if lock == nil, !configuration.isReadOnly {
+            // The process that made an ephemeral store keeps that lock for as long as it has the store open.
+            let isTaken = try !FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path)
+            if isTaken {
+                throw LarderError(
+                    .locked,
+                    "\(path) is the ephemeral store of another process, which has it open: make one of your own",
+                    path: path)
+            }
+        }
         return try withExtendedLifetime(guardFile) {
             let isNew = try FileSystem.status(Layout.format, in: root) == nil
             let format = try prepareLayout(root, configuration)
@@ -368,6 +380,14 @@ extension Engine {
         if error.isNoSpace {
             return LarderError(
                 .noSpace, "no space left to open the index \(data): free some disk space", path: data, cause: error)
+        }
+        // LMDB locks a byte of `lock.mdb` for the id of each process that reads (mdb_reader_pid).
+        if error.function == "mdb_txn_begin", error.code == EAGAIN || error.code == EACCES {
+            return LarderError(
+                .locked,
+                "\(data) is open in another container, by a process with the same process id (\(getpid())): let the containers "
+                    + "share a PID namespace, or give each a store of its own",
+                path: data, cause: error)
         }
         if error.code == EACCES || error.code == EPERM {
             return LarderError(

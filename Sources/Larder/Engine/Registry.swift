@@ -26,7 +26,10 @@ enum Registry {
 
     /// The engine of `path`, opened now or shared, and the number of the store among those that share it. Throws `locked` if it
     /// is open with settings that all its stores share, and other ones (read-only or not among them).
-    static func acquire(_ path: FilePath, _ configuration: Configuration) throws -> (Engine, UInt32) {
+    /// - Parameter lock: the directory, locked already.
+    static func acquire(
+        _ path: FilePath, _ configuration: Configuration, lock: OwnedDescriptor? = nil
+    ) throws -> (Engine, UInt32) {
         try configuration.validate()
         // By the directory and not by its name, of which it may have several; so it has to be there.
         if !configuration.isReadOnly { try Engine.makeRoot(path) }
@@ -36,7 +39,7 @@ enum Registry {
         guard let engine = claim(identity) else {
             var opened: Engine?
             defer { settle(identity, opened.map { .open($0, uses: 1) }) }
-            let engine = try Engine.open(path, configuration)
+            let engine = try Engine.open(path, configuration, lock: lock)
             opened = engine
             return (engine, firstHandle)
         }

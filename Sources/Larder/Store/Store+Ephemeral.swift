@@ -5,11 +5,21 @@ extension Store {
     /// removed when the next ephemeral store is opened.
     public static func ephemeral(_ configuration: Configuration = Configuration()) throws -> Store {
         try Ephemeral.sweep()
-        return try Store(path: Ephemeral.newPath(), configuration, isEphemeral: true)
+        let (path, lock) = try Ephemeral.makeDirectory()
+        do {
+            return try Store(path: path, configuration, ephemeral: lock)
+        } catch {
+            Ephemeral.remove(path)
+            throw error
+        }
     }
 }
 
 /// Stores in the temporary directory: `larder-ephemeral-<uid>-<16 hex>`.
+///
+/// The process that makes one holds an exclusive flock(2) on its directory until it is closed. That lock ends with the process,
+/// so a store without it is dead; it cannot be removed like a file, by a cleaner of temporary files; and systemd-tmpfiles(8) passes by
+/// the contents of a directory that somebody has locked.
 enum Ephemeral {
     private static var prefix: String { "larder-ephemeral-\(getuid())-" }
 
@@ -20,33 +30,54 @@ enum Ephemeral {
         return parent.appending(prefix + Layout.hex(generator.next(), width: 16))
     }
 
+    /// True for a path that only an ephemeral store has.
+    static func isName(of path: FilePath) -> Bool {
+        path.lastComponent?.string.hasPrefix("larder-ephemeral-") ?? false
+    }
+
+    /// A new directory, locked.
+    static func makeDirectory() throws(LarderError) -> (path: FilePath, lock: OwnedDescriptor) {
+        while true {
+            let path = newPath()
+            guard try FileSystem.status(path: path) == nil else { continue }
+            try FileSystem.makeDirectory(path: path)
+            let lock: OwnedDescriptor
+            do {
+                lock = try FileSystem.open(path: path, flags: O_RDONLY | O_DIRECTORY)
+            } catch {
+                // A sweep may have taken it for a dead one's before it was locked, and removed it.
+                if try FileSystem.status(path: path) == nil { continue }
+                throw error
+            }
+            guard try FileSystem.lock(lock, wait: false, path: path), let named = try FileSystem.status(path: path),
+                try named.inode == FileSystem.status(lock, path: path).inode
+            else { continue }
+            return (path, lock)
+        }
+    }
+
     /// Removes the ephemeral stores of this user that no process has open.
     static func sweep() throws(LarderError) {
         let directory = try Directory(path: parent)
         for name in try directory.names() where name.hasPrefix(prefix) {
             guard let status = try FileSystem.status(name, in: directory), status.isDirectory, status.owner == getuid(),
-                let store = try? directory.directory(name), !isAlive(store)
+                let store = try? directory.directory(name), let lock = try? seize(store)
             else { continue }
-            remove(parent.appending(name))
+            withExtendedLifetime(lock) { remove(parent.appending(name)) }
         }
     }
 
-    /// True while an instance lock is held, and for a store so young that it may not have one yet.
-    private static func isAlive(_ store: Directory) -> Bool {
-        if let age = try? FileSystem.status(".", in: store).map({ SystemClock().now() - $0.modified }),
-            age < .seconds(60)
-        {
-            return true
+    /// The lock of a store that no process has open; nil of one that is alive.
+    private static func seize(_ store: Directory) throws -> OwnedDescriptor? {
+        let lock = try FileSystem.open(".", in: store, flags: O_RDONLY | O_DIRECTORY)
+        guard try FileSystem.lock(lock, wait: false, path: store.path) else { return nil }
+        // One that was opened by its path, or by an older version, has an instance lock only.
+        let staging = try? store.directory(Layout.staging)
+        for name in try staging?.names() ?? [] where name.hasSuffix(".lock") {
+            guard let staging, let instance = Layout.instance(ofStaged: name) else { continue }
+            if try InstanceLock.seize(instance, staging: staging) === nil { return nil }
         }
-        guard let staging = try? store.directory(Layout.staging), let names = try? staging.names() else { return false }
-        return names.contains { name in
-            guard name.hasSuffix(".lock"), let instance = Layout.instance(ofStaged: name) else { return false }
-            do {
-                return try InstanceLock.seize(instance, staging: staging) === nil
-            } catch {
-                return true
-            }
-        }
+        return lock
     }
 
     /// Removes a store's directory, best effort: what is left is found by the next sweep.

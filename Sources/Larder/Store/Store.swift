@@ -20,7 +20,8 @@ public final class Store: Sendable {
     /// Tells the store from others that share its engine.
     let handle: UInt32
     private let isClosed = Atomic<Bool>(false)
-    private let isEphemeral: Bool
+    /// The directory of an ephemeral store, locked for as long as that is open.
+    private let ephemeral: OwnedDescriptor?
 
     /// Opens the store at `path`, creating the directory and what lies above it if missing.
     ///
@@ -31,11 +32,11 @@ public final class Store: Sendable {
     /// Cost: does not grow with the store where it was closed properly; else, and where `Configuration.indexCheck` asks for it,
     /// the pages of the index are looked at first, about a second for a million entries.
     public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
-        try self.init(path: path, configuration, isEphemeral: false)
+        try self.init(path: path, configuration, ephemeral: nil)
     }
 
-    init(path: FilePath, _ configuration: Configuration, isEphemeral: Bool) throws {
-        let (engine, handle) = try Registry.acquire(path, configuration)
+    init(path: FilePath, _ configuration: Configuration, ephemeral: OwnedDescriptor?) throws {
+        let (engine, handle) = try Registry.acquire(path, configuration, lock: ephemeral)
         do {
             version = try engine.version(configuration.version)
         } catch {
@@ -46,7 +47,7 @@ public final class Store: Sendable {
         self.engine = engine
         self.handle = handle
         self.configuration = configuration
-        self.isEphemeral = isEphemeral
+        self.ephemeral = ephemeral
         if let version { engine.reclaimOtherVersions(version) }
     }
 
@@ -60,7 +61,7 @@ public final class Store: Sendable {
     public func close() throws {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
-        defer { if isEphemeral { Ephemeral.remove(engine.path) } }
+        defer { if ephemeral != nil { Ephemeral.remove(engine.path) } }
         try Registry.release(engine, handle)
     }
 
