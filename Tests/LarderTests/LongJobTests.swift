@@ -133,9 +133,9 @@
         func waitForArrivals(_ count: Int) async -> Bool { await soon { self.arrivals >= count } }
     }
 
-    /// Waits for what comes at once or never: true as soon as `condition` is, false after ten seconds.
+    /// Waits for what comes at once or never: true as soon as `condition` is, false after a minute.
     func soon(_ condition: () -> Bool) async -> Bool {
-        let limit = ContinuousClock.now + .seconds(10)
+        let limit = ContinuousClock.now + .seconds(60)
         while ContinuousClock.now < limit {
             if condition() { return true }
             await Task.yield()
