@@ -199,7 +199,8 @@ import Testing
             let name = "PATH/blobs/" + Layout.blob(Digest.of(body(9000)))
             try TestFiles.truncate(store.blobPath(Digest.of(body(9000))), to: 100)
             try expect(
-                store.path, "corruption: the body \(name) ends after 100 of 9000 bytes: call `Store.check(repair: true)`"
+                store.path,
+                "corruption: the body \(name) ends after 100 of 9000 bytes: call `Store.check(repair: true)`"
             ) { _ = try stored.bytes() }
             try TestFiles.write(body(9000), to: store.blobPath(Digest.of(body(9000))))
         }
