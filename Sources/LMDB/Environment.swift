@@ -168,7 +168,8 @@ public final class Environment: @unchecked Sendable {
         defer { if !isBegun { slot.unlock() } }
         if isClosed.load(ordering: .sequentiallyConsistent) { throw LMDBError.closed }
         if let pooled = slot.transaction {
-            let code = perform("mdb_txn_renew", pointer) { mdb_txn_renew(pooled) }
+            var code = perform("mdb_txn_renew", pointer) { mdb_txn_renew(pooled) }
+            if code == MDB_SUCCESS { code = confirm(pooled) }
             if code == MDB_MAP_RESIZED { return nil }
             try check(code, "mdb_txn_renew")
             isBegun = true
@@ -245,7 +246,27 @@ public final class Environment: @unchecked Sendable {
         if code == MDB_READERS_FULL, slots.releaseIdle() > 0 { code = begin() }
         try check(code, "mdb_txn_begin")
         guard let transaction else { throw LMDBError(code: MDB_PANIC, function: "mdb_txn_begin") }
+        code = confirm(transaction)
+        if code != MDB_SUCCESS {
+            mdb_txn_abort(transaction)
+            throw LMDBError(code: code, function: "mdb_txn_renew")
+        }
         return transaction
+    }
+
+    /// Takes the snapshot once more if the state that was copied may be a later one than the reader table says: LMDB enters the
+    /// number of the snapshot there first, and a thread can be stopped before it copies the roots for as long as two commits take
+    /// (mdb_txn_renew0). LMDB does not mind, as it keeps all that was freed since. Pages that are punched because they lie behind
+    /// the end of that snapshot would be missed.
+    @inline(__always)
+    private func confirm(_ transaction: OpaquePointer) -> Int32 {
+        // The meta page of a snapshot is that of the next transaction but one.
+        while lastTransaction > UInt64(mdb_txn_id(transaction)) + 1 {
+            mdb_txn_reset(transaction)
+            let code = mdb_txn_renew(transaction)
+            if code != MDB_SUCCESS { return code }
+        }
+        return MDB_SUCCESS
     }
 
     /// Waits for the writer lock and begins the write transaction. `mdb_txn_begin`.

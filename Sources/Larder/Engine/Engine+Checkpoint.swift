@@ -37,6 +37,26 @@ extension Engine {
     /// - Returns: false if it was stopped.
     @discardableResult
     func checkpoint(isStopped: () -> Bool = { false }) throws -> Bool {
+        // A file that was nowhere when it was looked for lay in `trash/`, for a removal that was made, or not: then it is back in
+        // its place by the next look.
+        for _ in 0..<3 {
+            switch try checkpointOnce(isStopped) {
+            case .done: return true
+            case .stopped: return false
+            case .lacking(let lost): for (blob, head) in lost { try reportVanished(blob, head) }
+            }
+        }
+        throw LarderError(.io, "a body file of \(path) is moved away again and again: not everything was synced", path: path)
+    }
+
+    private enum Checkpoint {
+        case done
+        case stopped
+        /// These committed files could not be synced: they were at none of their places.
+        case lacking([(blob: UInt64, head: BlobRecord)])
+    }
+
+    private func checkpointOnce(_ isStopped: () -> Bool) throws -> Checkpoint {
         let epoch = try mutate(.housekeeping) { mutation in
             defer { mutation.state.epoch &+= 1 }
             return mutation.state.epoch
@@ -44,11 +64,27 @@ extension Engine {
         reach("checkpoint.epoch-begun")
         // Each file that no checkpoint has synced has a row from its commit on, whichever process wrote it.
         let files = try unpublishedFiles(upTo: epoch)
-        guard let published = try sync(files.map(\.head), isStopped) else { return false }
+        guard let places = try sync(files.map(\.head), isStopped) else { return .stopped }
         reach("checkpoint.synced")
-        try mutate(.housekeeping) { $0.state.syncedEpoch = max($0.state.syncedEpoch, epoch) }
-        // Their names are on disk now, so no reader has to look for these files in `staging/` again.
-        var rows = zip(files, published).filter(\.1).map(\.0)[...]
+        let missing = zip(files, places).filter { $0.1 == .nowhere }.map(\.0)
+        let lost = try mutate(.housekeeping) { mutation -> [(blob: UInt64, head: BlobRecord)] in
+            let lost = try missing.compactMap { row, head -> (blob: UInt64, head: BlobRecord)? in
+                guard let value = try mutation.reading.get(index.unpublished, row), value.count == 8 else { return nil }
+                return (UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)), head)
+            }
+            if lost.isEmpty { mutation.state.syncedEpoch = max(mutation.state.syncedEpoch, epoch) }
+            return lost
+        }
+        if !lost.isEmpty { return .lacking(lost) }
+        try forget(zip(files, places).filter { $0.1 == .blobs }.map(\.0))
+        reach("checkpoint.noted")
+        try syncIndex()
+        return .done
+    }
+
+    /// Deletes the rows of files whose names are on disk: no reader has to look for them in `staging/` again.
+    private func forget(_ files: [(row: [UInt8], head: BlobRecord)]) throws {
+        var rows = files[...]
         while !rows.isEmpty {
             let slice = rows.prefix(try removalLimit())
             let drifted = try drifted(slice.map(\.head))
@@ -61,9 +97,6 @@ extension Engine {
             }
             rows = rows.dropFirst(slice.count)
         }
-        reach("checkpoint.noted")
-        try syncIndex()
-        return true
     }
 
     /// Rows of `unpublished` with the blobs they lead to, of files committed in `epoch` and earlier. On short snapshots: files
@@ -89,22 +122,30 @@ extension Engine {
         return found
     }
 
+    private enum Place {
+        case blobs
+        case staging
+        case nowhere
+    }
+
     /// Syncs files and the names they are published under: one by one, or, where they are many, with everything on their file
     /// system. Nil if it was stopped.
-    /// - Returns: for each whether it lies in `blobs/`, or nowhere, and not in `staging/`.
-    private func sync(_ heads: [BlobRecord], _ isStopped: () -> Bool) throws -> [Bool]? {
+    /// - Returns: for each where it was found.
+    private func sync(_ heads: [BlobRecord], _ isStopped: () -> Bool) throws -> [Place]? {
         if heads.count > configuration.syncedSingly {
             // Where they lie is looked up before: a file published later may miss the sync.
-            let published = try heads.map { try FileSystem.status($0.token.name, in: files.staging) == nil }
+            let places = try heads.map { head throws(LarderError) -> Place in
+                try FileSystem.status(head.token.name, in: files.staging) == nil ? .blobs : .staging
+            }
             try Sync.fileSystem(files.root)
-            return published
+            return places
         }
         // All at once to the disk first: then the syncs share what the file system has to write for them.
         for head in heads {
             if isStopped() { return nil }
             if let file = try files.openBlob(head) { Sync.begin(file) }
         }
-        var published: [Bool] = []
+        var places: [Place] = []
         var shards: Set<String> = []
         for head in heads {
             if isStopped() { return nil }
@@ -112,17 +153,17 @@ extension Engine {
             if let file = try FileSystem.openIfPresent(name, in: files.blobs, flags: O_RDONLY) {
                 try Sync.data(file, path: files.blobs.path(of: name))
                 shards.insert(String(name.prefix(2)))
-                published.append(true)
+                places.append(.blobs)
             } else if let file = try FileSystem.openIfPresent(head.token.name, in: files.staging, flags: O_RDONLY) {
                 // To be published yet: its row stays for the next checkpoint.
                 try Sync.data(file, path: files.staging.path(of: head.token.name))
-                published.append(false)
+                places.append(.staging)
             } else if let file = try files.openBlob(head) {
                 try Sync.data(file, path: nil)
-                published.append(false)
+                places.append(.staging)
             } else {
-                // Displaced meanwhile, and its row with it; or lost.
-                published.append(true)
+                // Displaced meanwhile, and its row with it; or about to be; or lost.
+                places.append(.nowhere)
             }
         }
         for shard in shards {
@@ -131,6 +172,6 @@ extension Engine {
             if try FileSystem.status(shard, in: files.blobs) == nil { continue }
             try Sync.names(files.blobs.directory(shard))
         }
-        return published
+        return places
     }
 }

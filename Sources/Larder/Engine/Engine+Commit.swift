@@ -234,7 +234,8 @@ extension Engine {
         let blob = row.flatMap(DigestRecord.init)?.blob
         let head = try blob.flatMap { try transaction.get(index.blobs, $0) }.flatMap(BlobRecord.init)
         if item.place == .staging, head?.token != item.head.token { return true }
-        guard head == item.head else { return false }
+        // What it is charged with, or its epoch, may have been noted since.
+        guard head?.isSameFile(as: item.head) == true else { return false }
         return try files.blobStatus(item.head) == nil
     }
 

@@ -40,11 +40,13 @@ extension Engine {
         if try FileSystem.status(path: path) == nil { try makeDirectories(path) }
     }
 
+    static func noStore(at path: FilePath) -> LarderError {
+        LarderError(
+            .invalidArgument, "there is no store at \(path): check the path, or put something first", path: path)
+    }
+
     private static func prepareRoot(_ path: FilePath, _ configuration: Configuration) throws(LarderError) -> Directory {
-        guard let status = try FileSystem.status(path: path) else {
-            throw LarderError(
-                .invalidArgument, "there is no store at \(path): check the path, or put something first", path: path)
-        }
+        guard let status = try FileSystem.status(path: path) else { throw noStore(at: path) }
         guard status.isDirectory else {
             throw LarderError(
                 .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)

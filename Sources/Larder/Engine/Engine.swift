@@ -164,8 +164,11 @@ final class Engine: @unchecked Sendable {
         do {
             try checkpointForClose()
             reach("close.synced")
+            // All is on disk up to this transaction, unless another store has committed files since, and closed.
+            let last = try read { try $0.statistics(index.unpublished).entries == 0 ? $0.id : nil }
+            guard let last, writing.ledger.others.isEmpty else { return }
             let trust = IndexTrust(files: files, configuration: configuration)
-            writing.ledger.setClosedNote(try trust.mark(index.environment))
+            writing.ledger.setClosedNote(try trust.mark(index.environment, last: last))
             // Another store may have been opened since, and has cleared the note already.
             if !writing.ledger.others.isEmpty { writing.ledger.setClosedNote(0) }
         } catch {

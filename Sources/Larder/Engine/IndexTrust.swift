@@ -74,19 +74,22 @@ struct IndexTrust {
 
     /// The walk reads page by page in the order of the trees: a cold file is read faster in one go.
     private func readAhead(_ environment: Environment) {
-        let bytes = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
-        if bytes <= 1 << 30 { FileSystem.readAhead(raw: environment.dataDescriptor, length: bytes) }
+        // Inside: the map must not move while its head is looked at.
+        try? environment.withDataDescriptor { descriptor in
+            let bytes = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
+            if bytes <= 1 << 30 { FileSystem.readAhead(raw: descriptor, length: bytes) }
+        }
     }
 
     /// The bytes that the file has, and those that it has by its head, where they are more. Only pages that are free may be
     /// missing: LMDB does not write those that a transaction takes and gives back.
     private func shortage(_ environment: Environment) throws -> (size: Int64, needed: Int64)? {
         // The head first: another process may be making the file longer just now, and pages are written before the head.
-        let needed = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
-        let size = try FileSystem.status(
-            raw: environment.dataDescriptor, path: files.index.path(of: Layout.data)
-        ).size
-        return size < needed ? (size, needed) : nil
+        try environment.withDataDescriptor { descriptor in
+            let needed = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
+            let size = try FileSystem.status(raw: descriptor, path: files.index.path(of: Layout.data)).size
+            return size < needed ? (size, needed) : nil
+        }
     }
 
     static func error(_ damage: PageDamage, _ files: StoreFiles) -> LarderError {
@@ -97,7 +100,7 @@ struct IndexTrust {
 
     func find(_ environment: Environment) throws -> Finding {
         let note = try Ledger.closedNote(files.index)
-        let wasClosed = try note != 0 && note == fingerprint(environment)
+        let wasClosed = try note != 0 && note == fingerprint(environment, environment.latestTransaction())
         // Somebody else who is at work has looked at it. But the death of a process may have been the index's doing.
         let (alive, dead) = try instances()
         var walk = Walk.behind
@@ -130,7 +133,8 @@ struct IndexTrust {
 
     /// Marks the file and returns what to note; 0 if the file system does not keep nanoseconds, so that a write within the
     /// same second would not show. Everything has to be on disk before.
-    func mark(_ environment: Environment) throws -> UInt64 {
+    /// - Parameter last: the transaction up to which that is so.
+    func mark(_ environment: Environment, last: UInt64) throws -> UInt64 {
         let path = files.index.path(of: Layout.data)
         // No write(2) leaves a time like this but by chance: it is not one of the system's ticks.
         let now = configuration.clock.now().microseconds.clamped(to: 0...(1 << 52))
@@ -139,18 +143,18 @@ struct IndexTrust {
         guard try FileSystem.status(raw: environment.dataDescriptor, path: path).modifiedNanoseconds == time else {
             return 0
         }
-        return try fingerprint(environment)
+        return try fingerprint(environment, last)
     }
 
     /// What fstat(2) says of the file, as a number that is not 0. The time of the last change of the inode is part of it, which no
     /// call can set.
-    private func fingerprint(_ environment: Environment) throws -> UInt64 {
+    private func fingerprint(_ environment: Environment, _ last: UInt64) throws -> UInt64 {
         let status = try FileSystem.status(
             raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for word in [
             UInt64(bitPattern: status.size), UInt64(bitPattern: status.modifiedNanoseconds),
-            UInt64(bitPattern: status.changedNanoseconds), status.inode, environment.lastTransaction,
+            UInt64(bitPattern: status.changedNanoseconds), status.inode, last,
         ] {
             hash = (hash ^ word) &* 0x9E37_79B9_7F4A_7C15
             hash ^= hash >> 29

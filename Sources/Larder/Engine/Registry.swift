@@ -33,13 +33,15 @@ enum Registry {
         try configuration.validate()
         // By the directory and not by its name, of which it may have several; so it has to be there.
         if !configuration.isReadOnly { try Engine.makeRoot(path) }
-        guard let identity = try identity(of: path) else {
-            return (try Engine.open(path, configuration), firstHandle)
-        }
+        guard let identity = try identity(of: path) else { throw Engine.noStore(at: path) }
         guard let engine = claim(identity) else {
             var opened: Engine?
             defer { settle(identity, opened.map { .open($0, uses: 1) }) }
             let engine = try Engine.open(path, configuration, lock: lock)
+            guard try self.identity(of: engine.files.root) == identity else {
+                try? engine.close()
+                throw LarderError(.io, "\(path) was replaced while it was opened: open it again", path: path)
+            }
             opened = engine
             return (engine, firstHandle)
         }
@@ -107,6 +109,11 @@ enum Registry {
         }
         defer { if let identity = last.identity { settle(identity, nil) } }
         try engine.close()
+    }
+
+    private static func identity(of directory: Directory) throws(LarderError) -> Identity {
+        let status = try FileSystem.status(directory.descriptor, path: directory.path)
+        return Identity(device: status.device, inode: status.inode)
     }
 
     private static func identity(of path: FilePath) throws(LarderError) -> Identity? {

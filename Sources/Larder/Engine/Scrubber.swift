@@ -8,7 +8,7 @@ import Synchronization
 /// however much there is to do. What a closing store leaves undone, the next open for writing goes on with.
 final class Scrubber: @unchecked Sendable {
     // SAFETY: `engine` outlives the thread, as `stop()` joins it first; `thread` is set in `init` and used by `stop()` only;
-    // `tally` is the thread's own. The rest is atomic, or guarded by `monitor`.
+    // `tally` and `isIncomplete` are the thread's own. The rest is atomic, or guarded by `monitor`.
     private unowned let engine: Engine
     private let monitor = Monitor()
     private let isStopping = Atomic<Bool>(false)
@@ -17,6 +17,8 @@ final class Scrubber: @unchecked Sendable {
     private let hasWalked: Atomic<Bool>
     private var thread: WorkerThread?
     private var tally = Tally()
+    /// True if a suspect file could not be compared: the suspicion goes on then.
+    private var isIncomplete = false
 
     private struct Tally {
         var compared = 0
@@ -58,6 +60,7 @@ final class Scrubber: @unchecked Sendable {
             try compareSuspects()
             engine.reach("scrub.compared")
             try removeOrphans()
+            if isIncomplete { return }
             try endSuspicion()
             engine.reach("scrub.ended")
             tell()
@@ -157,11 +160,7 @@ final class Scrubber: @unchecked Sendable {
     /// True if the file has the bytes that its name says; one that has not is quarantined.
     private func compare(_ id: UInt64, _ head: BlobRecord) throws -> Bool {
         if engine.verified.withLock({ $0.contains(id) }) { return true }
-        guard let file = try engine.files.openBlob(head) else {
-            // A sweep may put it back; then it is compared when it is next read, or at the next open.
-            try engine.reportVanished(id, head)
-            return false
-        }
+        guard let file = try open(id, head) else { return false }
         tally.compared += 1
         if try Engine.digest(of: file, length: head.storedLength, pause: pause) == head.digest {
             engine.verified.withLock { _ = $0.insert(id) }
@@ -170,6 +169,20 @@ final class Scrubber: @unchecked Sendable {
         tally.damaged += 1
         try engine.quarantine(id, head, "the bytes of the file do not match the digest")
         return false
+    }
+
+    /// The file of a suspect body; nil if the body is none of the store's any more, or lost, which is noted then.
+    private func open(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
+        for _ in 0..<3 {
+            if let file = try engine.files.openBlob(head) { return file }
+            // Puts it back if it lies in `trash/` for a removal that was not made.
+            try engine.reportVanished(id, head)
+            let index = engine.index
+            let current = try engine.read { try $0.get(index.blobs, id).flatMap(BlobRecord.init) }
+            guard current?.isSameFile(as: head) == true else { return nil }
+        }
+        isIncomplete = true
+        return nil
     }
 
     private func clear(_ sound: [(id: UInt64, head: BlobRecord)]) throws {
