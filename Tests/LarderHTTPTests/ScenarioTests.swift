@@ -19,9 +19,7 @@ struct HTTPCacheScenarioTests {
     /// One store for all, emptied in between: hundreds of stores would take longer than the scenarios.
     private func run(_ scenarios: [Scenario]) async throws {
         let clock = TestClock()
-        // Store time never goes back, so to the store everything has expired but in the first scenario. None of it may go.
-        let configuration = Configuration.testing(clock: clock) { $0.expiredRetention = .seconds(3_200_000_000) }
-        try await withStore(configuration: configuration) { store in
+        try await withStore(configuration: .testing(clock: clock)) { store in
             for scenario in scenarios {
                 clock.jump(by: Timestamp(microseconds: start.milliseconds * 1_000) - clock.now())
                 try await run(scenario, store, clock)

@@ -8,7 +8,9 @@ extension Engine {
     /// find.
     /// - Returns: true if there are more.
     func removeExpired() throws -> Bool {
-        let moment = clock.now() - configuration.expiredRetention.clampedToZero
+        // By both clocks: after the wall clock was set back, store time runs ahead, and what is put with a moment of the wall clock has
+        // expired at once. Callers that judge by that clock themselves still use it.
+        let moment = min(clock.now(), configuration.clock.now()) - configuration.expiredRetention.clampedToZero
         memory.removeExpired(at: moment)
         guard try hasExpired(by: moment) else { return false }
         let limit = try removalLimit()

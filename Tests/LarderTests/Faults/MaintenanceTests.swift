@@ -55,6 +55,26 @@
             }
         }
 
+        /// Store time runs ahead then. Callers who judge by the wall clock still want what they put with a moment of that.
+        @Test func nothingIsRemovedForAWallClockThatWasSetBack() throws {
+            let clock = TestClock()
+            try withFaults(clock: clock) { store, _, _ in
+                clock.jump(by: .seconds(1_000_000))
+                try store.put([1], for: "before")
+                clock.jump(by: .seconds(-1_000_000))
+                try store.put([1], for: "k", PutOptions(lifetime: .until(clock.now() + .seconds(100))))
+                try store.flush()
+                for _ in 0..<5 {
+                    clock.advance(by: .seconds(2))
+                    store.pass()
+                }
+                try #expect(store.get("k", includingExpired: true) != nil)
+                clock.advance(by: .seconds(200))
+                store.pass()
+                try #expect(store.get("k", includingExpired: true) == nil)
+            }
+        }
+
         @Test func aLookForExpiredEntriesTakesNoWriterLock() throws {
             let clock = TestClock()
             try withFaults(clock: clock) { store, scope, _ in
