@@ -341,7 +341,7 @@ import Testing
             try #expect(code { try store.put([1], for: "k", PutOptions(durability: .durable)) } == .corruption)
             try? store.close()
             try #expect(code { try Store(at: path, watching) } == .corruption)
-            try #expect(Store.rebuildIndex(at: path, configuration).keptEntries > 0)
+            try Store.rebuildIndex(at: path, configuration)
             try finish(Store(at: path, configuration))
         }
     }

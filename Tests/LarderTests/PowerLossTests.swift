@@ -175,7 +175,9 @@ struct PowerLossTests {
             try #expect(isDue(store.lookUp("suspect")) == (verification != .never))
             try #expect(store.bytes("suspect") == bytes)
             try #expect(isHit(store.lookUp("suspect")))
-            try #expect(store.attributes(of: "suspect")?.hitCount == (verification == .never ? 3 : 2))
+            // A lookup that came to nothing is no hit. Hits are hints: one may be lost when it meets a commit.
+            let hits = try #require(try store.attributes(of: "suspect")?.hitCount)
+            #expect(hits > 0 && hits <= (verification == .never ? 3 : 2))
             try finish(store)
         }
     }
