@@ -46,7 +46,8 @@ extension Engine {
             case .lacking(let lost): for (blob, head) in lost { try reportVanished(blob, head) }
             }
         }
-        throw LarderError(.io, "a body file of \(path) is moved away again and again: not everything was synced", path: path)
+        throw LarderError(
+            .io, "a body file of \(path) is moved away again and again: not everything was synced", path: path)
     }
 
     private enum Checkpoint {
