@@ -158,6 +158,8 @@ struct Lane {
     private mutating func review(_ point: String?, _ violations: inout [String]) throws -> Int {
         let isRebuilt = point?.hasPrefix("rebuild") ?? false
         if violations.isEmpty, !isRebuilt, points.first?.hasPrefix("sweep") ?? false || generator.oneIn(3) { return 0 }
+        // The worker that was to make the store was killed before it had a directory.
+        if !FileManager.default.fileExists(atPath: path) { return 0 }
         try? FileManager.default.removeItem(atPath: copy)
         try FileManager.default.copyItem(atPath: path, toPath: copy)
         let review = StoreReview(path, journal: journal, damaged: damaged, isCollecting: isRebuilt)
