@@ -277,6 +277,7 @@ func run() throws {
             say("HELD")
             while true { pause() }
         }
+    case "idle": while true { pause() }
     case "count": say("N \(try store.statistics().entryCount)")
     default: throw Bad(reason: "no mode \(arguments[2])")
     }
