@@ -3,7 +3,8 @@ import SystemPackage
 import Testing
 
 extension Configuration {
-    /// What tests open stores with: bodies over 4 KiB are files, and the log tells of nothing less than a catastrophe.
+    /// What tests open stores with: bodies over 4 KiB are files, and the log tells of nothing less than a catastrophe. What has
+    /// expired stays: it would be removed whenever the store's thread gets to it.
     public static func testing(
         budget: Budget? = nil, clock: (any StoreClock)? = nil, _ change: (inout Configuration) -> Void = { _ in }
     ) -> Configuration {
@@ -11,6 +12,7 @@ extension Configuration {
         configuration.budget = budget
         configuration.inlineThreshold = .kibibytes(4)
         configuration.logger.logLevel = .critical
+        configuration.expiredRetention = .seconds(3_000_000_000)
         if let clock { configuration.clock = clock }
         change(&configuration)
         return configuration

@@ -11,6 +11,8 @@ extension Engine {
         // By both clocks: after the wall clock was set back, store time runs ahead, and what is put with a moment of the wall clock has
         // expired at once. Callers that judge by that clock themselves still use it.
         let moment = min(clock.now(), configuration.clock.now()) - configuration.expiredRetention.clampedToZero
+        // Rows of times before 1970 stand under 1970.
+        guard moment.microseconds > 0 else { return false }
         memory.removeExpired(at: moment)
         guard try hasExpired(by: moment) else { return false }
         let limit = try removalLimit()

@@ -60,6 +60,7 @@
                     at: directory,
                     .testing(clock: clock) {
                         $0.observer = { events.note($0) }
+                        $0.expiredRetention = .seconds(60)
                         change(&$0)
                     })
                 let scope = FaultScope(under: directory.string)

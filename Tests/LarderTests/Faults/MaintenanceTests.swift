@@ -16,6 +16,7 @@
                 let events = Events()
                 let configuration = Configuration.testing(clock: clock) {
                     $0.observer = { events.note($0) }
+                    $0.expiredRetention = .seconds(60)
                     change(&$0)
                 }
                 let store = try Store(at: directory, configuration)
