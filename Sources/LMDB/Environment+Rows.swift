@@ -33,7 +33,7 @@ extension Environment {
         guard let own = Self.offsets(of: id, in: after.bytes).first(where: { !old.contains($0) }) else { return 0 }
         var count = 0
         for offset in old where (offset - own) % Self.rowLength == 0 {
-            // As mdb_reader_check frees a row: nobody else touches it while the id that it names is locked.
+            // As mdb_reader_check frees a row: no one else touches it while the id that it names is locked.
             var none: Int32 = 0
             if pwrite(before.descriptor, &none, 4, off_t(offset + Self.ownerOffset)) == 4 { count += 1 }
         }

@@ -148,7 +148,7 @@
                 let clock = TestClock()
                 var configuration = Configuration.testing(clock: clock) {
                     $0.bootIdentity = 1
-                    // Whoever asks first compares the body.
+                    // The first to ask compares the body.
                     $0.isScrubbing = false
                 }
                 var store = try Store(at: path, configuration)

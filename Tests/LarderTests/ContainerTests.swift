@@ -45,7 +45,7 @@ struct ContainerTests {
             try #require(isInside)
             killed.kill()
             _ = killed.finish()
-            try #expect(isHeld(store), "the row of a dead reader stays until somebody looks")
+            try #expect(isHeld(store), "the row of a dead reader stays until a process looks")
             // While it lives: LMDB frees all rows with its id when it closes the file.
             let next = try Worker(store: path.string, mode: "idle", seed: 0, count: 0, isContained: true)
             next.waitUntilReady()

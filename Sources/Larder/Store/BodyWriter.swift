@@ -7,7 +7,7 @@ import SystemPackage
 /// staging directory, which `commit()` makes the entry's body without another copy. A writer that goes without a
 /// commit leaves nothing. Use it from one task or thread at a time.
 public final class BodyWriter: @unchecked Sendable {
-    // SAFETY: whoever writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`, `file`, `length`,
+    // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`, `file`, `length`,
     // `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read under either.
     private let store: Store
     private let key: Key

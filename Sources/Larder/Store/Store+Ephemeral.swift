@@ -19,7 +19,7 @@ extension Store {
 ///
 /// The process that makes one holds an exclusive flock(2) on its directory until it is closed. That lock ends with the process,
 /// so a store without it is dead; it cannot be removed like a file, by a cleaner of temporary files; and systemd-tmpfiles(8) passes by
-/// the contents of a directory that somebody has locked.
+/// the contents of a directory that another program has locked.
 enum Ephemeral {
     private static var prefix: String { "larder-ephemeral-\(getuid())-" }
 
