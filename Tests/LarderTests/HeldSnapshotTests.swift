@@ -23,7 +23,8 @@ import Testing
             } catch let error as LarderError where error.code == .noSpace {
                 outcome.refused += 1
             }
-            outcome.peak = max(outcome.peak, recount(store.path))
+            // A walk over the directory takes longer than the put.
+            if number % 16 == 0 { outcome.peak = max(outcome.peak, recount(store.path)) }
         }
         return outcome
     }
