@@ -55,7 +55,7 @@ struct PowerLossRun {
             "\(cycles) crashes (\(harsh) in the harsh model, \(twice) with a second one during recovery) of \(recordings) recordings in \(Int(seconds)) s "
                 + "(\(Int(Double(cycles) / seconds * 60)) a minute); \(operations) operations recorded, "
                 + "\(promised) durable entries looked for, \(afterwards) entries read back")
-        print("found and mended, as documented: \(kinds.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
+        print("found and repaired, as documented: \(kinds.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" })")
         print("violations: \(violations.count)")
         for violation in violations.prefix(40) { print("  \(violation)") }
         if violations.isEmpty, !options.keepsStores {
