@@ -1,3 +1,4 @@
+import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
@@ -224,6 +225,32 @@ import Testing
             try #expect(next.get("k") == nil)
             try used.close()
             try next.close()
+            try finish(any)
+        }
+    }
+
+    /// The clearing has looked at who is there before the store with that version is, and its transaction ends afterwards.
+    @Test func aStoreThatOpensWhileAnotherClearsGetsANumberThatStays() throws {
+        try withDirectory { path in
+            for number in 0..<3 { try open(path, "v\(number)").close() }
+            let any = try open(path, nil)
+            let engine = any.engine
+            let opened = Mutex<Store?>(nil)
+            let opening = try engine.mutate(.housekeeping) { mutation in
+                try engine.forgetVersions(mutation)
+                let opening = Threads(1) { _ in
+                    let store = try Store(at: path, .testing { $0.version = "v0" })
+                    opened.withLock { $0 = store }
+                }
+                while !engine.audience.versions.contains("v0") { sched_yield() }
+                return opening
+            }
+            try opening.join()
+            let store = try #require(opened.withLock { $0 })
+            try #expect(any.applicationVersions()["v0"] == store.applicationVersion)
+            try any.clear()
+            try #expect(any.applicationVersions()["v0"] == store.applicationVersion)
+            try store.close()
             try finish(any)
         }
     }

@@ -6,7 +6,7 @@ final class Audience: Sendable {
     private struct Member {
         let observer: (@Sendable (StoreEvent) -> Void)?
         let logger: Logger
-        var version: UInt16?
+        let version: String?
     }
 
     private struct State {
@@ -32,7 +32,8 @@ final class Audience: Sendable {
     func join(_ configuration: Configuration) -> UInt32 {
         state.withLock { state in
             state.latest += 1
-            state.members[state.latest] = Member(observer: configuration.observer, logger: configuration.logger)
+            state.members[state.latest] = Member(
+                observer: configuration.observer, logger: configuration.logger, version: configuration.version)
             state.gatherLoggers()
             return state.latest
         }
@@ -46,13 +47,14 @@ final class Audience: Sendable {
         }
     }
 
-    /// The store puts entries of an application version.
-    func note(version: UInt16?, of handle: UInt32) {
-        state.withLock { $0.members[handle]?.version = version }
-    }
-
     /// The application versions of the open stores.
-    var versions: Set<UInt16> { state.withLock { Set($0.members.values.compactMap(\.version)) } }
+    var versions: Set<String> { state.withLock { Set($0.members.values.compactMap(\.version)) } }
+
+    /// True if there are several.
+    var isShared: Bool { state.withLock { $0.members.count > 1 } }
+
+    /// True if anybody would be told.
+    var isObserved: Bool { state.withLock { $0.members.values.contains { $0.observer != nil } } }
 
     /// Tells every observer.
     func tell(_ event: StoreEvent) {

@@ -266,9 +266,9 @@ extension Engine {
     func report(_ victims: [Victim]) {
         guard !victims.isEmpty else { return }
         displacedCount.wrappingAdd(UInt64(victims.count), ordering: .relaxed)
-        guard let observer = configuration.observer else { return }
+        guard audience.isObserved else { return }
         for victim in victims {
-            observer(
+            audience.tell(
                 .displaced(
                     key: victim.entryKey, length: ByteCount(Int64(clamping: victim.record.length)),
                     reason: victim.reason))

@@ -4,6 +4,8 @@ extension Engine {
     /// The number that stands for an application version, taken now if it is new; nil for no version.
     func version(_ name: String?) throws -> UInt16? {
         guard let name else { return nil }
+        // A `clear()` under way forgets what no open store asks for, and may have looked before this one was there.
+        if writing != nil, audience.isShared { try waitForWriter() }
         if let known = try read({ try index.versionNumber(name, $0) }) { return known }
         // A read-only store has nothing of a version it does not know: a number no record has.
         guard writing != nil else { return .max }
@@ -20,6 +22,15 @@ extension Engine {
                 index.meta, Index.versionKey(name), withUnsafeBytes(of: number.littleEndian) { Array($0) })
             mutation.noteChange(trees: 1)
             return number
+        }
+    }
+
+    /// Waits until the write transaction that is under way, if any, has ended.
+    private func waitForWriter() throws {
+        do {
+            try index.environment.beginWrite().abort()
+        } catch {
+            throw translate(error)
         }
     }
 
@@ -40,7 +51,7 @@ extension Engine {
         let seen = try versions(mutation.reading)
         let inUse = audience.versions
         let latest = seen.values.max()
-        for (name, number) in seen where number != latest && !inUse.contains(number) {
+        for (name, number) in seen where number != latest && !inUse.contains(name) {
             try mutation.transaction.delete(index.meta, Index.versionKey(name))
             mutation.noteChange(trees: 1)
         }

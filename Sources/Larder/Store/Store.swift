@@ -43,7 +43,6 @@ public final class Store: Sendable {
             try Registry.release(engine, handle)
             throw error
         }
-        engine.audience.note(version: version, of: handle)
         self.engine = engine
         self.handle = handle
         self.configuration = configuration
