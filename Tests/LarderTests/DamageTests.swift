@@ -297,6 +297,24 @@ import Testing
         }
     }
 
+    /// Another process may commit between the sync of a closing store and its note.
+    @Test func aNoteSpeaksForTheTransactionThatWasSyncedOnly() throws {
+        try withDirectory { path in
+            let store = try Store(at: path, .testing())
+            try store.put(body(100), for: "k")
+            try store.flush()
+            let environment = store.engine.index.environment
+            let trust = IndexTrust(files: store.engine.files, configuration: .testing())
+            let latest = try environment.latestTransaction()
+            for (last, isTrusted) in [(latest - 1, false), (latest, true)] {
+                store.engine.writing?.ledger.setClosedNote(try trust.mark(environment, last: last))
+                try #expect(trust.find(environment).wasClosed == isTrusted)
+            }
+            store.engine.writing?.ledger.setClosedNote(0)
+            try finish(store)
+        }
+    }
+
     @Test func aStoreInUseIsNotWalkedAgainUntilAProcessDied() throws {
         try withDirectory { path in
             let configuration = Configuration.testing {
@@ -309,6 +327,12 @@ import Testing
             try #expect(trust.find(store.engine.index.environment).walk == .none)
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
+            // Another process looks at the same moment.
+            let looking = try FileSystem.open(
+                Layout.instanceLock(0x1234), in: store.engine.files.staging, flags: O_RDONLY)
+            try #require(try FileSystem.lock(looking, .shared, wait: false, path: nil))
+            try #expect(trust.find(store.engine.index.environment).walk == .behind)
+            withExtendedLifetime(looking) {}
             TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
             try finish(store)
         }

@@ -124,7 +124,7 @@ struct IndexTrust {
         var (alive, dead) = (false, false)
         for name in try files.staging.names() where name.hasSuffix(".lock") {
             guard let instance = Layout.instance(ofStaged: name) else { continue }
-            if try InstanceLock.seize(instance, staging: files.staging) == nil { alive = true } else { dead = true }
+            if try InstanceLock.isAlive(instance, staging: files.staging) { alive = true } else { dead = true }
         }
         return (alive, dead)
     }

@@ -18,7 +18,11 @@ final class InstanceLock: Sendable {
             guard try FileSystem.lock(descriptor, wait: false, path: staging.path(of: name)),
                 let named = try FileSystem.status(name, in: staging),
                 try named.inode == FileSystem.status(descriptor, path: nil).inode
-            else { continue }
+            else {
+                // Somebody may only have looked; the name is no one else's.
+                try FileSystem.unlink(name, in: staging)
+                continue
+            }
             instance = candidate
             self.descriptor = descriptor
             self.staging = staging
@@ -29,6 +33,14 @@ final class InstanceLock: Sendable {
     /// Removes the file; the lock ends with the descriptor.
     func remove() throws(LarderError) {
         try FileSystem.unlink(Layout.instanceLock(instance), in: staging)
+    }
+
+    /// True if another instance lives. Shares the lock with others who ask at the same moment, so that none takes another for the
+    /// instance.
+    static func isAlive(_ instance: UInt64, staging: Directory) throws(LarderError) -> Bool {
+        let name = Layout.instanceLock(instance)
+        guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDONLY) else { return false }
+        return try !FileSystem.lock(descriptor, .shared, wait: false, path: staging.path(of: name))
     }
 
     /// Locks the file of another instance if that is dead; nil while it lives. A missing file counts as dead.

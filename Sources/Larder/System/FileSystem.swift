@@ -322,9 +322,19 @@ enum FileSystem {
 
     // MARK: Locks
 
-    /// flock(2), exclusive; false if another open file has it and `wait` is false.
-    static func lock(_ descriptor: OwnedDescriptor, wait: Bool, path: FilePath?) throws(LarderError) -> Bool {
-        let result = perform("flock", on: descriptor.raw) { flock(descriptor.raw, LOCK_EX | (wait ? 0 : LOCK_NB)) }
+    /// The kinds of flock(2).
+    enum Lock {
+        case exclusive, shared
+
+        fileprivate var operation: Int32 { self == .exclusive ? LOCK_EX : LOCK_SH }
+    }
+
+    /// flock(2); false if another open file has a lock that does not go with it and `wait` is false.
+    static func lock(
+        _ descriptor: OwnedDescriptor, _ lock: Lock = .exclusive, wait: Bool, path: FilePath?
+    ) throws(LarderError) -> Bool {
+        let operation = lock.operation | (wait ? 0 : LOCK_NB)
+        let result = perform("flock", on: descriptor.raw) { flock(descriptor.raw, operation) }
         if result == 0 { return true }
         let number = errno
         if number == EWOULDBLOCK { return false }
