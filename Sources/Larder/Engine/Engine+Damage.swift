@@ -14,7 +14,9 @@ extension Engine {
                 current.isSameFile(as: head)
             else { return }
             let name = head.digest.hexadecimal
-            let before = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
+            // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes off.
+            let earlier = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
+            if try FileSystem.unlink(name, in: files.quarantine) { writing.ledger.addQuarantine(-earlier) }
             switch current.location {
             case .file:
                 if try !FileSystem.rename(Layout.blob(current.digest), in: files.blobs, to: name, in: files.quarantine)
@@ -27,8 +29,7 @@ extension Engine {
                 try keep(BlobRecord.inlineBytes(bytes), in: file, path)
             }
             reach("quarantine.moved")
-            let after = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
-            writing.ledger.addQuarantine(after - before)
+            writing.ledger.addQuarantine(try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0)
             try mutation.markDamaged(blob)
         }
     }

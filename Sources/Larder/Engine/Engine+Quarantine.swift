@@ -45,10 +45,12 @@ extension Engine {
         for (name, status) in found where left > bytes || count > Self.quarantineCount {
             left -= status.allocated
             count -= 1
-            // One that another process was quicker to remove is no longer counted.
-            guard try FileSystem.unlink(name, in: files.quarantine) else { continue }
-            writing.ledger.addQuarantine(-status.allocated)
-            removed += status.allocated
+            // Another process may have removed it, which has taken it off then, or put another file in its place.
+            guard let now = try FileSystem.status(name, in: files.quarantine),
+                now.inode == status.inode, try FileSystem.unlink(name, in: files.quarantine)
+            else { continue }
+            writing.ledger.addQuarantine(-now.allocated)
+            removed += now.allocated
         }
         if removed > 0 { logger.info("removed the oldest files of quarantine/", metadata: ["bytes": "\(removed)"]) }
         return removed

@@ -150,6 +150,37 @@
             }
         }
 
+        /// As for a removal that fails at its commit: the file is away when the checkpoint looks for it, and comes back.
+        @Test(arguments: [0, 20]) func aCheckpointFindsAFileThatIsInTrash(syncedSingly: Int) throws {
+            try withFaults({ $0.syncedSingly = syncedSingly }) { store, scope, _ in
+                try store.put(body(9000, 1), for: "k")
+                try store.flush()
+                let blob = store.blobPath(Digest.of(body(9000, 1)))
+                let trash = store.path.appending("trash").appending(
+                    Layout.trash(store.engine.nextToken(try #require(store.engine.writing)), Digest.of(body(9000, 1))))
+                let isMoved = Counter()
+                scope.at("checkpoint.epoch-begun") {
+                    if isMoved.increment() == 1 { #expect(rename(blob.string, trash.string) == 0) }
+                }
+                try store.checkpoint()
+                try #expect(unpublished(store) == 0)
+                try #expect(store.bytes("k") == body(9000, 1))
+                #expect(TestFiles.exists(blob) && !TestFiles.exists(trash))
+            }
+        }
+
+        @Test func aCheckpointEndsThoughAFileIsGone() throws {
+            try withFaults { store, scope, events in
+                for number in 0..<3 { try store.put(body(9000, number), for: Key("k\(number)")) }
+                try store.flush()
+                TestFiles.remove(store.blobPath(Digest.of(body(9000, 1))))
+                try store.checkpoint()
+                try #expect(unpublished(store) == 0)
+                try #expect(Set(store.keys()) == ["k0", "k2"])
+                #expect(events.failing(.checkpoint) == 0)
+            }
+        }
+
         @Test func aDurablePutDoesNotWaitForACheckpoint() throws {
             let clock = TestClock()
             try withFaults(clock: clock) { store, scope, _ in
@@ -267,6 +298,28 @@
                 for name in kept { TestFiles.remove(store.path.appending("quarantine").appending(name)) }
                 try store.collect()
                 #expect(store.engine.writing?.ledger.quarantine == 0)
+            }
+        }
+
+        @Test func whatAnotherProcessTrimsIsTakenOffOnce() throws {
+            try withFaults(clock: TestClock(), { $0.verification = .always }) { store, scope, _ in
+                try damage("k", 1, in: store)
+                let ledger = try #require(store.engine.writing).ledger
+                let counted = ledger.quarantine
+                #expect(counted >= 9000)
+                let earlier = store.path.appending("quarantine").appending(Digest.of(body(9000, 1)).hexadecimal)
+                // Between the look at the earlier file of that name and the move of the next one.
+                try store.put(body(9000, 1), for: "k")
+                try store.flush()
+                try TestFiles.flipByte(of: store.blobPath(Digest.of(body(9000, 1))), at: 5)
+                scope.at("rename") {
+                    guard TestFiles.exists(earlier) else { return }
+                    TestFiles.remove(earlier)
+                    ledger.addQuarantine(-counted)
+                }
+                try #expect(store.get("k") == nil)
+                scope.lift()
+                #expect(ledger.quarantine == counted)
             }
         }
 

@@ -1,7 +1,8 @@
-import Larder
 import SystemPackage
 import TestSupport
 import Testing
+
+@testable import Larder
 
 #if LARDER_FAILPOINTS
     import Failpoints
@@ -41,6 +42,35 @@ struct UndoTests {
                     #expect(try again.get(Key("\(number)"))?.body.bytes() == body(20_000, number))
                 }
                 try finish(again)
+            }
+        }
+
+        /// The scrubber, or a checkpoint, of another process notes something in the record before the file is put back.
+        @Test func aFileWhoseRecordWasRewrittenMeanwhileIsStillPutBack() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, FaultScenario.configuration)
+                let engine = store.engine
+                try store.put(body(20_000, 1), for: "k", PutOptions(tags: ["t"], durability: .durable))
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("mdb_txn_commit=EIO@1")))
+                scope.at("restore.before") {
+                    try? engine.mutate(.housekeeping) { mutation in
+                        let row = try Digest.of(body(20_000, 1)).withBytes {
+                            try mutation.reading.get(engine.index.digests, $0)
+                        }
+                        guard let blob = row.flatMap(DigestRecord.init)?.blob,
+                            let head = try mutation.reading.get(engine.index.blobs, blob).flatMap(BlobRecord.init)
+                        else { return }
+                        var noted = head
+                        noted.epoch += 1
+                        try mutation.rewrite(blob, head, noted)
+                    }
+                }
+                #expect(throws: LarderError.self) { try store.remove(.tag("t")) }
+                #expect(scope.hits["restore.before"] == 1 && scope.hits["mdb_txn_commit"] == 2)
+                scope.lift()
+                engine.writing?.reaper.drain()
+                #expect(try store.bytes("k") == body(20_000, 1))
+                try finish(store)
             }
         }
 
