@@ -109,19 +109,25 @@ struct Lane {
     private mutating func start(_ point: String?) throws -> [Child] {
         var children: [Child] = []
         let mode = point?.hasPrefix("rebuild") ?? false ? "rebuild" : "mixed"
-        // Whoever opens first sweeps: it has to be the one that is to be killed at it.
-        for slot in 0..<(mode == "rebuild" || point == "sweep.restored" ? 1 : workers) {
+        let isScrub = point?.hasPrefix("scrub") ?? false
+        // Whoever opens first sweeps, or scrubs: it has to be the one that is to be killed at it.
+        for slot in 0..<(mode == "rebuild" || point == "sweep.restored" || isScrub ? 1 : workers) {
             var environment: [String: String] = [:]
+            // As after a new start of the machine, which makes the files written lately suspect.
+            if isScrub { environment["LARDER_TORTURE_BOOT"] = "\(UInt64.random(in: 2...(1 << 60), using: &generator))" }
             if slot == 0, let point {
                 let hit = [1, 1, 1, 2, 3, 5, 8, 20].randomElement(using: &generator) ?? 1
                 if point == "restore.before" {
                     environment["LARDER_FAILPOINTS"] = "mdb_txn_commit=EIO@\(8 + hit * 3)+;restore.before=kill@1"
                     environment["LARDER_TORTURE_FAULTY"] = "1"
                 } else {
+                    // A scrub happens once in a process.
                     let number =
-                        KillsRun.rareCalls.contains(point)
-                        ? Int.random(in: 1...3, using: &generator)
-                        : KillsRun.calls.contains(point) ? Int.random(in: 1...400, using: &generator) : hit
+                        isScrub
+                        ? 1
+                        : KillsRun.rareCalls.contains(point)
+                            ? Int.random(in: 1...3, using: &generator)
+                            : KillsRun.calls.contains(point) ? Int.random(in: 1...400, using: &generator) : hit
                     environment["LARDER_FAILPOINTS"] = "\(point)=kill@\(number)"
                 }
             }
@@ -157,7 +163,8 @@ struct Lane {
     /// Every third time the next workers find the store as the last ones left it.
     private mutating func review(_ point: String?, _ violations: inout [String]) throws -> Int {
         let isRebuilt = point?.hasPrefix("rebuild") ?? false
-        if violations.isEmpty, !isRebuilt, points.first?.hasPrefix("sweep") ?? false || generator.oneIn(3) { return 0 }
+        let needsUncleanEnd = ["sweep", "scrub"].contains { points.first?.hasPrefix($0) ?? false }
+        if violations.isEmpty, !isRebuilt, needsUncleanEnd || generator.oneIn(3) { return 0 }
         // The worker that was to make the store was killed before it had a directory.
         if !FileManager.default.fileExists(atPath: path) { return 0 }
         try? FileManager.default.removeItem(atPath: copy)
