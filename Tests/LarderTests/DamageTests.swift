@@ -7,6 +7,10 @@ import Testing
 
 @testable import Larder
 
+#if LARDER_FAILPOINTS
+    import Failpoints
+#endif
+
 /// Bytes of any file of a store changed behind its back, as by a failing disk or another program.
 @Suite struct DamageTests {
     /// Lookups, puts, gc and repairs on a store with one damaged place, a hundred times; `tools/damage` does it at length.
@@ -90,6 +94,28 @@ import Testing
             try finish(try Store(at: path, .testing()))
         }
     }
+
+    #if LARDER_FAILPOINTS
+        /// Whoever opens it next takes it for what it says: files that it does not name are removed.
+        @Test func aRebuildThatIsKilledBeforeItsCheckLeavesAWholeIndex() throws {
+            try withDirectory { directory in
+                let (path, killed) = (directory.appending("store"), directory.appending("killed"))
+                try fill(path)
+                for tree in ["recency", "digests"] { try wipe(try leaf(of: tree, path), path) }
+                let scope = FaultScope(under: path.string)
+                scope.at("rebuild.index-replaced") {
+                    #expect(throws: Never.self) { try TestFiles.copy(path, to: killed) }
+                }
+                try Store.rebuildIndex(at: path, .testing())
+                let store = try Store(at: killed, .testing())
+                try store.collect()
+                for number in stride(from: 0, to: 400, by: 10) {
+                    try #expect(store.bytes(Key("http://damage.test/\(number)")) == body(9000, number))
+                }
+                try finish(store)
+            }
+        }
+    #endif
 
     @Test func theIndexOfTheCommitBeforeIsTakenWhereTheLastIsLost() throws {
         try withDirectory { path in

@@ -69,7 +69,8 @@ struct Check {
     }
 
     private mutating func rebuild() throws {
-        try Repair(engine: engine).run()
+        let repair = Repair(index: engine.index, files: engine.files)
+        try engine.mutate(.housekeeping) { try repair.run($0) }
         needsRebuild = false
     }
 }

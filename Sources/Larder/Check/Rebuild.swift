@@ -24,7 +24,7 @@ enum Rebuild {
             report.countedEntries = salvage.state.map { Int(clamping: $0.entryCount) }
             report.hasLostBudget = salvage.state == nil
             if salvage.hasEntries {
-                try salvage.write()
+                try salvage.write(now: configuration.clock.now())
                 failpoint("rebuild.salvage-written", at: files.root.path.string)
                 try replace(files)
             } else {

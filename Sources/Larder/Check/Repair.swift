@@ -2,21 +2,19 @@ import LMDB
 
 /// Makes everything that follows from entries and blobs anew: orders, tags, sessions, digests, references, counters.
 ///
-/// One transaction: others see the store before or after it. What cannot be kept is an entry whose record cannot be
+/// Part of one transaction: others see the store before or after it. What cannot be kept is an entry whose record cannot be
 /// read, or whose body is gone; files that lose their record become orphans, which the check removes.
 struct Repair {
-    let engine: Engine
+    let index: Index
+    let files: StoreFiles
 
     /// Ids and stamps count from 1; no store gets here.
     static let numberLimit: UInt64 = 1 << 46
 
-    func run() throws {
-        let engine = engine
-        try engine.mutate(.housekeeping) { mutation in
-            let blobs = try collectBlobs(mutation)
-            try rebuildEntries(mutation, blobs)
-            mutation.noteChange(trees: 64)
-        }
+    func run(_ mutation: Mutation) throws {
+        let blobs = try collectBlobs(mutation)
+        try rebuildEntries(mutation, blobs)
+        mutation.noteChange(trees: 64)
     }
 
     private struct Blobs {
@@ -33,7 +31,6 @@ struct Repair {
     }
 
     private func collectBlobs(_ mutation: Mutation) throws -> Blobs {
-        let index = engine.index
         var blobs = Blobs()
         var unreadable: [UInt64] = []
         try mutation.reading.withCursor(index.blobs) { cursor in
@@ -54,7 +51,6 @@ struct Repair {
     }
 
     private func rebuildEntries(_ mutation: Mutation, _ found: Blobs) throws {
-        let index = engine.index
         var blobs = found
         var kept: [(key: [UInt8], record: EntryRecord)] = []
         var lost: [[UInt8]] = []
@@ -119,7 +115,6 @@ struct Repair {
     }
 
     private func writeRows(_ mutation: Mutation, _ kept: [(key: [UInt8], record: EntryRecord)]) throws {
-        let index = engine.index
         for database in [index.recency, index.pinned, index.expiry, index.tags, index.sessions] {
             try mutation.transaction.removeAll(database)
         }
@@ -131,7 +126,6 @@ struct Repair {
     }
 
     private func writeBlobs(_ mutation: Mutation, _ blobs: Blobs) throws {
-        let index = engine.index
         try mutation.transaction.removeAll(index.digests)
         var state = mutation.state
         state.blobCount = 0
@@ -149,8 +143,8 @@ struct Repair {
             state.storedBytes &+= head.storedLength
             guard head.location == .file else { continue }
             var corrected = head
-            if let status = try engine.files.blobStatus(head), status.allocated != head.allocated.asBytes {
-                corrected.allocated = UInt64(Allocation.settled(status, in: engine.files))
+            if let status = try files.blobStatus(head), status.allocated != head.allocated.asBytes {
+                corrected.allocated = UInt64(Allocation.settled(status, in: files))
             }
             if corrected != head {
                 try mutation.transaction.replace(index.blobs, id, count: corrected.headLength) {
@@ -166,7 +160,6 @@ struct Repair {
 
     /// Rows of files that are not what they say: the file, if there is one, is an orphan.
     private func dropUnpublished(_ mutation: Mutation) throws {
-        let index = engine.index
         var stale: [[UInt8]] = []
         try mutation.reading.withCursor(index.unpublished) { cursor in
             var pair = try cursor.first()

@@ -2,7 +2,8 @@ import LMDB
 import SystemPackage
 
 /// Takes out of a damaged index what can be read, without LMDB: rows of entries and blobs, and what does not follow from
-/// them. A repair of the new index makes the rest.
+/// them. A repair of the new index makes the rest, before that takes the old one's place: whoever opens the store after a crash
+/// finds it whole.
 struct Salvage {
     let files: StoreFiles
     private(set) var damages: [String] = []
@@ -79,7 +80,8 @@ struct Salvage {
     // MARK: Writing
 
     /// Writes what can be read to a new index beside the old one.
-    func write() throws {
+    /// - Parameter now: store time, for the rows that are made.
+    func write(now: Timestamp) throws {
         guard let chosen, let file else { return }
         try Salvage.discard(files)
         try FileSystem.makeDirectory(Layout.rebuilt, in: files.index)
@@ -88,7 +90,7 @@ struct Salvage {
             let environment = try Environment(path: path.string)
             defer { environment.close() }
             guard let index = try Index(environment: environment, create: true) else { return }
-            try copy(FilePages(descriptor: file.raw), chosen, to: index)
+            try copy(FilePages(descriptor: file.raw), chosen, to: index, now)
             try environment.sync()
         } catch let error as LMDBError {
             let data = path.appending(Layout.data)
@@ -103,7 +105,7 @@ struct Salvage {
         }
     }
 
-    private func copy(_ pages: FilePages, _ meta: MetaPage, to index: Index) throws {
+    private func copy(_ pages: FilePages, _ meta: MetaPage, to index: Index, _ now: Timestamp) throws {
         let databases = Dictionary(
             uniqueKeysWithValues: Self.kept.compactMap { name in index.database(name).map { (name, $0) } })
         var batch: [(Database, [UInt8], [UInt8])] = []
@@ -130,6 +132,11 @@ struct Salvage {
         (fallback.suspectFrom, fallback.suspectTo) = (1, fallback.epoch)
         let state = state ?? fallback
         try index.environment.write { try $0.put(index.meta, Index.stateKey, state.bytes) }
+        try index.environment.write { transaction in
+            let mutation = try Mutation(index: index, files: files, transaction: transaction, now: now)
+            try Repair(index: index, files: files).run(mutation)
+            try mutation.finish()
+        }
     }
 
     /// True if a row can be a row of that tree; learns from it what the counters have to be ahead of.
