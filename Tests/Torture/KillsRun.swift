@@ -38,7 +38,14 @@ final class KillsRun: Sendable {
     ]
 
     /// Calls that a worker makes a few times in the half second it has, instead of some hundred times.
-    static let rareCalls: Set = ["ftruncate", "link", "fdatasync", "syncfs"]
+    static let rareCalls: Set = [
+        "ftruncate", "link", "fdatasync", "syncfs", "fallocate", "mkdir", "mdb_txn_begin.read",
+    ]
+
+    /// True for a step that a process takes once at most.
+    static func isOnce(_ point: String) -> Bool {
+        ["create", "reclaim", "rebuild", "scrub"].contains { point.hasPrefix($0) }
+    }
 
     static var points: [String] {
         #if LARDER_FAILPOINTS

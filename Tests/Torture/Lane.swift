@@ -30,6 +30,10 @@ struct Lane {
 
     private var path: String { directory + "/store" }
     private var copy: String { directory + "/before" }
+    /// As `path`, with its index damaged, before any rebuild.
+    private var damagedCopy: String { directory + "/damaged" }
+    /// The same after a rebuild that was not killed.
+    private var twin: String { directory + "/twin" }
 
     /// Starts workers, ends them, opens the store and looks.
     mutating func cycle(_ note: ((inout KillsRun.Tally) -> Void) -> Void) {
@@ -38,11 +42,13 @@ struct Lane {
             let point = count % 2 == 0 ? nextPoint() : nil
             try prepare(for: point)
             if point == "sweep.restored" { try leaveAnUndoneRemoval() }
+            if point?.hasPrefix("rebuild") ?? false { try damageIndex() }
             let children = try start(point)
             let killed = try end(children, at: point)
             var violations = children.compactMap { $0.wait() }
             var acknowledged = -journal.acknowledged
-            var isCleared = point?.hasPrefix("rebuild") ?? false
+            // What a rebuild loses with the pages, or an application version removes of another's, is not known.
+            var isCleared = point.map { $0.hasPrefix("rebuild") || $0.hasPrefix("reclaim") } ?? false
             for child in children {
                 for line in child.lines {
                     if line == "C" { isCleared = true }
@@ -106,6 +112,35 @@ struct Lane {
         for line in child.lines { journal.note(line) }
     }
 
+    /// Gives a rebuild something to do: pages full of chance, or none left but the first two.
+    private mutating func damageIndex() throws {
+        let page: UInt64 = 4096
+        let data = try FileHandle(forUpdating: URL(fileURLWithPath: path + "/index/data.mdb"))
+        defer { try? data.close() }
+        let pages = try data.seekToEnd() / page
+        if pages < 8 || generator.oneIn(3) {
+            try data.truncate(atOffset: 2 * page)
+        } else {
+            for _ in 0..<6 {
+                try data.seek(toOffset: UInt64.random(in: 2..<pages, using: &generator) * page)
+                try data.write(
+                    contentsOf: Workload.body("", seed: generator.next(), length: Int(page)).prefix(Int(page)))
+            }
+        }
+        try? FileManager.default.removeItem(atPath: damagedCopy)
+        try FileManager.default.copyItem(atPath: path, toPath: damagedCopy)
+    }
+
+    /// A rebuild that goes on after a kill keeps what one keeps that was not killed.
+    private func rebuildAgain() throws -> String? {
+        try? FileManager.default.removeItem(atPath: twin)
+        try FileManager.default.copyItem(atPath: damagedCopy, toPath: twin)
+        let expected = try Store.rebuildIndex(at: FilePath(twin), Workload.configuration)
+        let report = try Store.rebuildIndex(at: FilePath(path), Workload.configuration)
+        if report.keptEntries == expected.keptEntries { return nil }
+        return "a rebuild keeps \(expected.keptEntries) entries, and \(report.keptEntries) after a kill"
+    }
+
     private mutating func start(_ point: String?) throws -> [Child] {
         var children: [Child] = []
         let mode = point?.hasPrefix("rebuild") ?? false ? "rebuild" : "mixed"
@@ -115,19 +150,25 @@ struct Lane {
             var environment: [String: String] = [:]
             // As after a new start of the machine, which makes the files written lately suspect.
             if isScrub { environment["LARDER_TORTURE_BOOT"] = "\(UInt64.random(in: 2...(1 << 60), using: &generator))" }
+            if point == "reclaim.before" {
+                environment["LARDER_TORTURE_VERSION"] = "\(Int.random(in: 0..<3, using: &generator))"
+            }
             if slot == 0, let point {
                 let hit = [1, 1, 1, 2, 3, 5, 8, 20].randomElement(using: &generator) ?? 1
                 if point == "restore.before" {
                     environment["LARDER_FAILPOINTS"] = "mdb_txn_commit=EIO@\(8 + hit * 3)+;restore.before=kill@1"
                     environment["LARDER_TORTURE_FAULTY"] = "1"
                 } else {
-                    // A scrub happens once in a process.
                     let number =
-                        isScrub
-                        ? 1
-                        : KillsRun.rareCalls.contains(point)
-                            ? Int.random(in: 1...3, using: &generator)
-                            : KillsRun.calls.contains(point) ? Int.random(in: 1...400, using: &generator) : hit
+                        if KillsRun.isOnce(point) {
+                            1
+                        } else if KillsRun.rareCalls.contains(point) {
+                            Int.random(in: 1...3, using: &generator)
+                        } else if KillsRun.calls.contains(point) {
+                            Int.random(in: 1...400, using: &generator)
+                        } else {
+                            hit
+                        }
                     environment["LARDER_FAILPOINTS"] = "\(point)=kill@\(number)"
                 }
             }
@@ -169,6 +210,7 @@ struct Lane {
         if !FileManager.default.fileExists(atPath: path) { return 0 }
         try? FileManager.default.removeItem(atPath: copy)
         try FileManager.default.copyItem(atPath: path, toPath: copy)
+        if isRebuilt, let complaint = try rebuildAgain() { violations.append(complaint) }
         let review = StoreReview(path, journal: journal, damaged: damaged, isCollecting: isRebuilt)
         damaged = []
         violations += review.violations

@@ -39,6 +39,7 @@ final class Workload: @unchecked Sendable {
         var configuration = configuration
         if environment["LARDER_TORTURE_BUDGET"] == "1" { configuration.budget = Budget(bytes: .mebibytes(4)) }
         if let boot = environment["LARDER_TORTURE_BOOT"].flatMap({ UInt64($0) }) { configuration.bootIdentity = boot }
+        configuration.version = environment["LARDER_TORTURE_VERSION"]
         return configuration
     }
 
