@@ -235,7 +235,7 @@ final class Engine: @unchecked Sendable {
     /// Walks over the pages of the index. Throws `corruption` with the first damage.
     func checkPages(_ bigValues: PageWalk<FilePages>.BigValues = .placed) throws {
         do {
-            try Yielding.run(files) { poll in
+            _ = try Yielding.run(files) { poll in
                 try withoutActuallyEscaping(poll) { try index.environment.checkPages(bigValues, pause: $0) }
             }
         } catch {

@@ -40,7 +40,7 @@ struct Adoption: Sendable {
     func prepare() throws -> PendingPut {
         let budget = try store.engine.budget()
         try Store.checkSize(status.size, key, budget)
-        if status.size > store.configuration.inlineLimit(budget), options.storagePolicy != .memoryOnly {
+        if status.size > store.inlineLimit(budget), options.storagePolicy != .memoryOnly {
             return try stage()
         }
         let bytes = try [UInt8](unsafeUninitializedCapacity: Int(status.size)) { buffer, count in

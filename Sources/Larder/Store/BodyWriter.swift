@@ -159,7 +159,7 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     private func staysInMemory(_ total: Int64) -> Bool {
-        total <= store.configuration.inlineLimit(budget) || options.storagePolicy == .memoryOnly
+        total <= store.inlineLimit(budget) || options.storagePolicy == .memoryOnly
     }
 
     private var current: Kept {

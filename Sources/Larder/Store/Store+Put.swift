@@ -11,7 +11,8 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws {
-        let put = try prepare(body, key, options, digest, engine.budget())
+        let budget = try engine.budget()
+        let put = try prepare(body, key, options, digest, budget, inlineLimit(budget))
         let generation = try submit(put)
         try engine.awaitCommit(generation, put)
     }
@@ -22,10 +23,11 @@ extension Store {
     ) async throws {
         let budget = try engine.budget()
         let put: PendingPut
-        if body.count <= configuration.inlineLimit(budget) {
-            put = try prepare(body, key, options, digest, budget)
+        let limit = inlineLimit(budget)
+        if body.count <= limit {
+            put = try prepare(body, key, options, digest, budget, limit)
         } else {
-            put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, budget) }
+            put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, budget, limit) }
         }
         try await engine.awaitCommit(submit(put), put)
     }
@@ -63,15 +65,24 @@ extension Store {
 
     // MARK: Steps
 
+    /// The longest body that is stored inline now. Beside a held snapshot only what fits a page: longer ones need runs of free pages,
+    /// which the snapshot keeps, and a file gives its room back when it goes.
+    func inlineLimit(_ budget: Budget) -> Int64 {
+        let limit = configuration.inlineLimit(budget)
+        guard engine.snapshots.mayBeHeld else { return limit }
+        return min(limit, Int64(engine.index.environment.pageSize - 16 - BlobRecord.inlineLength))
+    }
+
     private func prepare(
-        _ body: [UInt8], _ key: Key, _ options: PutOptions, _ declared: Digest?, _ budget: Budget
+        _ body: [UInt8], _ key: Key, _ options: PutOptions, _ declared: Digest?, _ budget: Budget,
+        _ inlineLimit: Int64
     ) throws -> PendingPut {
         let writing = try writing()
         try options.validate(key: key)
         try Store.checkSize(Int64(body.count), key, budget)
         let digest = DigestWorker.shared.digest(of: body)
         if let declared, declared != digest.value { throw Store.mismatch(key, declared, digest.value) }
-        if options.storagePolicy != .memoryOnly, body.count > configuration.inlineLimit(budget) {
+        if options.storagePolicy != .memoryOnly, body.count > inlineLimit {
             let file = try body.withUnsafeBytes { bytes in
                 try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
             }
