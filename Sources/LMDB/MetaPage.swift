@@ -15,7 +15,7 @@ public struct MetaPage: Sendable, Hashable {
     /// Number of the transaction.
     public let transaction: UInt64
     /// 0 or 1.
-    let page: UInt64
+    public let page: UInt64
 
     private static let magic: UInt32 = 0xBEEF_C0DE
     private static let metaFlag: UInt16 = 0x08

@@ -7,6 +7,13 @@ public struct PageDamage: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong with it.
     public let what: String
 
+    /// A place of page `page`.
+    public init(page: UInt64, tree: String, what: String) {
+        self.page = page
+        self.tree = tree
+        self.what = what
+    }
+
     /// `page 17 (entries): ...`.
     public var description: String { "page \(page) (\(tree)): \(what)" }
 }

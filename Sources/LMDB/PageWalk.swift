@@ -98,6 +98,18 @@ public struct PageWalk<Source: PageSource> {
         if !isTolerant { throw damage }
     }
 
+    /// Reads; nil where the disk cannot and the walk goes on all the same.
+    private func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int? {
+        do {
+            return try source.read(buffer, at: offset)
+        } catch {
+            if isTolerant { return nil }
+            throw error
+        }
+    }
+
+    private static var unreadable: String { "it cannot be read" }
+
     // MARK: One tree
 
     typealias RowBody = (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Void
@@ -153,9 +165,10 @@ public struct PageWalk<Source: PageSource> {
         tree.current = page
         defer { tree.current = parent }
         let buffer = buffers.buffer(level)
-        guard try source.read(buffer, at: page * UInt64(meta.pageSize)) == buffer.count else {
-            return try note(page, tree.name, "the file ends before it does")
+        guard let count = try read(buffer, at: page * UInt64(meta.pageSize)) else {
+            return try note(page, tree.name, Self.unreadable)
         }
+        if count < buffer.count { return try note(page, tree.name, "the file ends before it does") }
         let view = PageView(raw: UnsafeRawBufferPointer(buffer), format: meta.format)
         if let fault = view.headerFault(expecting: page) { return try note(page, tree.name, fault) }
         let isAtBottom = level + 1 == Int(tree.record.depth)
@@ -231,7 +244,7 @@ public struct PageWalk<Source: PageSource> {
             if node.flags & Node.bigFlag == 0 {
                 try body(node.key, node.value)
             } else if try takeBigValue(node, page, &tree), visitor != nil || tree.kind == .freeList {
-                try readBigValue(node, body)
+                try readBigValue(node, tree, body)
             }
         }
     }
@@ -258,9 +271,8 @@ public struct PageWalk<Source: PageSource> {
         var head: (UInt64, UInt64, UInt64) = (0, 0, 0)
         let fault = try withUnsafeMutableBytes(of: &head) { whole -> String? in
             let raw = UnsafeMutableRawBufferPointer(rebasing: whole[..<meta.format.headerLength])
-            guard try source.read(raw, at: node.child * UInt64(meta.pageSize)) == raw.count else {
-                return "the file ends before it does"
-            }
+            guard let count = try read(raw, at: node.child * UInt64(meta.pageSize)) else { return Self.unreadable }
+            if count < raw.count { return "the file ends before it does" }
             let view = PageView(raw: UnsafeRawBufferPointer(raw), format: meta.format)
             if view.number == node.child, view.flags == PageView.overflowFlag, view.overflowPages == pages {
                 return nil
@@ -271,11 +283,12 @@ public struct PageWalk<Source: PageSource> {
         return fault == nil
     }
 
-    private func readBigValue(_ node: Node, _ body: RowBody) throws {
+    private mutating func readBigValue(_ node: Node, _ tree: Tree, _ body: RowBody) throws {
         let space = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(node.size), alignment: 16)
         defer { space.deallocate() }
         let offset = node.child * UInt64(meta.pageSize) + UInt64(meta.format.headerLength)
-        let count = try source.read(space, at: offset)
+        let count = try read(space, at: offset)
+        if count == nil { try note(node.child, tree.name, Self.unreadable) }
         if count == space.count { try body(node.key, UnsafeRawBufferPointer(space)) }
     }
 }

@@ -57,6 +57,40 @@ import Testing
         }
     }
 
+    /// A file of which the disk cannot read one page.
+    private struct WornPages: PageSource {
+        let pages: MemoryPages
+        let page: UInt64
+        var length: UInt64 { pages.length }
+
+        func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(LMDBError) -> Int {
+            if offset / 4096 == page { throw LMDBError(code: 5, function: "pread") }
+            return try pages.read(buffer, at: offset)
+        }
+    }
+
+    @Test func aPageThatCannotBeReadIsDamageToAWalkThatGoesOn() throws {
+        try withEnvironment { environment, path in
+            try fill(environment)
+            let file = try dataFile(path)
+            let whole = try #require(try walk(file))
+            var damaged = 0
+            for page in 2..<UInt64(file.count / 4096) {
+                let pages = WornPages(pages: MemoryPages(file), page: page)
+                let meta = try #require(try MetaPage.all(pages).first)
+                var tolerant = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
+                var rows = 0
+                try tolerant.run { _, _, _ in rows += 1 }
+                if tolerant.damages.isEmpty { continue }
+                damaged += 1
+                #expect(tolerant.damages.contains { $0.page == page && $0.what == "it cannot be read" })
+                var strict = PageWalk(pages, meta, bigValues: .heads)
+                #expect(throws: LMDBError.self) { try strict.run { _, _, _ in } }
+            }
+            #expect(damaged > Int(whole.usedPages) / 4)
+        }
+    }
+
     @Test func rowsAreThoseThatLMDBSees() throws {
         try withEnvironment { environment, path in
             try fill(environment)

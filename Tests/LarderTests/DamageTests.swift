@@ -37,37 +37,11 @@ import Testing
         try store.close()
     }
 
-    private func data(_ path: FilePath) -> FilePath { path.appending("index/data.mdb") }
-
-    /// Overwrites a page with zeros.
-    private func wipe(_ page: UInt64, _ path: FilePath) throws {
-        let file = try FileDescriptor.open(data(path), .readWrite)
-        _ = try file.closeAfter {
-            try file.writeAll(toAbsoluteOffset: Int64(page) * 4096, [UInt8](repeating: 0, count: 4096))
-        }
-    }
-
-    /// The pages of trees, by the damage that a walk reports when each is wiped.
-    private func leaf(of tree: String, _ path: FilePath) throws -> UInt64 {
-        let good = try TestFiles.read(data(path))
-        for page in 2..<UInt64(good.count / 4096) {
-            guard good[Int(page) * 4096 + 10] == 2 else { continue }
-            var bytes = good
-            for offset in 0..<4096 { bytes[Int(page) * 4096 + offset] = 0 }
-            let pages = MemoryPages(bytes)
-            guard let meta = try MetaPage.all(pages).first else { continue }
-            var walk = PageWalk(pages, meta, isTolerant: true)
-            try walk.run()
-            if walk.damages.first?.tree == tree, walk.damages.first?.page == page { return page }
-        }
-        throw LarderError(.invalidArgument, "no leaf of \(tree)")
-    }
-
     @Test func whatCanBeReadOfADamagedIndexIsKept() throws {
         try withDirectory { path in
             try fill(path)
-            let page = try leaf(of: "entries", path)
-            try wipe(page, path)
+            let page = try IndexPages.leaf(of: "entries", path)
+            try IndexPages.wipe(page, path)
             let error = try #require(throws: LarderError.self) { try Store(at: path, .testing()) }
             #expect(error.code == .corruption && error.message.contains("page \(page) (entries)"))
             let report = try Store.rebuildIndex(at: path, .testing())
@@ -88,7 +62,7 @@ import Testing
     @Test func rowsThatFollowFromEntriesAreMadeAnew() throws {
         try withDirectory { path in
             try fill(path)
-            for tree in ["recency", "digests"] { try wipe(try leaf(of: tree, path), path) }
+            for tree in ["recency", "digests"] { try IndexPages.wipe(try IndexPages.leaf(of: tree, path), path) }
             let report = try Store.rebuildIndex(at: path, .testing())
             #expect(report.keptEntries == 400 && report.lostEntries == 0)
             try finish(try Store(at: path, .testing()))
@@ -101,7 +75,7 @@ import Testing
             try withDirectory { directory in
                 let (path, killed) = (directory.appending("store"), directory.appending("killed"))
                 try fill(path)
-                for tree in ["recency", "digests"] { try wipe(try leaf(of: tree, path), path) }
+                for tree in ["recency", "digests"] { try IndexPages.wipe(try IndexPages.leaf(of: tree, path), path) }
                 let scope = FaultScope(under: path.string)
                 scope.at("rebuild.index-replaced") {
                     #expect(throws: Never.self) { try TestFiles.copy(path, to: killed) }
@@ -120,9 +94,9 @@ import Testing
     @Test func theIndexOfTheCommitBeforeIsTakenWhereTheLastIsLost() throws {
         try withDirectory { path in
             try fill(path)
-            let metas = try MetaPage.all(MemoryPages(try TestFiles.read(data(path))))
+            let metas = try MetaPage.all(MemoryPages(try TestFiles.read(IndexPages.data(path))))
             // The head of the last commit: its parity says where it lies.
-            try wipe(metas[0].transaction & 1, path)
+            try IndexPages.wipe(metas[0].transaction & 1, path)
             try #expect(code { try Store(at: path, .testing()) } == .corruption)
             let report = try Store.rebuildIndex(at: path, .testing())
             #expect(report.keptEntries >= 399)
@@ -133,7 +107,7 @@ import Testing
     @Test func aDestroyedIndexIsReplacedByAnEmptyOne() throws {
         try withDirectory { path in
             try fill(path)
-            try TestFiles.write(body(300_000), to: data(path))
+            try TestFiles.write(body(300_000), to: IndexPages.data(path))
             let error = try #require(throws: LarderError.self) { try Store(at: path, .testing()) }
             #expect(error.code == .corruption && error.message.contains("is not an LMDB file"))
             let report = try Store.rebuildIndex(at: path, .testing())
@@ -150,7 +124,7 @@ import Testing
     @Test func bodiesOfAnIndexThatIsGoneAreReclaimed() throws {
         try withDirectory { path in
             try fill(path)
-            TestFiles.remove(data(path))
+            TestFiles.remove(IndexPages.data(path))
             let store = try Store(at: path, .testing())
             try #expect(store.keys() == [])
             #expect(try store.collect().orphanBlobs == 40)
@@ -184,11 +158,11 @@ import Testing
             try store.put(bytes, for: "k")
             try store.put(body(3000, 2), for: "other")
             try store.flush()
-            let index = try TestFiles.read(data(path))
+            let index = try TestFiles.read(IndexPages.data(path))
             let start = try #require(index.indices.first { index[$0] == bytes[0] && index[$0...].starts(with: bytes) })
             let head = Int64(start - BlobRecord.inlineLength - 16)
             #expect(head % 4096 == 0)
-            try TestFiles.flipByte(of: data(path), at: head + 13)
+            try TestFiles.flipByte(of: IndexPages.data(path), at: head + 13)
             try #expect(
                 code {
                     try store.remove("k"); try store.flush()
@@ -312,9 +286,9 @@ import Testing
             try Store(at: path, configuration).close()
             try #expect(!isWalkDue(path))
             let note = try TestFiles.read(path.appending("index/ledger"))
-            try TestFiles.flipByte(of: data(path), at: 700_000)
+            try TestFiles.flipByte(of: IndexPages.data(path), at: 700_000)
             try #expect(isWalkDue(path))
-            try TestFiles.flipByte(of: data(path), at: 700_000)
+            try TestFiles.flipByte(of: IndexPages.data(path), at: 700_000)
             try #expect(isWalkDue(path))
             try Store(at: path, configuration).close()
             try #expect(!isWalkDue(path))
@@ -353,6 +327,12 @@ import Testing
             try #expect(trust.find(store.engine.index.environment).walk == .none)
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
+            TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
+            // The one that walks behind its open may end before it is through.
+            store.engine.writing?.ledger.pendingWalk = trust.run
+            try #expect(trust.find(store.engine.index.environment).walk == .behind)
+            store.engine.writing?.ledger.pendingWalk = 0
+            try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
             // Another process looks at the same moment.
             let looking = try FileSystem.open(
                 Layout.instanceLock(0x1234), in: store.engine.files.staging, flags: O_RDONLY)
@@ -376,9 +356,9 @@ import Testing
         } _: { path in
             // A tree that an open does not look at: so the walk is what finds it.
             let row = Array("needle".utf8) + [0, 0, 0, 0]
-            let bytes = try TestFiles.read(data(path))
+            let bytes = try TestFiles.read(IndexPages.data(path))
             for offset in bytes.indices where bytes[offset...].starts(with: row) {
-                try wipe(UInt64(offset) / 4096, path)
+                try IndexPages.wipe(UInt64(offset) / 4096, path)
             }
             let found = Mutex<LarderError?>(nil)
             var watching = configuration

@@ -167,6 +167,26 @@ import Testing
         }
     }
 
+    @Test func aRemovalOfAPutKeepsTheRemovalThatCameBefore() throws {
+        try withDirectory { path in
+            func open(_ version: String) throws -> Store {
+                var configuration = Configuration.holding
+                configuration.version = version
+                return try Store(at: path, configuration)
+            }
+            let (old, new) = (try open("1.0"), try open("2.0"))
+            try old.put([1], for: "k")
+            try old.flush()
+            try old.remove("k")
+            try new.put([2], for: "k")
+            try new.remove("k")
+            try old.flush()
+            try #expect(old.get("k") == nil)
+            try new.close()
+            try finish(old)
+        }
+    }
+
     @Test func overwritingAnotherVersionsEntryTakesNothingOver() throws {
         let clock = TestClock()
         try withDirectory { path in

@@ -72,14 +72,20 @@ extension Check {
             missing.append((id, head))
             return nil
         }
-        try engine.reportVanished(id, head)
-        guard let now = try current(id) else { return nil }
-        if now.isDamaged {
-            needsRebuild = true
-            violation(.I1, "the file of the body \(head.digest) is gone")
-            return nil
+        // A removal that fails and is tried again takes it away again.
+        for _ in 0..<3 {
+            try engine.reportVanished(id, head)
+            guard let now = try current(id) else { return nil }
+            if now.isDamaged {
+                needsRebuild = true
+                violation(.I1, "the file of the body \(head.digest) is gone")
+                return nil
+            }
+            guard now.isSameFile(as: head) else { return nil }
+            if let file = try engine.files.openBlob(head) { return file }
         }
-        return now.isSameFile(as: head) ? try engine.files.openBlob(head) : nil
+        isIncomplete = true
+        return nil
     }
 
     private mutating func report(damaged id: UInt64, _ head: BlobRecord, _ what: String) throws {

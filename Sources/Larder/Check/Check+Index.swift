@@ -18,6 +18,9 @@ extension Check {
         var files: UInt64 = 0
         var highestID: UInt64 = 0
         var highestStamp: UInt64 = 0
+        var versions: Set<UInt16> = []
+        /// Files of later epochs have a row in `unpublished`.
+        var syncedEpoch: UInt64 = 0
     }
 
     /// I1 to I5, as far as the index alone can tell.
@@ -34,6 +37,8 @@ extension Check {
         try engine.readLong { transaction in
             let index = engine.index
             var tally = Tally()
+            let state = try index.state(transaction)
+            tally.syncedEpoch = state.syncedEpoch
             try transaction.withCursor(index.entries) { cursor in
                 var pair = try cursor.first()
                 while let (key, value) = pair {
@@ -52,7 +57,10 @@ extension Check {
             }
             try checkCounts(tally, transaction)
             try checkUnpublished(transaction)
-            try checkState(tally, index.state(transaction))
+            for version in tally.versions.subtracting(try index.versions(transaction).values) where version != 0 {
+                disagreement(.I5, "the application version \(version) of entries has no name")
+            }
+            checkState(tally, state)
         }
     }
 
@@ -73,6 +81,7 @@ extension Check {
         tally.references[record.blob, default: 0] += 1
         tally.highestID = max(tally.highestID, record.id, record.blob)
         tally.highestStamp = max(tally.highestStamp, record.stamp)
+        tally.versions.insert(record.version)
         if let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init) {
             if !record.fits(head.digest) { disagreement(.I1, "the body of \(key) is that of another entry") }
             if head.length != record.length {
@@ -120,6 +129,11 @@ extension Check {
         if head.location == .file {
             tally.files += 1
             tally.fileAllocated &+= head.allocated
+            if !head.isDamaged, head.epoch > tally.syncedEpoch,
+                try transaction.get(engine.index.unpublished, head.token.indexKey) == nil
+            {
+                disagreement(.I5, "the file of blob \(id) may not be on disk, and no checkpoint would find it")
+            }
         }
         let record = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }.flatMap(
             DigestRecord.init)

@@ -19,6 +19,9 @@ struct Check {
     /// Bodies whose file was not there at the first look.
     var missing: [(id: UInt64, head: BlobRecord)] = []
 
+    /// True if a body could not be compared.
+    var isIncomplete = false
+
     init(engine: Engine, isRepairing: Bool, readsBodies: Bool) {
         self.engine = engine
         self.isRepairing = isRepairing
@@ -33,7 +36,7 @@ struct Check {
         try checkOrphans()
         if isRepairing, needsRebuild { try rebuild() }
         try checkAllocation()
-        if isRepairing, readsBodies { try clearSuspicion() }
+        if isRepairing, readsBodies, !isIncomplete { try clearSuspicion() }
         if isRepairing { try engine.files.restoreTag() }
         if isRepairing, !report.isClean {
             var second = Check(engine: engine, isRepairing: false, readsBodies: false)

@@ -68,7 +68,9 @@ public struct RebuildReport: Sendable, Hashable {
     public internal(set) var hasLostBudget = false
     /// Body files removed because nothing of the index could be read.
     public internal(set) var removedFiles = 0
-    /// True if `FORMAT` was written anew.
+    /// True if nothing of the index could be read: the store is empty, and the old index in `quarantine/`.
+    public internal(set) var isEmptied = false
+    /// True if `FORMAT` was written again.
     public internal(set) var hasRestoredFormat = false
     /// What the check with repair found after that: bodies that do not match, files that lost their entry.
     public internal(set) var check = CheckReport()

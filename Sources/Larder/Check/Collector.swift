@@ -228,9 +228,9 @@ struct Collector {
                         if let record = try transaction.get(engine.index.entries, key).flatMap(EntryRecord.init),
                             let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
                         {
-                            let bytes = Int64(clamping: head.location == .file ? head.allocated : head.storedLength)
+                            let bytes = (head.location == .file ? head.allocated : head.storedLength).asBytes
                             excess -= bytes
-                            freed += bytes
+                            freed &+= bytes
                             count += 1
                         }
                         pair = try cursor.next()

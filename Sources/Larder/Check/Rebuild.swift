@@ -18,16 +18,17 @@ enum Rebuild {
             for name in Layout.shards { try FileSystem.makeDirectory(name, in: files.blobs) }
             try requireUnused(files)
             var salvage = Salvage(files: files)
-            try salvage.examine()
+            try examine(&salvage)
             if salvage.isSound { return report }
             report.damages = salvage.damages
             report.countedEntries = salvage.state.map { Int(clamping: $0.entryCount) }
             report.hasLostBudget = salvage.state == nil
-            if salvage.hasEntries {
+            if salvage.isReadable {
                 try salvage.write(now: configuration.clock.now())
                 failpoint("rebuild.salvage-written", at: files.root.path.string)
                 try replace(files)
             } else {
+                report.isEmptied = true
                 report.removedFiles = try reset(files)
             }
             return report
@@ -71,6 +72,15 @@ enum Rebuild {
                     .locked, "\(files.root.path) is open in another process: end that before its index is rebuilt",
                     path: files.root.path)
             }
+        }
+    }
+
+    private static func examine(_ salvage: inout Salvage) throws {
+        do {
+            try salvage.examine()
+        } catch let error as LMDBError {
+            let path = salvage.files.index.path(of: Layout.data)
+            throw LarderError(.io, "cannot read \(path)", path: path, cause: error)
         }
     }
 

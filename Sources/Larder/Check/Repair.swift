@@ -82,6 +82,7 @@ struct Repair {
         }
         for key in lost { try mutation.transaction.delete(index.entries, key) }
         try renumber(mutation, &kept)
+        try nameVersions(mutation, Set(kept.map(\.record.version)))
         try writeRows(mutation, kept)
         try writeBlobs(mutation, blobs)
         mutation.state.entryCount = UInt64(kept.count)
@@ -114,6 +115,16 @@ struct Repair {
         mutation.state.nextStamp = max(mutation.state.nextStamp, stamp &+ 1)
     }
 
+    /// Numbers whose version is lost get a name, so that they do not come to mean another version.
+    private func nameVersions(_ mutation: Mutation, _ used: Set<UInt16>) throws {
+        let named = Set(try index.versions(mutation.reading).values)
+        for number in used.subtracting(named) where number != 0 {
+            try mutation.transaction.put(
+                index.meta, Index.versionKey("(lost: \(number))"),
+                withUnsafeBytes(of: number.littleEndian) { Array($0) })
+        }
+    }
+
     private func writeRows(_ mutation: Mutation, _ kept: [(key: [UInt8], record: EntryRecord)]) throws {
         for database in [index.recency, index.pinned, index.expiry, index.tags, index.sessions] {
             try mutation.transaction.removeAll(database)
@@ -143,6 +154,11 @@ struct Repair {
             state.storedBytes &+= head.storedLength
             guard head.location == .file else { continue }
             var corrected = head
+            let isPublished = try FileSystem.status(Layout.blob(head.digest), in: files.blobs) != nil
+            // By its row sweeps and checkpoints find a file that is not in its place, or may not be on disk.
+            if !head.isDamaged, !isPublished || head.epoch > state.syncedEpoch {
+                try mutation.noteUnpublished(head, id)
+            }
             if let status = try files.blobStatus(head), status.allocated != head.allocated.asBytes {
                 corrected.allocated = UInt64(Allocation.settled(status, in: files))
             }

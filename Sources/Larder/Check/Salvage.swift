@@ -12,15 +12,27 @@ struct Salvage {
     /// The counters, if they can be read.
     private(set) var state: StoreState?
     private var found = 0
+    /// The state whose rows are kept.
     private var chosen: MetaPage?
+    /// The one whose counters and versions are.
+    private var counted: MetaPage?
     private var file: OwnedDescriptor?
 
+    /// True if entries or bodies of the last commit cannot be read.
+    private var hasLostRows = false
+
+    /// Trees without which every entry can be kept as the last commit left it.
+    private static let derived: Set = [
+        "meta", "recency", "pinned", "expiry", "tags", "sessions", "digests", "unpublished", "pinnedTags", "leases",
+        "free pages",
+    ]
     /// Trees whose rows do not follow from those of others.
     private static let kept = ["meta", "entries", "blobs", "unpublished", "pinnedTags", "leases"]
 
     init(files: StoreFiles) { self.files = files }
 
-    var hasEntries: Bool { found > 0 }
+    /// True if there is anything to keep.
+    var isReadable: Bool { found > 0 || state != nil }
 
     // MARK: Looking
 
@@ -45,22 +57,24 @@ struct Salvage {
         }
         if metas.count < 2 { damages.append("\(path): \(2 - metas.count) of its 2 head pages cannot be read") }
         for meta in metas {
-            let (damages, state, rows) = try look(pages, meta)
-            // What is newer wins unless more of the older can be read.
-            if chosen == nil || rows > found {
-                (chosen, found) = (meta, rows)
-                self.state = state ?? self.state
-            }
+            let look = try look(pages, meta)
             if meta == metas.first {
-                self.damages += damages
-                if state == nil, damages.isEmpty { self.damages.append("the row of counters cannot be read") }
-                isSound = self.damages.isEmpty
+                (chosen, found) = (meta, look.rows)
+                damages += look.damages.map(\.description)
+                if look.state == nil, look.damages.isEmpty { damages.append("the row of counters cannot be read") }
+                isSound = damages.isEmpty
                 if isSound { return }
             }
+            if state == nil, look.state != nil { (state, counted) = (look.state, meta) }
+            // The older one would undo the last commit: only where that has lost entries or bodies.
+            if meta != metas.first, hasLostRows, look.rows > found { (chosen, found) = (meta, look.rows) }
+            if meta == metas.first { hasLostRows = !look.damages.allSatisfy { Self.derived.contains($0.tree) } }
         }
     }
 
-    private func look(_ pages: FilePages, _ meta: MetaPage) throws -> ([String], StoreState?, Int) {
+    private func look(_ pages: FilePages, _ meta: MetaPage) throws -> (
+        damages: [PageDamage], state: StoreState?, rows: Int
+    ) {
         var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
         var state: StoreState?
         var rows = 0
@@ -68,10 +82,10 @@ struct Salvage {
             if tree == "entries" { rows += 1 }
             if tree == "meta", key.elementsEqual(Index.stateKey) { state = StoreState(value) }
         }
-        var damages = walk.damages.map(\.description)
+        var damages = walk.damages
         for (name, order) in Index.names {
             if let found = walk.trees[name], found != order {
-                damages.append("the tree \(name) has keys of another kind")
+                damages.append(PageDamage(page: meta.page, tree: name, what: "it has keys of another kind"))
             }
         }
         return (damages, state, rows)
@@ -86,12 +100,17 @@ struct Salvage {
         try Salvage.discard(files)
         try FileSystem.makeDirectory(Layout.rebuilt, in: files.index)
         let path = files.index.path(of: Layout.rebuilt)
+        var isWritten = false
+        // What a full disk stopped must not keep it full.
+        defer { if !isWritten { try? Salvage.discard(files) } }
         do {
+            try Engine.allocateLockFile(files.index.directory(Layout.rebuilt))
             let environment = try Environment(path: path.string)
             defer { environment.close() }
             guard let index = try Index(environment: environment, create: true) else { return }
             try copy(FilePages(descriptor: file.raw), chosen, to: index, now)
             try environment.sync()
+            isWritten = true
         } catch let error as LMDBError {
             let data = path.appending(Layout.data)
             if error.isNoSpace || error.isShortWrite {
@@ -119,12 +138,17 @@ struct Salvage {
                 for (database, key, value) in rows { try transaction.put(database, key, value) }
             }
         }
-        var walk = PageWalk(pages, meta, bigValues: .heads, isTolerant: true)
-        try walk.run { tree, key, value in
-            guard let database = databases[tree], Self.isSound(tree, key, value, &fallback) else { return }
-            batch.append((database, Array(key), Array(value)))
-            bytes += value.count
-            if bytes > 8 << 20 || batch.count >= 10_000 { try commit() }
+        let counted = counted ?? meta
+        for source in counted == meta ? [meta] : [counted, meta] {
+            var walk = PageWalk(pages, source, bigValues: .heads, isTolerant: true)
+            try walk.run { tree, key, value in
+                guard source == (tree == "meta" ? counted : meta), let database = databases[tree],
+                    Self.isSound(tree, key, value, &fallback)
+                else { return }
+                batch.append((database, Array(key), Array(value)))
+                bytes += value.count
+                if bytes > 8 << 20 || batch.count >= 10_000 { try commit() }
+            }
         }
         try commit()
         // Without counters nothing is known of syncs: every body file is suspect until the check has read it.

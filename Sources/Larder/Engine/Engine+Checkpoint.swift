@@ -136,7 +136,8 @@ extension Engine {
         if heads.count > configuration.syncedSingly {
             // Where they lie is looked up before: a file published later may miss the sync.
             let places = try heads.map { head throws(LarderError) -> Place in
-                try FileSystem.status(head.token.name, in: files.staging) == nil ? .blobs : .staging
+                if try FileSystem.status(head.token.name, in: files.staging) != nil { return .staging }
+                return try FileSystem.status(Layout.blob(head.digest), in: files.blobs) == nil ? .nowhere : .blobs
             }
             try Sync.fileSystem(files.root)
             return places

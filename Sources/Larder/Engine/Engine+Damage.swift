@@ -15,8 +15,10 @@ extension Engine {
             else { return }
             let name = head.digest.hexadecimal
             // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes off.
+            // When this runs once more, for want of room, it is the file that was moved by the time before.
             let earlier = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
-            if try FileSystem.unlink(name, in: files.quarantine) { writing.ledger.addQuarantine(-earlier) }
+            let isMoved = try current.location == .file && files.blobStatus(current) == nil
+            if !isMoved, try FileSystem.unlink(name, in: files.quarantine) { writing.ledger.addQuarantine(-earlier) }
             switch current.location {
             case .file:
                 if try !FileSystem.rename(Layout.blob(current.digest), in: files.blobs, to: name, in: files.quarantine)
@@ -29,7 +31,9 @@ extension Engine {
                 try keep(BlobRecord.inlineBytes(bytes), in: file, path)
             }
             reach("quarantine.moved")
-            writing.ledger.addQuarantine(try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0)
+            if !isMoved {
+                writing.ledger.addQuarantine(try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0)
+            }
             try mutation.markDamaged(blob)
         }
     }
@@ -52,7 +56,7 @@ extension Engine {
     /// that is killed loses LMDB's lock before that on its instance.
     func isLost(_ head: BlobRecord) throws -> Bool {
         if try files.blobStatus(head) != nil { return false }
-        for name in try files.discarded(head.digest) { try files.restore(head, from: name) }
+        if let name = try files.discardedName(head) { try files.restore(head, from: name) }
         return try files.blobStatus(head) == nil
     }
 

@@ -162,7 +162,7 @@ extension Engine {
             try FileSystem.unlink(Layout.data, in: files.index)
             try FileSystem.unlink(Layout.lock, in: files.index)
         }
-        try allocateLockFile(files)
+        try allocateLockFile(files.index)
         do {
             let environment = try Environment(path: files.index.path.string)
             defer { environment.close() }
@@ -201,9 +201,11 @@ extension Engine {
         var options = Environment.Options()
         if let size = configuration.indexMapSize { options.mapSize = Int(clamping: size.bytes) }
         options.isReadOnly = configuration.isReadOnly
-        if !configuration.isReadOnly { try allocateLockFile(files) }
-        if configuration.isReadOnly, !FileSystem.isWritable(path: files.index.path(of: Layout.lock)) {
+        // Beside a writer a reader without a row in the lock file reads pages that are reused: only where none can be.
+        if try configuration.isReadOnly && !canLock(files) {
             options.skipsLocking = true
+        } else {
+            try allocateLockFile(files.index)
         }
         let hasNoIndex = try !configuration.isReadOnly && FileSystem.status(Layout.data, in: files.index) == nil
         let environment: Environment
@@ -233,12 +235,18 @@ extension Engine {
         }
     }
 
+    /// True if LMDB's lock file can be used, or made where it is missing: by a rebuild that did not end, or a backup.
+    private static func canLock(_ files: StoreFiles) throws(LarderError) -> Bool {
+        let isThere = try FileSystem.status(Layout.lock, in: files.index) != nil
+        return FileSystem.isWritable(path: isThere ? files.index.path(of: Layout.lock) : files.index.path)
+    }
+
     /// Gives LMDB's lock file its blocks before it is mapped: LMDB makes it sparse, and a full disk would otherwise be a
     /// SIGBUS at the first reader of a fresh slot. Changes neither length nor contents. Must come before LMDB opens the file:
     /// closing any descriptor of it later would drop LMDB's fcntl(2) locks.
-    private static func allocateLockFile(_ files: StoreFiles) throws(LarderError) {
-        let path = files.index.path(of: Layout.lock)
-        let file = try FileSystem.open(Layout.lock, in: files.index, flags: O_RDWR | O_CREAT)
+    static func allocateLockFile(_ directory: Directory) throws(LarderError) {
+        let path = directory.path(of: Layout.lock)
+        let file = try FileSystem.open(Layout.lock, in: directory, flags: O_RDWR | O_CREAT)
         // It may have them: a full disk can refuse even blocks that are there.
         if try FileSystem.status(file, path: path).allocated >= Int64(lockFileLength) { return }
         FileSystem.writeInPlace(file)
@@ -313,7 +321,8 @@ extension Engine {
         failpoint("open.state-written", at: files.root.path.string)
         let clock = EntryClock(source: configuration.clock)
         clock.observe(Timestamp(microseconds: state.clock))
-        ledger.setQuarantine(try files.allocated(in: files.quarantine))
+        let counted = ledger.quarantine
+        ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))
         let room = try Room(files: files, index: index, ledger: ledger)
         let writing = Writing(
             lock: lock, ledger: ledger, room: room, reaper: try Reaper(trash: files.trash, ledger: ledger),

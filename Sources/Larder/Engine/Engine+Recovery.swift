@@ -91,7 +91,7 @@ extension Engine {
                         .flatMap(DigestRecord.init),
                     let head = try mutation.reading.get(index.blobs, record.blob).flatMap(BlobRecord.init),
                     head.digest == parts.digest, head.location == .file, !head.isDamaged,
-                    try files.blobStatus(head) == nil
+                    try files.blobStatus(head) == nil, try files.discardedName(head) == name
                 else { return false }
                 try files.restore(head, from: name)
                 reach("sweep.restored")

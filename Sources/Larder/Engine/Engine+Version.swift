@@ -39,8 +39,8 @@ extension Engine {
     /// The number for a version that is new: the next one, for numbers must not mean one version to a store that is open and
     /// another to the next; and when those are used up, one that was forgotten long ago.
     static func freeVersion(_ used: Set<UInt16>) -> UInt16? {
-        let next = (used.max() ?? 0) + 1
-        if next <= lastVersion { return next }
+        let highest = used.filter { $0 <= lastVersion }.max() ?? 0
+        if highest < lastVersion { return highest + 1 }
         return (1...lastVersion).first { !used.contains($0) }
     }
 
@@ -58,18 +58,7 @@ extension Engine {
     }
 
     /// Every version the store has seen since it was cleared, with its number.
-    func versions(_ transaction: ReadTransaction) throws -> [String: UInt16] {
-        let prefix = Index.versionKey("")
-        return try transaction.withCursor(index.meta) { cursor in
-            var found: [String: UInt16] = [:]
-            var pair = try cursor.seek(prefix)
-            while let (key, value) = pair, key.hasPrefix(prefix), value.count == 2 {
-                found[String(decoding: key[prefix.count...], as: UTF8.self)] = value.field(0)
-                pair = try cursor.next()
-            }
-            return found
-        }
-    }
+    func versions(_ transaction: ReadTransaction) throws -> [String: UInt16] { try index.versions(transaction) }
 
     /// Removes, in the background, what other application versions left, and do not use any more: entries neither put nor hit
     /// since now. Another version may be running beside this one.

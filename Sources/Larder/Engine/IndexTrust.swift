@@ -108,7 +108,7 @@ struct IndexTrust {
             walk = .first
         } else if try shortage(environment) != nil {
             walk = .first
-        } else if wasClosed || alive && !dead {
+        } else if try wasClosed || alive && !dead && Ledger.pendingWalk(files.index) != run {
             walk = .none
         } else if !alive, try Ledger.pendingWalk(files.index) == run {
             // The last one died in this run of the machine before its walk was finished, or the walk found damage.

@@ -198,7 +198,4 @@ final class Ledger: @unchecked Sendable {
     func correctQuarantine(from old: Int64, to new: Int64) {
         _ = clarder_claim(Self.bytes(words, 0), UInt64(bitPattern: old), UInt64(bitPattern: new))
     }
-
-    /// Sets the bytes that lie in `quarantine/`, for an open.
-    func setQuarantine(_ bytes: Int64) { clarder_store(Self.bytes(words, 0), UInt64(max(0, bytes))) }
 }

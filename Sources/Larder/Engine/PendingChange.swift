@@ -55,7 +55,13 @@ final class PendingRemoval: PendingChange, @unchecked Sendable {
     /// Takes the place of a change of the same key that is not committed yet.
     func supersede(_ earlier: PendingSet.Operation) {
         answer(for: earlier.change)
-        guard case .remove(let removal) = earlier else { return }
+        // A put may have the removal of what it replaced with it.
+        let removal: PendingRemoval? =
+            switch earlier {
+            case .remove(let removal): removal
+            case .put(let put): put.removal
+            }
+        guard let removal else { return }
         guard let these = versions, let those = removal.versions else {
             versions = nil
             return

@@ -197,6 +197,7 @@ final class Scrubber: @unchecked Sendable {
                 // Not an old epoch: where the machine does not tell its runs apart, the bytes may have come from memory.
                 cleared.epoch = mutation.state.epoch
                 try mutation.rewrite(id, current, cleared)
+                try mutation.noteUnpublished(cleared, id)
             }
         }
         engine.hasUnsyncedFiles.store(true, ordering: .releasing)

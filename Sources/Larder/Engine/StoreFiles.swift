@@ -50,14 +50,23 @@ struct StoreFiles: Sendable {
 
     /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there is none.
     /// For a body whose record is there and whose file is at neither of its places. A store that may write puts the file back instead.
-    func openDiscarded(_ head: BlobRecord) throws(LarderError) -> OwnedDescriptor? {
-        for name in try discarded(head.digest) {
-            guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { continue }
-            if try FileSystem.status(file, path: trash.path(of: name)).size == Int64(clamping: head.storedLength) {
-                return file
-            }
+    func openDiscarded(_ head: BlobRecord) throws -> OwnedDescriptor? {
+        guard let name = try discardedName(head),
+            let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY),
+            try FileSystem.status(file, path: trash.path(of: name)).size == Int64(clamping: head.storedLength)
+        else { return nil }
+        return file
+    }
+
+    /// The name in `trash/` of the file of a body; nil if there is none. Of several the one whose bytes match: a file that a power
+    /// loss tore, and the one that was put in its place, may both lie there.
+    func discardedName(_ head: BlobRecord) throws -> String? {
+        let names = try discarded(head.digest)
+        guard names.count > 1 else { return names.first }
+        return try names.first { name in
+            guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { return false }
+            return try Engine.digest(of: file, length: head.storedLength) == head.digest
         }
-        return nil
     }
 
     /// The names in `trash/` of files with that digest.
@@ -94,7 +103,7 @@ struct StoreFiles: Sendable {
         return found
     }
 
-    /// Where a body file was before it was discarded.
+    /// Where a body file goes back to if it is not removed after all.
     enum Place {
         case blobs
         case staging
@@ -105,7 +114,9 @@ struct StoreFiles: Sendable {
     func discard(_ head: BlobRecord, as name: String, isNew: Bool) throws(LarderError) -> Place? {
         if isNew { return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil }
         if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return .blobs }
-        return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil
+        // Not back to `staging/`: its store may be dead, and a sweep about to unlink what is left there. It is committed, so it
+        // may be published.
+        return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .blobs : nil
     }
 
     /// Takes a `discard` back. Call it under the writer lock.

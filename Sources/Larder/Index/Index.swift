@@ -90,6 +90,20 @@ struct Index: Sendable {
         return try transaction.get(meta, Self.versionKey(version)).map { $0.field(0) }
     }
 
+    /// Every application version that has a number.
+    func versions(_ transaction: ReadTransaction) throws -> [String: UInt16] {
+        let prefix = Self.versionKey("")
+        return try transaction.withCursor(meta) { cursor in
+            var found: [String: UInt16] = [:]
+            var pair = try cursor.seek(prefix)
+            while let (key, value) = pair, key.hasPrefix(prefix), value.count == 2 {
+                found[String(decoding: key[prefix.count...], as: UTF8.self)] = value.field(0)
+                pair = try cursor.next()
+            }
+            return found
+        }
+    }
+
     static func versionKey(_ version: String) -> [UInt8] { Array("version:".utf8) + Array(version.utf8) }
 
     // MARK: Keys of rows

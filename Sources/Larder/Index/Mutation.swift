@@ -253,7 +253,7 @@ final class Mutation {
 
     /// Fresh stamps are the greatest, so the row is appended; one that returns from the other tree may not be.
     private func appendStamp(_ database: Database, _ stamp: UInt64, _ key: UnsafeRawBufferPointer) throws {
-        if stamp == state.nextStamp - 1 {
+        if stamp == state.nextStamp &- 1 {
             do {
                 return try transaction.append(database, stamp, count: key.count) { $0.copyBytes(from: key) }
             } catch let error as LMDBError where error.isKeyThere {
@@ -342,7 +342,7 @@ final class Mutation {
             head.epoch = state.epoch
             head.token = file.token
             try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
-            try transaction.put(index.unpublished, file.token.indexKey, bigEndian(id))
+            try noteUnpublished(head, id)
             newFiles.append(head)
             stagedBytes += file.reserved
             state.fileAllocated &+= head.allocated
@@ -350,6 +350,11 @@ final class Mutation {
         }
         state.blobCount &+= 1
         state.storedBytes &+= head.storedLength
+    }
+
+    /// Gives a body file the row that it has until a checkpoint has synced it and its name.
+    func noteUnpublished(_ head: BlobRecord, _ id: UInt64) throws {
+        try transaction.put(index.unpublished, head.token.indexKey, bigEndian(id))
     }
 
     /// Takes a blob out of the counters.

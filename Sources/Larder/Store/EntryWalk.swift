@@ -131,7 +131,9 @@ struct EntryWalk {
 extension Mutation {
     /// The counters of a store whose databases were emptied; numbers go on.
     func forgetAll() {
-        freedPages += Int(clamping: state.storedBytes / UInt64(index.environment.pageSize) + state.entryCount)
+        let pages = (state.storedBytes / UInt64(index.environment.pageSize)).addingReportingOverflow(state.entryCount)
+        // No more than there are, whatever the counters say.
+        freedPages += min(Int(clamping: pages.partialValue), index.environment.lastPage + 1)
         state.entryCount = 0
         state.blobCount = 0
         state.logicalBytes = 0

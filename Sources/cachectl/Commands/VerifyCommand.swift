@@ -29,7 +29,7 @@ struct VerifyCommand: ParsableCommand {
         let report: CheckReport
         do {
             report = try check(bar)
-        } catch let error as LarderError where [.corruption, .formatMismatch].contains(error.code) && repair {
+        } catch let error as LarderError where Self.mayBeDamage.contains(error.code) && repair {
             var configuration = Configuration()
             configuration.logger.logLevel = .critical
             configuration.allowsOtherOwner = options.anyOwner
@@ -43,6 +43,9 @@ struct VerifyCommand: ParsableCommand {
         if !report.isClean, repair, !report.isRepaired { throw CommandError(.data, nil) }
         if !report.isClean || rebuild != nil { throw CommandError.found }
     }
+
+    /// After which a rebuild looks at the index page by page; one that is sound it leaves alone. `io`: a page of it cannot be read.
+    private static let mayBeDamage: Set<LarderError.Code> = [.corruption, .formatMismatch, .io]
 
     private func check(_ bar: ProgressBar) throws -> CheckReport {
         // What the store would log is in the report.
@@ -68,7 +71,7 @@ struct VerifyCommand: ParsableCommand {
         text += "\(Render.count(rebuild.keptEntries, "entry", "entries")) kept, "
         text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "the others lost.\n"
         if rebuild.hasLostBudget { text += "The budget was lost with the counters: set it anew ('cachectl budget').\n" }
-        if rebuild.keptEntries == 0 {
+        if rebuild.isEmptied {
             text +=
                 "\(Render.count(rebuild.removedFiles)) body files that nothing names any more were removed; the old index is in "
                 + "quarantine/.\n"
