@@ -49,6 +49,11 @@ struct RebootRun {
         }
         try store.flush()
         try FileManager.default.copyItem(atPath: closed.string, toPath: crashed.string)
+        // Not a copy of a store, but what a crash leaves: the word of the ledger that says where the store lies.
+        let ledger = try FileHandle(forUpdating: URL(fileURLWithPath: crashed.appending("index/ledger").string))
+        try ledger.seek(toOffset: 509 * 8)
+        try ledger.write(contentsOf: Data(count: 8))
+        try ledger.close()
         try store.close()
     }
 

@@ -164,7 +164,9 @@ import Testing
             try TestFiles.write(Array("x".utf8), to: path.appending("FORMAT"))
             try expect(
                 path,
-                "formatMismatch: PATH/FORMAT is not the format file of a Larder store: choose another directory, or remove this one"
+                "formatMismatch: PATH/FORMAT is not the format file of a Larder store: choose another directory. If this is a "
+                    + "store whose file was damaged: close the store in every process, then call `Store.rebuildIndex(at:)`, which "
+                    + "keeps the entries that can still be read"
             ) { _ = try Store(at: path, .testing()) }
             try TestFiles.write(Array("larder\nformat 3\nstore x\n".utf8), to: path.appending("FORMAT"))
             try expect(

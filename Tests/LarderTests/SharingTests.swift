@@ -113,22 +113,6 @@ import Testing
             try finish(first)
         }
     }
-
-    /// Writes messages to a closure.
-    private struct Recorder: LogHandler {
-        let write: @Sendable (String) -> Void
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-
-        init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { write("\(event.message)") }
-    }
 }
 
 extension TestFiles {

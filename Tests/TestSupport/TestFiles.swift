@@ -94,12 +94,25 @@ public enum TestFiles {
 
     /// Copies a directory and what is in it: what a store's directory looks like to the next start of the machine if the power
     /// fails now and everything written so far is on disk. Locks are not copied.
-    public static func copy(_ path: FilePath, to copy: FilePath) throws {
+    /// - Parameter isCopy: true leaves what tells the store that it is a copy of another.
+    public static func copy(_ path: FilePath, to copy: FilePath, isCopy: Bool = false) throws {
+        try copyContents(path, to: copy)
+        let ledger = copy.appending("index/ledger")
+        if !isCopy, exists(ledger) { try forgetPlace(ledger) }
+    }
+
+    /// Zeroes the word of the ledger that says where the store lies.
+    public static func forgetPlace(_ ledger: FilePath) throws {
+        let file = try FileDescriptor.open(ledger, .readWrite)
+        _ = try file.closeAfter { try file.writeAll(toAbsoluteOffset: 509 * 8, [UInt8](repeating: 0, count: 8)) }
+    }
+
+    private static func copyContents(_ path: FilePath, to copy: FilePath) throws {
         mkdir(copy.string, 0o700)
         for name in names(in: path) {
             let (child, target) = (path.appending(name), copy.appending(name))
             if isDirectory(child) {
-                try self.copy(child, to: target)
+                try copyContents(child, to: target)
             } else {
                 try write(read(child), to: target)
             }

@@ -86,6 +86,8 @@ final class KillsRun: Sendable {
                 + "\(tally.entries) entries read back")
         print("kills at random moments: \(tally.killsAt["random"] ?? 0)")
         for point in Self.points { print("  \(point): \(tally.killsAt[point] ?? 0)") }
+        let unreached = Self.points.filter { tally.killsAt[$0] == nil }
+        if !unreached.isEmpty { print("not reached: \(unreached.joined(separator: ", "))") }
         print("violations: \(tally.violations.count)")
         for violation in tally.violations.prefix(50) { print("  \(violation)") }
         if tally.violations.isEmpty {
@@ -95,6 +97,7 @@ final class KillsRun: Sendable {
             print("  cachectl verify --store \(directory)/LANE/before")
             print("  tools/torture kills --seed \(options.seed) --cycles \(tally.cycles) --lanes \(options.lanes)")
         }
-        return tally.violations.isEmpty
+        // A step that a long run never comes to is not tested, whatever the table says.
+        return tally.violations.isEmpty && (unreached.isEmpty || tally.cycles < 5000)
     }
 }

@@ -150,6 +150,9 @@ struct Lane {
             var environment: [String: String] = [:]
             // As after a new start of the machine, which makes the files written lately suspect.
             if isScrub { environment["LARDER_TORTURE_BOOT"] = "\(UInt64.random(in: 2...(1 << 60), using: &generator))" }
+            // What takes a large index to happen: a walk behind the open, a closed note that is relied on.
+            if generator.oneIn(2) { environment["LARDER_TORTURE_PAGES"] = "4" }
+            if point == "syncfs" { environment["LARDER_TORTURE_SYNCFS"] = "1" }
             if point == "reclaim.before" {
                 environment["LARDER_TORTURE_VERSION"] = "\(Int.random(in: 0..<3, using: &generator))"
             }
@@ -211,7 +214,10 @@ struct Lane {
         try? FileManager.default.removeItem(atPath: copy)
         try FileManager.default.copyItem(atPath: path, toPath: copy)
         if isRebuilt, let complaint = try rebuildAgain() { violations.append(complaint) }
-        let review = StoreReview(path, journal: journal, damaged: damaged, isCollecting: isRebuilt)
+        let isLarge = generator.oneIn(2)
+        let review = StoreReview(path, journal: journal, damaged: damaged, isCollecting: isRebuilt) {
+            if isLarge { $0.smallPages = 4 }
+        }
         damaged = []
         violations += review.violations
         return review.entryCount

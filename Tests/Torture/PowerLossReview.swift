@@ -31,6 +31,7 @@ struct PowerLossReview {
     private mutating func review(_ boot: UInt64, _ first: FirstStep) throws {
         var configuration = Workload.configuration
         configuration.bootIdentity = boot
+        if boot % 2 == 0 { configuration.smallPages = 4 }
         let store = try Store(at: FilePath(path), configuration)
         switch first {
         case .read: break

@@ -41,6 +41,7 @@ enum WorkerMain {
     private static func recover(_ path: String, _ boot: UInt64, _ slot: Int, _ operations: Int) throws {
         var configuration = Workload.configuration
         configuration.bootIdentity = boot
+        if boot % 2 == 0 { configuration.smallPages = 4 }
         let store = try Store(at: FilePath(path), configuration)
         say("READY")
         let work = Workload(store, path: path, slot: slot, seed: boot, says: say)

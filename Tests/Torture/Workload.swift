@@ -40,6 +40,8 @@ final class Workload: @unchecked Sendable {
         if environment["LARDER_TORTURE_BUDGET"] == "1" { configuration.budget = Budget(bytes: .mebibytes(4)) }
         if let boot = environment["LARDER_TORTURE_BOOT"].flatMap({ UInt64($0) }) { configuration.bootIdentity = boot }
         configuration.version = environment["LARDER_TORTURE_VERSION"]
+        if environment["LARDER_TORTURE_PAGES"] != nil { configuration.smallPages = 4 }
+        if environment["LARDER_TORTURE_SYNCFS"] != nil { configuration.syncedSingly = 0 }
         return configuration
     }
 

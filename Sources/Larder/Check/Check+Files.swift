@@ -152,7 +152,8 @@ extension Check {
             if names.isEmpty { continue }
             for name in names where try !isUsed(name) {
                 // Displaced between the two looks, it would be gone by now.
-                guard try FileSystem.status(name, in: directory) != nil, try !isUsed(name) else { continue }
+                guard let status = try FileSystem.status(name, in: directory), !status.isDirectory, try !isUsed(name)
+                else { continue }
                 violation(.I6, "the file \(directory.path(of: name)) belongs to no body")
                 if isRepairing { try removeOrphan(name, directory) }
             }
@@ -166,7 +167,7 @@ extension Check {
     private func removeOrphan(_ name: String, _ directory: Directory) throws {
         let engine = engine
         try engine.mutate(.housekeeping) { mutation in
-            if try !Collector.isUsed(name, engine, mutation.reading) { try FileSystem.unlink(name, in: directory) }
+            if try !Collector.isUsed(name, engine, mutation.reading) { try FileSystem.unlinkFile(name, in: directory) }
         }
     }
 

@@ -57,7 +57,7 @@ struct Collector {
         if let writing { alive[writing.lock.instance] = true }
         func isAlive(_ instance: UInt64) throws -> Bool {
             if let known = alive[instance] { return known }
-            let result = try InstanceLock.seize(instance, staging: engine.files.staging) === nil
+            let result = try InstanceLock.isAlive(instance, staging: engine.files.staging)
             alive[instance] = result
             return result
         }
@@ -167,7 +167,7 @@ struct Collector {
         return try engine.mutate(.housekeeping) { mutation in
             var removed = 0
             for name in orphans where try !isUsed(name, engine, mutation.reading) {
-                if try FileSystem.unlink(name, in: directory) { removed += 1 }
+                if try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
             }
             return removed
         }

@@ -8,7 +8,8 @@ enum Rebuild {
         let root = try Directory(path: path)
         try Engine.requirePrivate(root, configuration)
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
-        _ = try FileSystem.lock(guardFile, wait: true, path: path)
+        // Of an ephemeral store the process that made it has that lock for good.
+        guard try FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path) else { throw inUse(path) }
         return try withExtendedLifetime(guardFile) {
             var report = RebuildReport()
             report.hasRestoredFormat = try restoreFormat(root)
@@ -16,7 +17,8 @@ enum Rebuild {
             for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
             let files = try StoreFiles(root: root)
             for name in Layout.shards { try FileSystem.makeDirectory(name, in: files.blobs) }
-            try requireUnused(files)
+            guard let presence = try Presence.exclude(files.index) else { throw inUse(files.root.path) }
+            defer { withExtendedLifetime(presence) {} }
             var salvage = Salvage(files: files)
             try examine(&salvage)
             if salvage.isSound { return report }
@@ -46,7 +48,8 @@ enum Rebuild {
         } catch {
             let known = Set(Layout.directories + [Layout.tag, Layout.format, Layout.format + ".new"])
             guard !FormatFile.isNewer(text), try root.names().allSatisfy(known.contains),
-                try FileSystem.status(Layout.format, in: root) != nil,
+                try FileSystem.status(Layout.format, in: root) != nil
+                    || FileSystem.status(Layout.index + "/" + Layout.ledger, in: root) != nil,
                 try FileSystem.status(Layout.index + "/" + Layout.data, in: root) != nil,
                 try FileSystem.status(Layout.blobs, in: root)?.isDirectory == true
             else {
@@ -64,15 +67,8 @@ enum Rebuild {
         }
     }
 
-    private static func requireUnused(_ files: StoreFiles) throws {
-        for name in try files.staging.names() {
-            guard let instance = Layout.instance(ofStaged: name) else { continue }
-            if try InstanceLock.seize(instance, staging: files.staging) === nil {
-                throw LarderError(
-                    .locked, "\(files.root.path) is open in another process: end that before its index is rebuilt",
-                    path: files.root.path)
-            }
-        }
+    private static func inUse(_ path: FilePath) -> LarderError {
+        LarderError(.locked, "\(path) is open: close it everywhere before its index is rebuilt", path: path)
     }
 
     private static func examine(_ salvage: inout Salvage) throws {
@@ -106,13 +102,13 @@ enum Rebuild {
         try FileSystem.unlink(Layout.ledger, in: files.index)
         failpoint("rebuild.ledger-removed", at: files.root.path.string)
         for directory in [files.staging, files.trash] {
-            for name in try directory.names() { try FileSystem.unlink(name, in: directory) }
+            for name in try directory.names() { try FileSystem.unlinkFile(name, in: directory) }
         }
         failpoint("rebuild.staging-emptied", at: files.root.path.string)
         var removed = 0
         for shard in Layout.shards {
             let directory = try files.blobs.directory(shard)
-            for name in try directory.names() where try FileSystem.unlink(name, in: directory) { removed += 1 }
+            for name in try directory.names() where try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
         }
         return removed
     }

@@ -188,7 +188,11 @@ struct Salvage {
 
     /// Removes a new index that was not finished, or is in its place.
     static func discard(_ files: StoreFiles) throws {
-        guard try FileSystem.status(Layout.rebuilt, in: files.index) != nil else { return }
+        guard let status = try FileSystem.status(Layout.rebuilt, in: files.index) else { return }
+        guard status.isDirectory else {
+            try FileSystem.unlink(Layout.rebuilt, in: files.index)
+            return
+        }
         let directory = try files.index.directory(Layout.rebuilt)
         for name in try directory.allNames() { try FileSystem.unlink(name, in: directory) }
         try FileSystem.removeDirectory(Layout.rebuilt, in: files.index)

@@ -102,6 +102,8 @@ extension Engine {
             guard let victim = try mutation.displaceNext(),
                 victim.reason == .expired || victim.record.stamp != mutation.lastPut
             else {
+                // Removing must not fail for what is left, nor setting the limit itself.
+                if purpose == .housekeeping { break }
                 throw LarderError(
                     .noSpace,
                     "the budget of \(mutation.state.budget.entries) entries is full of pinned and leased ones: unpin some",

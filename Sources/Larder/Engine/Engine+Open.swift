@@ -28,7 +28,7 @@ extension Engine {
             let format = try prepareLayout(root, configuration)
             let files = try StoreFiles(root: root)
             try requireNoLinks(files)
-            let hadIndex = try FileSystem.status(Layout.data, in: files.index) != nil
+            let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false
             let engine = try open(files, format, configuration, isNew: isNew)
             if !hadIndex, !isNew { try tellLostIndex(engine) }
             return engine
@@ -80,7 +80,7 @@ extension Engine {
         for shard in try engine.files.shards() { count += try shard.names().count }
         if count == 0 { return }
         engine.logger.error(
-            "the index was gone: the store starts empty; `Store.collect()` removes the body files that nothing names any more",
+            "the index was gone: the store starts empty, without a budget. `Store.collect()` removes files that nothing names",
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
 
@@ -91,6 +91,14 @@ extension Engine {
         for name in [Layout.data, Layout.lock, Layout.ledger]
         where try FileSystem.status(name, in: files.index)?.isLink == true {
             throw .system("open", ELOOP, path: files.index.path(of: name))
+        }
+        for name in [Layout.data, Layout.lock, Layout.ledger] {
+            guard let status = try FileSystem.status(name, in: files.index), status.linkCount > 1 else { continue }
+            throw LarderError(
+                .invalidArgument,
+                "\(files.index.path(of: name)) has \(status.linkCount) names (hard links): two stores would write to one index. "
+                    + "Make a copy with files of its own ('cp -a'), and remove the other",
+                path: files.index.path(of: name))
         }
     }
 
@@ -158,7 +166,7 @@ extension Engine {
         do throws(LarderError) {
             try IndexFile.validate(files.index)
         } catch {
-            guard error.code == .corruption else { throw error }
+            guard error.code == .corruption, try isUnused(files) else { throw error }
             try FileSystem.unlink(Layout.data, in: files.index)
             try FileSystem.unlink(Layout.lock, in: files.index)
         }
@@ -176,6 +184,13 @@ extension Engine {
         }
         try Sync.names(files.index)
         failpoint("create.index-made", at: files.root.path.string)
+    }
+
+    /// True if nothing was ever stored: a store whose creation was interrupted, and not one that lost its `FORMAT`.
+    private static func isUnused(_ files: StoreFiles) throws(LarderError) -> Bool {
+        if try FileSystem.status(Layout.ledger, in: files.index) != nil { return false }
+        for shard in try files.shards() where try !shard.names().isEmpty { return false }
+        return true
     }
 
     /// Writes `FORMAT`: whole or not at all, whatever happens.
@@ -197,6 +212,7 @@ extension Engine {
     private static func open(
         _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, isNew: Bool
     ) throws -> Engine {
+        let presence = try Presence(files.index)
         try IndexFile.validate(files.index)
         var options = Environment.Options()
         if let size = configuration.indexMapSize { options.mapSize = Int(clamping: size.bytes) }
@@ -205,6 +221,7 @@ extension Engine {
         if try configuration.isReadOnly && !canLock(files) {
             options.skipsLocking = true
         } else {
+            try requireLockFile(files, presence)
             try allocateLockFile(files.index)
         }
         let hasNoIndex = try !configuration.isReadOnly && FileSystem.status(Layout.data, in: files.index) == nil
@@ -223,9 +240,9 @@ extension Engine {
             if isNew { finding.wasClosed = true }
             if hasNoIndex { try Sync.names(files.index) }
             if configuration.isReadOnly {
-                return try openForReading(files, format, configuration, environment, finding)
+                return try openForReading(files, format, configuration, environment, finding, presence)
             }
-            return try openForWriting(files, format, configuration, environment, finding)
+            return try openForWriting(files, format, configuration, environment, finding, presence)
         } catch let error as LMDBError {
             environment.close()
             throw openFailure(error, files)
@@ -233,6 +250,22 @@ extension Engine {
             environment.close()
             throw error
         }
+    }
+
+    /// Refuses to make LMDB's lock file a second time, under those who have the store open: they would not see each other.
+    private static func requireLockFile(_ files: StoreFiles, _ presence: Presence) throws(LarderError) {
+        if presence.isAlone { return }
+        if try FileSystem.status(Layout.lock, in: files.index) != nil { return }
+        // It may be on its way: the other one is opening a store that has none.
+        for _ in 0..<50 {
+            usleep(2000)
+            if try FileSystem.status(Layout.lock, in: files.index) != nil { return }
+        }
+        throw LarderError(
+            .locked,
+            "\(files.index.path(of: Layout.lock)) was removed while the store is open: close the store everywhere, and keep "
+                + "cleaners of temporary files away from it",
+            path: files.index.path(of: Layout.lock))
     }
 
     /// True if LMDB's lock file can be used, or made where it is missing: by a rebuild that did not end, or a backup.
@@ -258,7 +291,7 @@ extension Engine {
 
     private static func openForReading(
         _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
-        _ finding: IndexTrust.Finding
+        _ finding: IndexTrust.Finding, _ presence: Presence
     ) throws -> Engine {
         failpoint("open.mapped", at: files.root.path.string)
         let index = try openDatabases(files, configuration, environment)
@@ -270,7 +303,8 @@ extension Engine {
         clock.observe(Timestamp(microseconds: state.clock))
         let engine = Engine(
             path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
-            storeID: format.storeID, writing: nil, state: state)
+            storeID: format.storeID, writing: nil, state: state,
+            presence: presence)
         try engine.start(walksBehind: finding.walk == .behind)
         return engine
     }
@@ -286,13 +320,14 @@ extension Engine {
 
     private static func openForWriting(
         _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
-        _ finding: IndexTrust.Finding
+        _ finding: IndexTrust.Finding, _ presence: Presence
     ) throws -> Engine {
         failpoint("open.mapped", at: files.root.path.string)
         let lock = try InstanceLock(staging: files.staging)
         failpoint("open.instance-locked", at: files.root.path.string)
         do {
-            let ledger = try Ledger(directory: files.index, staging: files.staging, instance: lock.instance)
+            let ledger = try Ledger(
+                directory: files.index, staging: files.staging, instance: lock.instance, isAlone: presence.isAlone)
             failpoint("open.slot-taken", at: files.root.path.string)
             // Until this store is closed, what it leaves is not to be trusted, whatever a power loss brings back.
             ledger.setClosedNote(0)
@@ -301,7 +336,7 @@ extension Engine {
             if finding.walk == .behind {
                 ledger.pendingWalk = IndexTrust(files: files, configuration: configuration).run
             }
-            return try openForWriting(files, format, configuration, environment, finding, lock, ledger)
+            return try openForWriting(files, format, configuration, environment, finding, presence, lock, ledger)
         } catch {
             // Else it would be taken for that of a process that died.
             try? lock.remove()
@@ -311,13 +346,16 @@ extension Engine {
 
     private static func openForWriting(
         _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
-        _ finding: IndexTrust.Finding, _ lock: InstanceLock, _ ledger: Ledger
+        _ finding: IndexTrust.Finding, _ presence: Presence, _ lock: InstanceLock, _ ledger: Ledger
     ) throws -> Engine {
         let index = try openDatabases(files, configuration, environment)
         failpoint("open.databases-opened", at: files.root.path.string)
         try Salvage.discard(files)
         try environment.clearDeadReaders()
-        let state = try prepareState(index, configuration, finding)
+        let place = try place(of: files)
+        let isCopy = ledger.place != 0 && ledger.place != place && !finding.isShared
+        let state = try prepareState(index, configuration, finding, isCopy: isCopy)
+        ledger.place = place
         failpoint("open.state-written", at: files.root.path.string)
         let clock = EntryClock(source: configuration.clock)
         clock.observe(Timestamp(microseconds: state.clock))
@@ -329,11 +367,13 @@ extension Engine {
             pending: pendingSet(state.budget, configuration))
         let engine = Engine(
             path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
-            storeID: format.storeID, writing: writing, state: state)
+            storeID: format.storeID, writing: writing, state: state,
+            presence: presence)
         do {
-            try engine.sweepDead(writing)
+            try engine.sweepDead(writing, missingIsDead: presence.isAlone)
             engine.reach("open.swept")
-            if let budget = configuration.budget { try engine.set(budget) }
+            if let budget = configuration.budget { try engine.adopt(budget) }
+            try engine.steer()
             try engine.start(walksBehind: finding.walk == .behind)
             return engine
         } catch {
@@ -343,9 +383,17 @@ extension Engine {
         }
     }
 
+    /// A number for the place that the store lies in, which a copy of its files does not share. Not the device, whose number another
+    /// start of the machine may change.
+    private static func place(of files: StoreFiles) throws(LarderError) -> UInt64 {
+        let data = try FileSystem.status(Layout.data, in: files.index)?.inode ?? 0
+        let root = try FileSystem.status(files.root.descriptor, path: files.root.path).inode
+        return max(1, (data &* 0x9E37_79B9_7F4A_7C15) ^ root)
+    }
+
     /// The counters, made for a new store; a new run of the machine makes unsynced body files suspect.
     private static func prepareState(
-        _ index: Index, _ configuration: Configuration, _ finding: IndexTrust.Finding? = nil
+        _ index: Index, _ configuration: Configuration, _ finding: IndexTrust.Finding? = nil, isCopy: Bool = false
     ) throws -> StoreState {
         let boot = configuration.bootIdentity ?? BootIdentity.current
         return try index.environment.write { transaction in
@@ -356,8 +404,12 @@ extension Engine {
                 return fresh
             }
             var state = try index.state(transaction.reading)
-            let isNoted = state.note(
+            var isNoted = state.note(
                 boot: boot, isShared: finding?.isShared ?? false, wasClosed: finding?.wasClosed ?? false)
+            if isCopy {
+                state.noteCopy()
+                isNoted = true
+            }
             guard isNoted else { return state }
             try transaction.put(index.meta, Index.stateKey, state.bytes)
             return state

@@ -3,7 +3,8 @@ import LMDB
 extension Engine {
     /// Finishes or undoes what stores that died were doing with files. Run at open, by gc, and when room is short.
     /// Cost: the files in `staging/` and `trash/`, not those of the store.
-    func sweepDead(_ writing: Writing) throws {
+    /// - Parameter missingIsDead: true if nobody else has the store open; see `InstanceLock.seize`.
+    func sweepDead(_ writing: Writing, missingIsDead: Bool = false) throws {
         var dead = Set(writing.ledger.others)
         for name in try files.staging.names() {
             if let instance = Layout.instance(ofStaged: name) { dead.insert(instance) }
@@ -14,7 +15,10 @@ extension Engine {
         for instance in try sessionsInIndex() { dead.insert(instance) }
         dead.remove(writing.lock.instance)
         for instance in dead {
-            guard let seized = try InstanceLock.seize(instance, staging: files.staging) else { continue }
+            guard
+                let seized = try InstanceLock.seize(
+                    instance, staging: files.staging, missingIsDead: missingIsDead)
+            else { continue }
             try withExtendedLifetime(seized) { try sweep(instance, writing) }
         }
     }
@@ -25,7 +29,7 @@ extension Engine {
         reach("sweep.published")
         var removed = 0
         for name in try files.staging.names() where StagingToken(name: name)?.instance == instance {
-            if try FileSystem.unlink(name, in: files.staging) { removed += 1 }
+            if try FileSystem.unlinkFile(name, in: files.staging) { removed += 1 }
         }
         reach("sweep.staging-emptied")
         let restored = try emptyTrash(of: instance, removed: &removed)
@@ -34,7 +38,7 @@ extension Engine {
         reach("sweep.session-ended")
         writing.ledger.clear(instance)
         reach("sweep.slot-freed")
-        try FileSystem.unlink(Layout.instanceLock(instance), in: files.staging)
+        try FileSystem.unlinkFile(Layout.instanceLock(instance), in: files.staging)
         reach("sweep.lock-removed")
         if published + restored + removed > 0 {
             logger.info(
@@ -99,7 +103,7 @@ extension Engine {
             }
             if isRestored {
                 restored += 1
-            } else if try FileSystem.unlink(name, in: files.trash) {
+            } else if try FileSystem.unlinkFile(name, in: files.trash) {
                 removed += 1
             }
         }

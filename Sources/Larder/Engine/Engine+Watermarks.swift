@@ -27,6 +27,20 @@ extension Engine {
         return fill
     }
 
+    /// Starts background displacement if the store is above the high watermark now: for what no put notices.
+    func steer() throws {
+        let budget = try budget()
+        if budget.bytes == .unlimited, budget.freeDiskFloor == .zero { return }
+        do {
+            let transaction = try index.environment.beginWrite()
+            defer { transaction.abort() }
+            let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
+            steer(try fill(mutation), displacedNothing: false)
+        } catch {
+            throw translate(error)
+        }
+    }
+
     /// Starts and ends background displacement.
     func steer(_ fill: Fill, displacedNothing: Bool) {
         if fill.overLow == 0 || displacedNothing {

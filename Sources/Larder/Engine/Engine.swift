@@ -45,6 +45,7 @@ final class Engine: @unchecked Sendable {
         }
     }
 
+    let presence: Presence
     let memory: MemoryEntries
     /// One for each pooled reader slot of the environment.
     let lookups = (0..<Environment.slotCount).map { _ in LookupCache() }
@@ -77,7 +78,7 @@ final class Engine: @unchecked Sendable {
     init(
         path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration,
         storeID: String,
-        writing: Writing?, state: StoreState
+        writing: Writing?, state: StoreState, presence: Presence
     ) {
         self.path = path
         self.files = files
@@ -90,6 +91,7 @@ final class Engine: @unchecked Sendable {
         shared.observer = { audience.tell($0) }
         self.configuration = shared
         self.storeID = storeID
+        self.presence = presence
         self.writing = writing
         writingReference = writing.map(Unmanaged.passUnretained)
         memory = MemoryEntries(limit: configuration.memoryLimit)
@@ -125,7 +127,10 @@ final class Engine: @unchecked Sendable {
     func close() throws {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
-        defer { index.environment.close() }
+        defer {
+            index.environment.close()
+            presence.release()
+        }
         let hasWalked = scrubber?.stop() ?? configuration.isScrubbing
         scrubber = nil
         guard let writing else { return }
@@ -152,7 +157,11 @@ final class Engine: @unchecked Sendable {
         if !hasWalked, !hasSeenDamage.load(ordering: .relaxed) { writing.ledger.pendingWalk = 0 }
         writing.ledger.release()
         reach("close.slot-freed")
-        try writing.lock.remove()
+        do {
+            try writing.lock.remove()
+        } catch {
+            failure = failure ?? error
+        }
         reach("close.lock-removed")
         if let failure { throw failure }
     }

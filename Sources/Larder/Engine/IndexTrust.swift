@@ -11,9 +11,6 @@ struct IndexTrust {
     let files: StoreFiles
     let configuration: Configuration
 
-    /// A file of up to so many pages is walked at every open: it takes about a millisecond.
-    static let smallPages: UInt64 = 1024
-
     /// When the pages are walked.
     enum Walk: Equatable {
         /// Not at all: they are as a store that closed left them, or another process has looked.
@@ -38,7 +35,7 @@ struct IndexTrust {
         let finding = try find(environment)
         guard finding.walk == .first else { return finding }
         // The heads of big values cost a read each, which a large index has too many of.
-        let isSmall = environment.lastPage < Self.smallPages
+        let isSmall = environment.lastPage < configuration.smallPages
         try walk(environment, isSmall || configuration.indexCheck == .always ? .heads : .placed) {}
         return finding
     }
@@ -104,7 +101,7 @@ struct IndexTrust {
         // Somebody else who is at work has looked at it. But the death of a process may have been the index's doing.
         let (alive, dead) = try instances()
         var walk = Walk.behind
-        if configuration.indexCheck == .always || environment.lastPage < Self.smallPages {
+        if configuration.indexCheck == .always || environment.lastPage < configuration.smallPages {
             walk = .first
         } else if try shortage(environment) != nil {
             walk = .first

@@ -43,11 +43,13 @@ final class InstanceLock: Sendable {
         return try !FileSystem.lock(descriptor, .shared, wait: false, path: staging.path(of: name))
     }
 
-    /// Locks the file of another instance if that is dead; nil while it lives. A missing file counts as dead.
-    static func seize(_ instance: UInt64, staging: Directory) throws(LarderError) -> Seized? {
+    /// Locks the file of another instance if that is dead; nil while it lives.
+    /// - Parameter missingIsDead: what a missing file means. Nobody else has the store open: the instance is dead. Else a cleaner of
+    ///   temporary files may have removed it.
+    static func seize(_ instance: UInt64, staging: Directory, missingIsDead: Bool) throws(LarderError) -> Seized? {
         let name = Layout.instanceLock(instance)
         guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDWR) else {
-            return Seized(descriptor: nil)
+            return missingIsDead ? Seized(descriptor: nil) : nil
         }
         guard try FileSystem.lock(descriptor, wait: false, path: staging.path(of: name)) else { return nil }
         return Seized(descriptor: descriptor)

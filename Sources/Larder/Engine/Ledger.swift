@@ -12,6 +12,8 @@ final class Ledger: @unchecked Sendable {
     private static let magic: UInt64 = 0x4C61_7264_6572_4C31
     private static let slotWords = 2
     private static let slotCount = 252
+    /// Where the store lies; see `Engine.place`.
+    private static let placeWord = 509
     /// The run of the machine in which the pages of the index are being walked behind a store that is open already.
     private static let walkWord = 506
     /// The instance that looks after what an unclean shutdown of the machine left; see `Scrubber`.
@@ -30,7 +32,8 @@ final class Ledger: @unchecked Sendable {
 
     /// Maps the ledger and takes a slot for `instance`: a free one, or one of a store that died. Throws `locked` if there is
     /// none.
-    init(directory: Directory, staging: Directory, instance: UInt64) throws(LarderError) {
+    /// - Parameter isAlone: true if nobody else has the store open.
+    init(directory: Directory, staging: Directory, instance: UInt64, isAlone: Bool) throws(LarderError) {
         let path = directory.path(of: Layout.ledger)
         let file = try FileSystem.open(Layout.ledger, in: directory, flags: O_RDWR | O_CREAT)
         if try FileSystem.status(file, path: path).size != Self.fileLength {
@@ -48,7 +51,7 @@ final class Ledger: @unchecked Sendable {
         }
         self.instance = instance
         clarder_store(Self.owner(words, 0), Self.quarantineOwner)
-        guard let free = Self.take(words, instance, staging) else {
+        guard let free = Self.take(words, instance, staging, isAlone) else {
             munmap(address, Self.fileLength)
             throw LarderError(
                 .locked, "\(directory.path) is open \(Self.slotCount - 1) times, the most there can be: close some",
@@ -61,12 +64,16 @@ final class Ledger: @unchecked Sendable {
 
     /// The sweep frees the slots of the dead, but only once a store is open: after a power loss the file may hold anything, and
     /// every slot may have an owner that never was.
-    private static func take(_ words: UnsafeMutablePointer<UInt64>, _ instance: UInt64, _ staging: Directory) -> Int? {
+    private static func take(
+        _ words: UnsafeMutablePointer<UInt64>, _ instance: UInt64, _ staging: Directory, _ isAlone: Bool
+    ) -> Int? {
         if let free = (1..<slotCount).first(where: { clarder_claim(owner(words, $0), 0, instance) }) { return free }
         return (1..<slotCount).first { slot in
             let dead = clarder_load(owner(words, slot))
             // One of which it cannot be told counts as alive.
-            guard let seized = try? InstanceLock.seize(dead, staging: staging) else { return false }
+            guard let seized = try? InstanceLock.seize(dead, staging: staging, missingIsDead: isAlone) else {
+                return false
+            }
             return withExtendedLifetime(seized) { clarder_claim(owner(words, slot), dead, instance) }
         }
     }
@@ -139,13 +146,19 @@ final class Ledger: @unchecked Sendable {
         set { clarder_store(words + Self.walkWord, newValue) }
     }
 
+    /// Where the store lay when it was last opened for writing; 0: not known.
+    var place: UInt64 {
+        get { clarder_load(words + Self.placeWord) }
+        set { clarder_store(words + Self.placeWord, newValue) }
+    }
+
     /// Makes this instance the one that scrubs, unless another that lives does.
-    func claimScrub(staging: Directory) throws(LarderError) -> Bool {
+    func claimScrub(staging: Directory, isAlone: Bool) throws(LarderError) -> Bool {
         let word = words + Self.scrubWord
         let owner = clarder_load(word)
         if owner == instance { return true }
         guard owner != 0 else { return clarder_claim(word, 0, instance) }
-        guard let seized = try InstanceLock.seize(owner, staging: staging) else { return false }
+        guard let seized = try InstanceLock.seize(owner, staging: staging, missingIsDead: isAlone) else { return false }
         return withExtendedLifetime(seized) { clarder_claim(word, owner, instance) }
     }
 

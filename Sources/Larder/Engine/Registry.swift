@@ -84,7 +84,7 @@ enum Registry {
         try configuration.requireSharable(with: engine.configuration, path)
         try Engine.requirePrivate(engine.files.root, configuration)
         if configuration.indexCheck == .always { try engine.checkPages(.heads) }
-        if let budget = configuration.budget { try engine.set(budget) }
+        if let budget = configuration.budget { try engine.adopt(budget) }
     }
 
     /// Gives an engine back; the last user closes it. Throws what the relaxed changes of the store `handle` could not.

@@ -54,7 +54,7 @@ final class Scrubber: @unchecked Sendable {
         do {
             if !hasWalked.load(ordering: .relaxed) { try walkPages() }
             guard let writing = engine.writing, !engine.suspects.isEmpty,
-                try writing.ledger.claimScrub(staging: engine.files.staging)
+                try writing.ledger.claimScrub(staging: engine.files.staging, isAlone: engine.presence.isAlone)
             else { return }
             defer { writing.ledger.releaseScrub() }
             try compareSuspects()

@@ -25,7 +25,7 @@ struct StoreFiles: Sendable {
     func smallFilesAllocated() throws(LarderError) -> Int64 {
         var sum: Int64 = 0
         for (name, directory) in [(Layout.format, root), (Layout.tag, root), (Layout.ledger, index)] {
-            sum += try FileSystem.status(name, in: directory)?.allocated ?? 0
+            if let status = try FileSystem.status(name, in: directory), status.isRegular { sum += status.allocated }
         }
         return sum
     }

@@ -31,8 +31,8 @@ struct FormatFile: Sendable, Equatable {
         else {
             throw LarderError(
                 .formatMismatch,
-                "\(path) is not the format file of a Larder store: choose another directory, or remove this one",
-                path: path)
+                "\(path) is not the format file of a Larder store: choose another directory. If this is a store whose file was damaged",
+                remedy: .rebuildIndex, path: path)
         }
         guard version <= Self.currentVersion else {
             throw LarderError(

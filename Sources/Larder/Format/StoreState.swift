@@ -96,6 +96,13 @@ struct StoreState: Equatable, Sendable {
         return self != known
     }
 
+    /// The files are a copy, of which nobody knows whether it is on disk: all are suspect until they have been read.
+    mutating func noteCopy() {
+        suspectFrom = 1
+        epoch &+= 1
+        suspectTo = epoch
+    }
+
     /// Epochs whose files may have lost bytes to a power loss.
     var suspects: Range<UInt64> { suspectFrom..<max(suspectFrom, suspectTo) }
 

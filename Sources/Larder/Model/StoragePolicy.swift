@@ -33,7 +33,8 @@ public enum Lifetime: Sendable, Hashable {
 /// What a put, a removal or another change waits for.
 public enum Durability: Sendable, Hashable {
     /// The call returns when this process sees the entry. A crash never corrupts the store; the last moments before it
-    /// may be lost (with power, also what was committed in the last second or so).
+    /// may be lost. With power also what was committed since the index was last synced, some seconds, and bodies in files written since
+    /// the last checkpoint, about 30 seconds.
     case relaxed
     /// The call returns when the entry survives power loss. Concurrent callers share one sync.
     case durable

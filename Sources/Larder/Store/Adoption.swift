@@ -29,11 +29,22 @@ struct Adoption: Sendable {
         self.method = method
         declared = digest
         self.store = store
+        if method == .move { try Self.requireOutside(store.path, path) }
         source = try FileSystem.open(path: path, flags: O_RDONLY | O_NONBLOCK)
         status = try FileSystem.status(source, path: path)
         guard status.isRegular else {
             throw LarderError(.invalidArgument, "\(path) is not a regular file: only those can be adopted", path: path)
         }
+    }
+
+    /// Refuses to move a file of the store itself: its name would be removed in the end, and the body with it.
+    private static func requireOutside(_ store: FilePath, _ path: FilePath) throws(LarderError) {
+        let parent = path.removingLastComponent()
+        let folder = FileSystem.resolved(parent.isEmpty ? "." : parent)
+        guard folder.starts(with: FileSystem.resolved(store)) else { return }
+        throw LarderError(
+            .invalidArgument, "\(path) is a file of the store itself: only files outside can be moved into it",
+            path: path)
     }
 
     /// Takes the bytes in and hashes them. After an error nothing of it is left in the store.

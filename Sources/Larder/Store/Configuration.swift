@@ -64,8 +64,9 @@ public struct Configuration: Sendable {
 
     /// When an open looks at every page of the index.
     public enum IndexCheck: Sendable, Hashable {
-        /// When the store was not closed since it was last used, when its file was changed since, after a new start of the
-        /// machine, and when the index is small (1,024 pages): about a second for a million entries.
+        /// When the store was not closed since it was last used, or its file was changed since: behind the open, while the store is in
+        /// use already, or before it where an earlier walk was not finished or the file is cut short. At every open when the index is
+        /// small (1,024 pages). About a second for a million entries.
         case whenInDoubt
         /// At every open, for a check of the disk.
         case always
@@ -87,6 +88,8 @@ public struct Configuration: Sendable {
 
     /// For tests: identifies the run of the machine. Nil asks the system.
     package var bootIdentity: UInt64?
+    /// For tests: pages of an index that is walked at every open, which takes about a millisecond.
+    package var smallPages: UInt64 = 1024
     /// For tests: false leaves what an unclean end left to the readers.
     package var isScrubbing = true
 

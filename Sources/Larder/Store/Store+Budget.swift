@@ -7,8 +7,9 @@ extension Store {
 
     /// Changes the limits, for every process that uses the store, and displaces until they hold.
     ///
-    /// Errors: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits: they are
-    /// set all the same, and puts throw `noSpace` until there is room.
+    /// Errors: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits, or the disk is
+    /// too full to displace: they are set all the same, and puts throw `noSpace` until there is room. Setting the same limits again
+    /// makes them hold.
     public func setBudget(_ budget: Budget) throws {
         _ = try writing()
         engine.commitPending()
@@ -22,12 +23,17 @@ extension Store {
 }
 
 extension Engine {
+    /// Sets the limits that an open asks for, unless they are set already.
+    func adopt(_ budget: Budget) throws {
+        if try state().budget != budget.with(pageSize: index.environment.pageSize) { try set(budget) }
+    }
+
     /// Sets the limits and makes them hold.
     func set(_ budget: Budget) throws {
         guard let writing else { throw readOnly() }
         let budget = budget.with(pageSize: index.environment.pageSize)
         try budget.validate()
-        if try state().budget == budget { return }
+        var isOverfull = false
         while try state().entryCount > UInt64(clamping: budget.entries) {
             let limit = try removalLimit()
             let victims = try mutate(.housekeeping) { mutation in
@@ -40,12 +46,15 @@ extension Engine {
                 return victims
             }
             report(victims)
-            if victims.isEmpty { throw noRoom() }
+            if victims.isEmpty {
+                isOverfull = true
+                break
+            }
         }
-        try mutate(.housekeeping) { $0.state.budget = budget }
+        if try state().budget != budget { try mutate(.housekeeping) { $0.state.budget = budget } }
         while true {
             let excess = try writing.room.excess(adding: 0, state())
-            if excess == 0 { return }
+            if excess == 0 { break }
             // Free pages of the index go before entries do; what was displaced inline is such pages now.
             if try indexFree() > 0, try giveBack(excess, leastRun: Self.longRun) > 0 { continue }
             // In steps that another process notices little of.
@@ -54,5 +63,6 @@ extension Engine {
                 throw noRoom()
             }
         }
+        if isOverfull { throw noRoom() }
     }
 }

@@ -75,7 +75,7 @@ enum Ephemeral {
         let staging = try? store.directory(Layout.staging)
         for name in try staging?.names() ?? [] where name.hasSuffix(".lock") {
             guard let staging, let instance = Layout.instance(ofStaged: name) else { continue }
-            if try InstanceLock.seize(instance, staging: staging) === nil { return nil }
+            if try InstanceLock.isAlive(instance, staging: staging) { return nil }
         }
         return lock
     }

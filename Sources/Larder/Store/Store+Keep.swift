@@ -56,6 +56,7 @@ extension Store {
             guard let record = try mutation.record(indexKey), sees(record.version) else { return false }
             return try mutation.update(indexKey) { $0.isPinned = isPinned }
         }
+        if !isPinned { try engine.steer() }
         try settle(durability)
         return isDone
     }
@@ -112,6 +113,7 @@ extension Store {
             mutation.noteChange(trees: 1)
         }
         let count = try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
+        try engine.steer()
         try settle(durability)
         return count + inMemory(tag)
     }

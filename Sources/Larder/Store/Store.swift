@@ -29,8 +29,8 @@ public final class Store: Sendable {
     /// newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process with other settings that
     /// stores of one path share).
     ///
-    /// Cost: does not grow with the store where it was closed properly; else, and where `Configuration.indexCheck` asks for it,
-    /// the pages of the index are looked at first, about a second for a million entries.
+    /// Cost: does not grow with the store. The pages of the index are looked at first, about a second for a million entries, only
+    /// where `Configuration.indexCheck` asks for it, or says that it has to be.
     public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
         try self.init(path: path, configuration, ephemeral: nil)
     }
@@ -106,9 +106,12 @@ public final class Store: Sendable {
     }
 
     private func finishFlush(_ durability: Durability) throws {
-        if engine.writing != nil {
+        let synced = Result {
+            guard engine.writing != nil else { return }
             if durability == .durable { try engine.checkpoint() } else { try engine.syncIndexIfNeeded() }
         }
+        // What was lost first, with its keys: a disk that failed for that fails for the sync, too.
         try engine.throwFailure(of: handle)
+        try synced.get()
     }
 }

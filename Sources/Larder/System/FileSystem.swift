@@ -20,6 +20,7 @@ enum FileSystem {
         let isDirectory: Bool
         let isLink: Bool
         let owner: UInt32
+        let linkCount: UInt64
         let modified: Timestamp
         /// Last change of bytes and of anything else, to the nanosecond.
         let modifiedNanoseconds: Int64
@@ -37,6 +38,7 @@ enum FileSystem {
             isDirectory = status.st_mode & S_IFMT == S_IFDIR
             isLink = status.st_mode & S_IFMT == S_IFLNK
             owner = status.st_uid
+            linkCount = UInt64(status.st_nlink)
             #if canImport(Darwin)
                 let time = status.st_mtimespec
                 let change = status.st_ctimespec
@@ -68,7 +70,8 @@ enum FileSystem {
         _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
     ) throws(LarderError) -> OwnedDescriptor? {
         let raw = perform("open", at: directory.path) {
-            openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)
+            // Without waiting for somebody at the other end, if it is a FIFO.
+            openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
         }
         if raw >= 0 {
             let descriptor = OwnedDescriptor(raw)
@@ -180,6 +183,17 @@ enum FileSystem {
         let number = errno
         if number == ENOENT { return false }
         throw .system("unlink", number, path: directory.path(of: name))
+    }
+
+    /// As `unlink`, false also of a directory: somebody else's, that has the name of a file of ours.
+    @discardableResult
+    static func unlinkFile(_ name: String, in directory: Directory) throws(LarderError) -> Bool {
+        do {
+            return try unlink(name, in: directory)
+        } catch {
+            if try status(name, in: directory)?.isDirectory == true { return false }
+            throw error
+        }
     }
 
     /// mkdirat(2) with mode 0700; an existing directory is fine.
@@ -312,6 +326,15 @@ enum FileSystem {
         throw .system("fallocate", number, path: path)
     }
 
+    // MARK: Paths
+
+    /// The path without links and `..`; as it is where it leads nowhere. realpath(3).
+    static func resolved(_ path: FilePath) -> FilePath {
+        guard let real = path.withPlatformString({ realpath($0, nil) }) else { return path }
+        defer { free(real) }
+        return FilePath(platformString: real)
+    }
+
     // MARK: Permissions
 
     /// fchmod(2) to 0600 where a file of ours has another mode; of a descriptor that someone else owns.
@@ -340,4 +363,7 @@ enum FileSystem {
         if number == EWOULDBLOCK { return false }
         throw .system("flock", number, path: path)
     }
+
+    /// flock(2) with LOCK_UN.
+    static func unlock(_ descriptor: OwnedDescriptor) { _ = flock(descriptor.raw, LOCK_UN) }
 }

@@ -16,7 +16,7 @@ struct DyingProcessTests {
     func indexOfAnInterruptedCreationIsMadeAnew(_ bytes: [UInt8]) throws {
         try withDirectory { path in
             try Store(at: path, .testing()).close()
-            try #require(unlink(path.appending("FORMAT").string) == 0)
+            for name in ["FORMAT", "index/ledger"] { try #require(unlink(path.appending(name).string) == 0) }
             try TestFiles.write(bytes, to: path.appending("index").appending("data.mdb"))
             let store = try Store(at: path, .testing())
             try store.put(body(9000), for: "k")

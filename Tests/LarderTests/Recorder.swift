@@ -1,0 +1,17 @@
+import Logging
+
+/// Writes messages to a closure.
+struct Recorder: LogHandler {
+    let write: @Sendable (String) -> Void
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    init(_ write: @escaping @Sendable (String) -> Void) { self.write = write }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { write("\(event.message)") }
+}
