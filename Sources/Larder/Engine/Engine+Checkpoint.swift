@@ -77,14 +77,14 @@ extension Engine {
             return lost
         }
         if !lost.isEmpty { return .lacking(lost) }
-        try forget(zip(files, places).filter { $0.1 == .blobs }.map(\.0))
+        try forget(zip(files, places).filter { $0.1 == .blobs }.map(\.0), upTo: epoch)
         reach("checkpoint.noted")
         try syncIndex()
         return .done
     }
 
     /// Deletes the rows of files whose names are on disk: no reader has to look for them in `staging/` again.
-    private func forget(_ files: [(row: [UInt8], head: BlobRecord)]) throws {
+    private func forget(_ files: [(row: [UInt8], head: BlobRecord)], upTo epoch: UInt64) throws {
         var rows = files[...]
         while !rows.isEmpty {
             let slice = rows.prefix(try removalLimit())
@@ -92,6 +92,13 @@ extension Engine {
             try mutate(.housekeeping) { mutation in
                 try settle(drifted, mutation)
                 for (row, _) in slice {
+                    // The scrubber may have given it a later epoch meanwhile, of the next checkpoint.
+                    if let value = try mutation.reading.get(index.unpublished, row),
+                        let head = try row.withUnsafeBytes({ try unpublishedFile($0, value, mutation.reading) }),
+                        head.epoch > epoch
+                    {
+                        continue
+                    }
                     try mutation.transaction.delete(index.unpublished, row)
                     mutation.noteChange(trees: 1)
                 }

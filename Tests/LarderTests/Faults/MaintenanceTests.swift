@@ -169,6 +169,29 @@
             }
         }
 
+        /// As the scrubber does with a file that matches its digest.
+        @Test func aFileThatGetsALaterEpochDuringACheckpointIsLeftToTheNext() throws {
+            try withFaults { store, scope, _ in
+                try store.put(body(9000, 1), for: "k")
+                try store.flush()
+                let engine = store.engine
+                scope.at("checkpoint.synced") {
+                    try? engine.mutate(.housekeeping) { mutation in
+                        let value = try mutation.reading.withCursor(engine.index.blobs) { try $0.first()?.value }
+                        guard let head = value.flatMap(BlobRecord.init) else { return }
+                        var cleared = head
+                        cleared.epoch = mutation.state.epoch
+                        try mutation.rewrite(1, head, cleared)
+                    }
+                }
+                try store.checkpoint()
+                scope.lift()
+                try #expect(unpublished(store) == 1)
+                try store.checkpoint()
+                try #expect(unpublished(store) == 0)
+            }
+        }
+
         @Test func aCheckpointEndsThoughAFileIsGone() throws {
             try withFaults { store, scope, events in
                 for number in 0..<3 { try store.put(body(9000, number), for: Key("k\(number)")) }
