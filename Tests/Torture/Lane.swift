@@ -47,8 +47,8 @@ struct Lane {
             let killed = try end(children, at: point)
             var violations = children.compactMap { $0.wait() }
             var acknowledged = -journal.acknowledged
-            // What a rebuild loses with the pages, or an application version removes of another's, is not known.
-            var isCleared = point.map { $0.hasPrefix("rebuild") || $0.hasPrefix("reclaim") } ?? false
+            // What a rebuild loses with the pages is not known.
+            var isCleared = point?.hasPrefix("rebuild") ?? false
             for child in children {
                 for line in child.lines {
                     if line == "C" { isCleared = true }
@@ -59,6 +59,8 @@ struct Lane {
             // A clear of one worker and a put of another have no order that the journal could know.
             if isCleared { journal.forgetAll() }
             acknowledged += journal.acknowledged
+            // Nor what is there of which application version: its removals are of its own entries only.
+            if point?.hasPrefix("reclaim") ?? false { journal = Journal() }
             let entries = try review(point, &violations)
             let cycle = count
             note { tally in
