@@ -11,6 +11,7 @@
 // hold     looks at the entry "held" and prints `HELD` with the snapshot in hand, until it is killed
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
+// freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB and prints what a durable put takes then
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean or not
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of what fails
@@ -227,6 +228,9 @@ func run() throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
         throw Bad(reason: "usage: LarderTestWorker STORE MODE SEED COUNT")
+    }
+    if arguments[2] == "freelist" {
+        return try FreeListRun(store: FilePath(arguments[1]), gibibytes: count, seed: seed).run()
     }
     if arguments[2] == "opens" { return try timeOpens(FilePath(arguments[1]), count) }
     if arguments[2] == "reboot" {

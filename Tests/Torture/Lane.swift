@@ -59,8 +59,8 @@ struct Lane {
             // A clear of one worker and a put of another have no order that the journal could know.
             if isCleared { journal.forgetAll() }
             acknowledged += journal.acknowledged
-            // Nor what is there of which application version: its removals are of its own entries only.
-            if point?.hasPrefix("reclaim") ?? false { journal = Journal() }
+            // Nor what is there of which application version: its removals are of its own entries only. The next one is a new store.
+            if point?.hasPrefix("reclaim") ?? false { (journal, age) = (Journal(), .max - 1) }
             let entries = try review(point, &violations)
             let cycle = count
             note { tally in

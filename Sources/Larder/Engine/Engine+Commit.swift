@@ -5,7 +5,7 @@ extension Engine {
     enum Purpose {
         /// Stores something: stays below the headroom, displaces to get there.
         case put
-        /// Notes accesses: may use half of the headroom for the pages it copies, as those it replaces become free.
+        /// Notes accesses, or displaces beside a snapshot: may use half of the headroom for the pages it copies.
         case touch
         /// Removes or displaces: may use the headroom.
         case housekeeping

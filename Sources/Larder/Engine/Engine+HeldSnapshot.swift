@@ -51,7 +51,8 @@ extension Engine {
         beside mark: Snapshots.Mark, limit: Int, bytes: Int64
     ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
         let start = snapshots.position
-        for isLast in [false, true] {
+        var limit = limit
+        while limit > 0 {
             let outcome = try mutateIfFitting(.housekeeping) { mutation in
                 var order = OrderBesideSnapshot(mark: mark, position: start)
                 var victims: [Victim] = []
@@ -69,9 +70,9 @@ extension Engine {
                 // With rows left to look at, there may be victims.
                 return (batch.isEmpty && order.isOver, batch.count, batch.freed)
             }
-            // Room for the removal itself.
-            if isLast { break }
-            if try giveBack(256 << 10) == 0 { break }
+            // Room for the removal itself; or one that needs less.
+            _ = try giveBack(256 << 10)
+            limit = limit == 1 ? 0 : max(1, limit / 4)
         }
         return (true, 0, 0)
     }

@@ -175,7 +175,8 @@ extension Engine {
     ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
         if let mark = try heldSnapshot(writing) { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
         for attempt in 0..<Self.waitsForReaders {
-            let outcome = try mutateIfFitting(.housekeeping) { mutation in
+            // Beside a snapshot, removals fill pages and free none: a part of the headroom stays for the puts they are made for.
+            let outcome = try mutateIfFitting(isSnapshotHeld() ? .touch : .housekeeping) { mutation in
                 try Engine.displace(in: mutation, limit: limit, bytes: bytes)
             }
             if let (victims, freed) = outcome { return noted(victims, freed) }
