@@ -47,8 +47,7 @@ struct Lane {
             let killed = try end(children, at: point)
             var violations = children.compactMap { $0.wait() }
             var acknowledged = -journal.acknowledged
-            // What a rebuild loses with the pages is not known.
-            var isCleared = point?.hasPrefix("rebuild") ?? false
+            var isCleared = false
             for child in children {
                 for line in child.lines {
                     if line == "C" { isCleared = true }
@@ -59,8 +58,11 @@ struct Lane {
             // A clear of one worker and a put of another have no order that the journal could know.
             if isCleared { journal.forgetAll() }
             acknowledged += journal.acknowledged
-            // Nor what is there of which application version: its removals are of its own entries only. The next one is a new store.
-            if point?.hasPrefix("reclaim") ?? false { (journal, age) = (Journal(), .max - 1) }
+            // What a rebuild loses with the pages is not known, nor whether it goes back to the commit before; nor what is there of
+            // which application version, whose removals are of its own entries only. The next one is a new store.
+            if ["rebuild", "reclaim"].contains(where: { point?.hasPrefix($0) ?? false }) {
+                (journal, age) = (Journal(), .max - 1)
+            }
             let entries = try review(point, &violations)
             let cycle = count
             note { tally in
