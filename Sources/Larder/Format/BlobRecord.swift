@@ -64,8 +64,9 @@ struct BlobRecord: Equatable {
         self.location = location
         self.encoding = encoding
         isDamaged = raw[3] != 0
-        length = raw.field(8)
         storedLength = raw.field(16)
+        // Stored as they are, bytes have one length: a flipped bit in the other must not make a body of it.
+        length = encoding == .identity && !isDamaged ? storedLength : raw.field(8)
         digest = Digest(copying: UnsafeRawBufferPointer(rebasing: raw[24..<56]))
         // A blob that was marked has nothing stored: anything else is a flipped mark.
         if isDamaged, storedLength != 0 { return nil }

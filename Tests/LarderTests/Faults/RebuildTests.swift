@@ -189,6 +189,27 @@ import Testing
         }
     }
 
+    /// A flipped bit in the length of a blob's record.
+    @Test(arguments: [100, 9000]) func aBodyHasTheLengthThatIsStored(length: Int) throws {
+        try withStore { store in
+            try store.put(body(length), for: "k", Self.durable)
+            let blobs = store.engine.index.blobs
+            try store.engine.mutate(.housekeeping) { mutation in
+                let (id, raw) = try mutation.reading.withCursor(blobs) { cursor -> (UInt64, [UInt8]) in
+                    let last = try #require(try cursor.last())
+                    return (last.key.field(0), Array(last.value))
+                }
+                var bytes = raw
+                bytes[8 + 5] ^= 0x20
+                try mutation.transaction.put(blobs, id, bytes)
+                mutation.noteChange(trees: 1)
+            }
+            try #expect(store.bytes("k") == body(length))
+            _ = try store.check(repair: true)
+            try #expect(store.bytes("k") == body(length))
+        }
+    }
+
     @Test func numbersFromDiskEndNoProcess() throws {
         #expect(Engine.freeVersion([.max]) == 1)
         try withStore(configuration: .testing(budget: Budget(bytes: .mebibytes(16)))) { store in
