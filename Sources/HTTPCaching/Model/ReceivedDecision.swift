@@ -34,6 +34,8 @@ public struct ReceivedDecision: Sendable, Hashable {
         /// Nothing yet: the answer is of no use, ask again with this exchange. At most once per request: it has
         /// neither preconditions nor a range of the cache's own.
         case fetch(Exchange)
+        /// None: the next hop answered a question that was not asked. To the client that is a 502 (Bad Gateway).
+        case unusable
     }
 
     /// Stored responses to update.

@@ -44,7 +44,8 @@ struct LoadRun: Sendable {
         let responseTime = cache.now
         let stored = pending.found.map(\.response)
         var decision = rules.received(
-            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime,
+            lifetimeSeconds: pending.plan.secondsToCache)
         reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
 
         // Before anybody hears of the answer (section 4.4).
@@ -61,6 +62,15 @@ struct LoadRun: Sendable {
             received.body = TransportBody(length: 0) { () throws(TransportError) in nil }
             try await self.exchange(again, isRepetition: true)
             return
+        }
+        if case .unusable = decision.answer {
+            // What is stored is not served for it: the origin answers, and a stale response would hide how.
+            let error = HTTPCache.fetchError(
+                TransportError(
+                    .malformedResponse, mayHaveBeenSeen: true,
+                    "a \(received.head.status.code) came to a request that did not ask for one"), url)
+            if pending.plan.policy.contains(.fallbackToCacheIfLoadFails) { throw error }
+            return arrive(.failure(error), isShareable: nil)
         }
         await answer(received, decision, exchange, pending, updated, now: responseTime)
     }
@@ -79,8 +89,8 @@ struct LoadRun: Sendable {
         if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil,
             case .asReceived = decision.answer,
             var new = rules.storingRegardless(
-                head, to: exchange.request, stored: pending.found.map(\.response), requestTime: requestTime,
-                responseTime: responseTime)
+                head, to: exchange.request, hasContent: exchange.hasContent, stored: pending.found.map(\.response),
+                requestTime: requestTime, responseTime: responseTime)
         {
             if plan.secondsToCache == nil,
                 [.none, .invalid].contains(new.policy.lifetimeSource) || new.policy.lifetimeMilliseconds <= 0

@@ -73,6 +73,8 @@ struct ModelCache {
         for update in decision.updates { current[update.index].response = update.response }
         var outcome: Outcome
         switch decision.answer {
+        case .unusable:
+            return Outcome(status: 502, fields: [:], body: [], sent: [exchange.sent], obstacle: decision.obstacle)
         case .asReceived:
             outcome = Outcome(status: answer.head.status.code, fields: answer.head.headerFields, body: answer.body)
         case .serve(let served): outcome = self.answer(served, current)
