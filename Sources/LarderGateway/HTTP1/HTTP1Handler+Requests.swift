@@ -105,8 +105,10 @@ extension HTTP1Handler {
             return refuse(413, "The content of the request is over the limit of \(limits.bodyBytes) bytes.", context)
         }
         var request = head.request
+        // Content of no bytes says as much as none: some clients declare it with every GET.
         let decision = worker.core.decide(
-            &request, hasContent: hasContent, isAbsolute: head.targetForm == .absolute, isLoopback: isLoopback)
+            &request, hasContent: hasContent && head.framing != .length(0), isAbsolute: head.targetForm == .absolute,
+            isLoopback: isLoopback)
         switch decision {
         case .own(let answer): write(answer, context)
         case .stored(let response): write(response, context)

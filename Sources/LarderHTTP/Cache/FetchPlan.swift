@@ -19,7 +19,7 @@ struct FetchPlan: Sendable {
     init(_ options: FetchOptions, _ cache: HTTPCache, url: String) throws(FetchError) {
         let configuration = cache.configuration
         policy = options.policy == .useDefault ? configuration.defaultPolicy : options.policy
-        if let id = options.policyID {
+        if let id = options.policyID ?? (options.policy == .useDefault ? configuration.defaultPolicyID : nil) {
             switch configuration.registry.entry(id) {
             case nil:
                 throw FetchError(.unknownPolicy, url: url, "no policy is registered under \(id), asked for with \(url)")

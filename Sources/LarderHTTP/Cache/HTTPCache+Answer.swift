@@ -42,6 +42,14 @@ extension HTTPCache {
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) throws(FetchError) -> Question {
         var request = request
+        // Fields of the connection go before anything is decided. The origin does not see them, so they must select no
+        // stored response either, nor become part of a secondary key.
+        request.headerFields = request.headerFields.withoutConnectionFields()
+        if !configuration.foldedContentCodings.isEmpty,
+            let folded = CacheRules.foldedAcceptEncoding(request.headerFields, to: configuration.foldedContentCodings)
+        {
+            request.headerFields[.acceptEncoding] = folded
+        }
         let url = Self.url(of: request)
         let plan = try FetchPlan(options, self, url: url)
         let key = rules.cacheKey(for: request)
@@ -52,19 +60,22 @@ extension HTTPCache {
             request: request, subject: request, hasContent: hasContent, primary: nil, plan: plan, url: url,
             generation: 0, needsStored: false)
         if let key {
-            let primary: String
+            let additions: String?
             do {
-                primary = try plan.keyPolicy.uri(key) + plan.keyPolicy.additions(request, body: body?.bytes)
+                additions = try plan.keyPolicy.additions(request, hasContent: hasContent, body: body?.bytes)
             } catch {
                 throw FetchError(.policyFailed, url: url, "the key policy failed for \(url): \(error)")
             }
-            if plan.keyPolicy.addsMethod, request.method != .head {
-                // Under a key of its own such a request is as good as a GET.
-                question.subject.method = .get
-                question.hasContent = false
+            if let additions {
+                let primary = plan.keyPolicy.uri(key) + additions
+                if plan.keyPolicy.givesOwnKey(to: request.method), request.method != .head {
+                    // Under a key of its own such a request is as good as a GET.
+                    question.subject.method = .get
+                    question.hasContent = false
+                }
+                question.primary = primary
+                question.generation = generations.current(primary)
             }
-            question.primary = primary
-            question.generation = generations.current(primary)
         }
         question.needsStored =
             question.reads || plan.policy.contains(.fallbackToCacheIfLoadFails)
@@ -75,13 +86,10 @@ extension HTTPCache {
     private func answer(_ question: Question, _ found: [Shelf.Found]) throws(FetchError) -> LocalAnswer {
         let now = now
         let (subject, plan, url, hasContent) = (question.subject, question.plan, question.url, question.hasContent)
-        func pending(_ exchange: Exchange) -> LocalAnswer {
-            .load(PendingLoad(question, found: found, exchange: exchange))
-        }
-
         guard question.reads else {
             if plan.isOffline || plan.policy.contains(.doNotLoad) { throw notCached(url) }
-            return pending(Exchange(request: subject, reason: .bypass, hasContent: hasContent))
+            let exchange = Exchange(request: subject, reason: .bypass, hasContent: hasContent)
+            return .load(PendingLoad(question, found: found, exchange: exchange))
         }
         let use = try use(of: found, for: subject, plan: plan, now: now, url: url)
         if use == .use, !hasContent, let served = serveRegardless(subject, found, now: now) {
@@ -89,7 +97,12 @@ extension HTTPCache {
         }
         if plan.policy.contains(.doNotLoad) { throw notCached(url) }
         let asksFirst = use == .load || plan.policy.contains(.askIfModified)
-        let stored = found.map { asksFirst ? $0.response.needingValidation : $0.response }
+        var found = found
+        if asksFirst {
+            // Also when the origin fails: what had to be validated before its use is not used without.
+            for index in found.indices { found[index].response.isInvalidated = true }
+        }
+        let stored = found.map(\.response)
         switch rules.reuse(
             subject, hasContent: hasContent, stored: stored, now: now, isDisconnected: plan.isOffline)
         {
@@ -101,7 +114,7 @@ extension HTTPCache {
         case .refuse(let head):
             if plan.isOffline { throw notCached(url) }
             return .response(refusal(head))
-        case .forward(let exchange): return pending(exchange)
+        case .forward(let exchange): return .load(PendingLoad(question, found: found, exchange: exchange))
         }
     }
 
@@ -235,13 +248,6 @@ extension HTTPCache {
 }
 
 extension StoredResponse {
-    /// The same response as one that may not be used before the origin was asked.
-    fileprivate var needingValidation: StoredResponse {
-        var result = self
-        result.isInvalidated = true
-        return result
-    }
-
     /// The same response as one that never goes stale.
     fileprivate var alwaysFresh: StoredResponse {
         var result = self

@@ -25,12 +25,13 @@ extension HTTPCache {
     @discardableResult
     public func purge(_ url: String) async throws -> Int { try await store.performLong { [self] in try purge(url) } }
 
-    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. Returns
-    /// how many entries. Errors of the store.
+    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. A prefix
+    /// without a path stands for everything of that host and port: `http://a.example` does not reach `http://a.example.org`.
+    /// Returns how many entries. Errors of the store.
     @discardableResult
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
-        return try store.remove(.prefix(Key(normalized(prefix))))
+        return try store.remove(.prefix(Key(normalized(prefix, endsHost: true))))
     }
 
     /// As the synchronous `purge`; the cooperative pool does not wait.
@@ -54,13 +55,14 @@ extension HTTPCache {
     }
 
     /// A URL, or the beginning of one, with scheme and host as keys have them.
-    private func normalized(_ prefix: String) -> String {
+    private func normalized(_ prefix: String, endsHost: Bool = false) -> String {
         guard let colon = prefix.firstRange(of: "://") else { return prefix }
         let rest = prefix[colon.upperBound...]
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         let request = HTTPRequest(
             method: .get, scheme: String(prefix[..<colon.lowerBound]), authority: String(rest[..<end]), path: "/")
-        return rules.cacheKey(for: request).map { $0.origin + rest[end...] } ?? prefix
+        let target = end == rest.endIndex && endsHost ? "/" : rest[end...]
+        return rules.cacheKey(for: request).map { $0.origin + target } ?? prefix
     }
 
     /// Removes everything stored under a tag; for a cache group the tag is `group`, the origin and the name, with spaces

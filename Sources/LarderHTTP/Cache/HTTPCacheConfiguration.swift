@@ -9,6 +9,9 @@ public struct HTTPCacheConfiguration: Sendable {
     public var caching = CachingOptions.privateCache
     /// What ``CachePolicy/useDefault`` stands for. Default: ``CachePolicy/askIfModifiedWhenStale``.
     public var defaultPolicy = CachePolicy.askIfModifiedWhenStale
+    /// The number of a registered policy that holds where a fetch names neither a policy nor a number. Nil:
+    /// ``defaultPolicy``. Default: nil.
+    public var defaultPolicyID: Int?
     /// False stores responses to GET although they say `no-store`, `private` or nothing at all, for
     /// ``defaultLifetimeSeconds``. Default: true.
     public var respectsCacheControl = true
@@ -21,6 +24,11 @@ public struct HTTPCacheConfiguration: Sendable {
     public var storagePolicy = StoragePolicy.permanent
     /// How keys are made. Default: the target URI.
     public var keyPolicy = KeyPolicy()
+    /// The content codings that count in `Accept-Encoding`, the best first, such as `["br", "gzip"]`. The field of each
+    /// request is replaced by those of them that the client takes, or by `identity`, before it selects a stored response
+    /// and before it goes to the origin: a handful of variants instead of one for each spelling that a client has. A
+    /// request that refuses `identity` is left alone. Default: none, the field stays as it is.
+    public var foldedContentCodings: [String] = []
     /// Policies that requests name by number.
     public var registry = PolicyRegistry()
     /// Time limits of requests to origins.
