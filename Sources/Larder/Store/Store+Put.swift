@@ -204,8 +204,11 @@ extension Engine {
         do {
             let path = files.staging.path(of: file.token.name)
             reach("stage.created")
-            try preallocate(file, from: 0, to: Int64(bytes.count))
-            try FileSystem.write(file.descriptor, bytes, at: 0, path: path)
+            let created = file
+            try displacingWhenFull(Int64(bytes.count), writing) {
+                try preallocate(created, from: 0, to: Int64(bytes.count))
+                try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
+            }
             file.length = Int64(bytes.count)
             reach("stage.written")
             try settle(&file, isDurable: isDurable, writing)
