@@ -132,6 +132,14 @@ public final class Gateway: Sendable {
         for worker in workers { try? await worker.eventLoop.submit { worker.tick() }.get() }
     }
 
+    /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with the
+    /// one they began with.
+    func use(_ cache: HTTPCache) async {
+        core.cache = cache
+        // An event loop that is gone serves nothing any more.
+        for worker in workers { try? await worker.eventLoop.submit { worker.cache = cache }.get() }
+    }
+
     /// Some of what has been counted.
     package struct Readings: Sendable {
         package var requests: UInt64

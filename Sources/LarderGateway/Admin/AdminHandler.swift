@@ -61,18 +61,24 @@ final class AdminHandler: ChannelInboundHandler {
     private static func page(_ path: String, _ reader: MetricsReader) async -> OwnAnswer {
         switch path {
         case "/metrics":
+            let cache = reader.core.cache
             let text = PrometheusText(
                 await reader.counters(), await reader.statistics(),
-                droppedLogBytes: reader.core.accessLog?.droppedBytes ?? 0)
+                droppedLogBytes: reader.core.accessLog?.droppedBytes ?? 0,
+                troubles: await cache.storeTroubles(), storeFailures: cache.storeFailures)
             return body(text.text, PrometheusText.contentType)
         case "/healthz":
-            guard await reader.statistics() != nil else { return OwnAnswer(503, "the store cannot be read") }
+            let troubles = await reader.core.cache.storeTroubles()
+            if troubles.isEmpty { return OwnAnswer(200, "ok") }
+            let causes = troubles.map { "\($0)" }.joined(separator: "\n")
+            return OwnAnswer(503, "requests are served from the origin, the store is in trouble\n\(causes)")
+        case "/livez":
             return OwnAnswer(200, "ok")
         case "/":
             let page = StatusPage.html(await reader.counters(), await reader.statistics(), reader.history.intervals)
             return body(page, "text/html; charset=utf-8")
         default:
-            return OwnAnswer(404, "There are /, /metrics and /healthz.")
+            return OwnAnswer(404, "There are /, /metrics, /healthz and /livez.")
         }
     }
 

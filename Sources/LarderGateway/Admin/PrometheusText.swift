@@ -1,4 +1,5 @@
 import Larder
+import LarderHTTP
 
 /// The text exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
 struct PrometheusText {
@@ -6,12 +7,22 @@ struct PrometheusText {
 
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    init(_ counters: Counters, _ statistics: Statistics?, droppedLogBytes: Int) {
+    init(
+        _ counters: Counters, _ statistics: Statistics?, droppedLogBytes: Int, troubles: [StoreTrouble],
+        storeFailures: UInt64
+    ) {
         addRequests(counters)
         addConnections(counters)
         add("larder_gateway_log_dropped_bytes_total", "counter", "Bytes of access log lines that were given up.")
         sample("larder_gateway_log_dropped_bytes_total", droppedLogBytes)
         if let statistics { addStore(statistics) }
+        add("larder_store_failures_total", "counter", "Times that the store could not be read or written.")
+        sample("larder_store_failures_total", storeFailures)
+        add("larder_store_trouble", "gauge", "1 while the store fails at this work, and the origin is asked instead.")
+        for work in StoreTrouble.Work.allCases {
+            sample(
+                "larder_store_trouble{work=\"\(work.rawValue)\"}", troubles.contains { $0.work == work } ? 1 : 0)
+        }
     }
 
     private mutating func addRequests(_ counters: Counters) {

@@ -8,11 +8,12 @@ import Synchronization
 
 /// What all connections share, and what is done about a request, whatever version of HTTP brought it.
 final class GatewayCore: Sendable {
-    let cache: HTTPCache
     let configuration: GatewayConfiguration
     let accessLog: AccessLogWriter?
     let time: any GatewayTime
     let logger: Logger
+    /// The cache in use: another takes its place where its store had to be opened again.
+    private let current: Mutex<HTTPCache>
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
     /// How this gateway is named in `Via`: a request that has it has been here before.
@@ -24,7 +25,7 @@ final class GatewayCore: Sendable {
     let hitFields: [UInt8]
 
     init(_ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?) {
-        self.cache = cache
+        current = Mutex(cache)
         self.configuration = configuration
         self.accessLog = accessLog
         time = configuration.time
@@ -40,6 +41,12 @@ final class GatewayCore: Sendable {
         let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
         fields += "Cache-Status: \(status.fieldValue); ttl="
         hitFields = Array(fields.utf8)
+    }
+
+    /// The cache in use. A ``Worker`` has it without a lock.
+    var cache: HTTPCache {
+        get { current.withLock { $0 } }
+        set { current.withLock { $0 = newValue } }
     }
 
     /// Decides on a request.

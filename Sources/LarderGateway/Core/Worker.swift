@@ -1,4 +1,5 @@
 import HTTPWire
+import LarderHTTP
 import NIOCore
 import Synchronization
 
@@ -8,6 +9,8 @@ import Synchronization
 final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
     let core: GatewayCore
+    /// The cache in use, as ``GatewayCore/cache``.
+    var cache: HTTPCache
     var counters = Counters()
     /// Answers on their way to the connection that is being served; empty when its handler returns.
     var output: ByteBuffer
@@ -27,6 +30,7 @@ final class Worker: @unchecked Sendable {
     init(_ eventLoop: any EventLoop, _ core: GatewayCore, hotBodies: HotBodies) {
         self.eventLoop = eventLoop
         self.core = core
+        cache = core.cache
         output = ByteBufferAllocator().buffer(capacity: Self.outputRoom)
         sent = output
         self.hotBodies = hotBodies

@@ -40,7 +40,7 @@ extension HTTP1Handler {
             append(UnsafeRawBufferPointer(rebasing: head[worker.view.path]))
         }
         var answer: PlainAnswer?
-        core.cache.withPlainHit(Key(bytes: key)) { hit in
+        worker.cache.withPlainHit(Key(bytes: key)) { hit in
             guard isPlaintext || hit.length <= Self.smallFile else { return }
             var record = plainRecord(head)
             record.status = hit.status

@@ -121,7 +121,9 @@ extension HTTPCache {
     /// What is stored under a primary key; nothing when the store cannot be read, for a cache in trouble is a miss.
     func find(_ primary: String) async -> [Shelf.Found] {
         do {
-            return try await shelf.find(primary)
+            let found = try await shelf.find(primary)
+            watch.succeeded(.read)
+            return found
         } catch {
             return unreadable(primary, error)
         }
@@ -139,15 +141,16 @@ extension HTTPCache {
     /// As above; nil where it would take waiting.
     private func findAtOnce(_ primary: String) -> [Shelf.Found]? {
         do {
-            return try shelf.findAtOnce(primary)
+            let found = try shelf.findAtOnce(primary)
+            if found != nil { watch.succeeded(.read) }
+            return found
         } catch {
             return unreadable(primary, error)
         }
     }
 
     private func unreadable(_ primary: String, _ error: any Error) -> [Shelf.Found] {
-        configuration.logger.warning(
-            "cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
+        watch.failed(.read, error, key: primary)
         return []
     }
 

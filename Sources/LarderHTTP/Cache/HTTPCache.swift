@@ -22,6 +22,7 @@ public final class HTTPCache: Sendable {
     let active = ActiveLoads()
     let limiter: HostLimiter
     let generations = Generations()
+    let watch: StoreWatch
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
@@ -33,6 +34,7 @@ public final class HTTPCache: Sendable {
         self.configuration = configuration
         rules = CacheRules(configuration.caching)
         shelf = Shelf(store: store, retention: configuration.retention)
+        watch = StoreWatch(configuration.logger)
         limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
     }
 

@@ -31,7 +31,7 @@ struct Pump {
         if spool.isStoring {
             await storing.finish(receivedBytes: received, isComplete: isComplete)
         } else {
-            await storing.cancel()
+            await storing.cancel(spool.storingFailure)
         }
     }
 }

@@ -17,6 +17,7 @@ final class Spool: Sendable {
         /// Where the bytes that readers may see end.
         var end: Int64 = 0
         var isStoring: Bool
+        var storingFailure: (any Error)?
         var ending: Result<Void, FetchError>?
         var positions: [Int: Int64] = [:]
         var nextReader = 0
@@ -51,6 +52,8 @@ final class Spool: Sendable {
     // MARK: The load's side
 
     var isStoring: Bool { state.withLock { $0.isStoring } }
+    /// Why it is no longer stored.
+    var storingFailure: (any Error)? { state.withLock { $0.storingFailure } }
     var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
 
     /// Takes a piece, and waits while readers of a body that is not stored are behind.
@@ -69,7 +72,10 @@ final class Spool: Sendable {
                 return true
             } catch {
                 // The readers still get everything: what the writer has, then the window.
-                state.withLock { $0.isStoring = false }
+                state.withLock { state in
+                    state.isStoring = false
+                    state.storingFailure = error
+                }
             }
         }
         state.withLock { state in

@@ -88,6 +88,7 @@ struct Storing: Sendable {
                 }
             }
             for old in replaced { _ = try await cache.shelf.remove(old) }
+            cache.watch.succeeded(.write)
             // Invalidated while it was being committed: whoever did that may have looked before it was there.
             if cache.generations.current(primary) != generation {
                 _ = try await cache.store.perform { try cache.shelf.removeAll(primary) }
@@ -99,5 +100,9 @@ struct Storing: Sendable {
     }
 
     /// Gives up; nothing is stored.
-    func cancel() async { await writer.cancelElsewhere() }
+    /// - Parameter error: why the store took no more, if that is why.
+    func cancel(_ error: (any Error)?) async {
+        if let error { cache.logRefusal(error, primary) }
+        await writer.cancelElsewhere()
+    }
 }
