@@ -75,7 +75,7 @@ public struct CachingOptions: Sendable, Hashable {
     /// Safe, cacheable methods understood beside GET, HEAD and POST; they have keys of their own. The joining layer
     /// has to add to the key what else selects the answer.
     public var extraMethods: Set<String> = []
-    /// Methods known to be safe beside GET, HEAD, OPTIONS, TRACE, PROPFIND, REPORT and SEARCH (RFC 9110 section
+    /// Methods known to be safe beside GET, HEAD, OPTIONS, TRACE, PROPFIND, QUERY, REPORT and SEARCH (RFC 9110 section
     /// 9.2.1). All others invalidate.
     public var extraSafeMethods: Set<String> = []
     /// Status codes whose caching requirements the caller implements beside those listed in
@@ -128,6 +128,8 @@ extension HTTPField.Name {
     public static let cacheGroups = HTTPField.Name("Cache-Groups")!
     /// `Cache-Group-Invalidation` (RFC 9875 section 3).
     public static let cacheGroupInvalidation = HTTPField.Name("Cache-Group-Invalidation")!
+    /// `No-Vary-Search` (draft-ietf-httpbis-no-vary-search-10).
+    public static let noVarySearch = HTTPField.Name("No-Vary-Search")!
     static let hostField = HTTPField.Name("Host")!
     static let pragma = HTTPField.Name("Pragma")!
 }

@@ -20,7 +20,13 @@ extension CacheRules {
     ///
     /// What the request that brought the stored response had in those fields is not known, so the response cannot be
     /// kept for requests that may differ in them. The client that asked now may have it: the update answers its request.
+    ///
+    /// The same holds for an update with another `No-Vary-Search` than the stored response: what it may answer is decided
+    /// by where it is stored.
     func nominatesMore(_ response: HTTPResponse, than stored: StoredResponse) -> Bool {
+        if response.headerFields.contains(.noVarySearch), URLVariation(of: response) != URLVariation(of: stored.head) {
+            return true
+        }
         guard let vary = response.headerFields.combined(.vary) else { return false }
         guard let named = SelectingFields(vary: vary, request: HTTPFields()) else { return true }
         let known = Set(stored.selecting.fields.map(\.name))
