@@ -32,7 +32,7 @@ public final class HTTPCache: Sendable {
         self.transport = transport
         self.configuration = configuration
         rules = CacheRules(configuration.caching)
-        shelf = Shelf(store: store, retention: configuration.retention)
+        shelf = Shelf(store: store, rules: rules, retention: configuration.retention)
         limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
     }
 

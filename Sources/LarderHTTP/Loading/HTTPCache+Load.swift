@@ -104,7 +104,7 @@ extension HTTPCache {
         if let shared = arrival.shared { return join(shared, pending) }
         // Freshened, perhaps: then the store has it now.
         guard let primary = pending.primary else { return nil }
-        let found = await find(primary)
+        let found = await find(primary, for: pending.subject)
         if case .serve(let served) = rules.reuse(pending.subject, stored: found.map(\.response), now: now) {
             return response(from: served, found, now: now)
         }

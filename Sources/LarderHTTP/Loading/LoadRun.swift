@@ -129,12 +129,12 @@ struct LoadRun: Sendable {
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
         let spool = Spool(
-            length: received.body.length, writer: storing?.writer, base: await storing?.writeLeading() ?? 0,
+            length: received.body.length, writer: storing?.writer,
             isDetached: isDetached || !hasReader
         ) { [weak load] in load?.cancel() }
         if hasReader, let reader = spool.makeReader() {
             var response = head(received, decision, exchange, isStored: storing != nil, now: responseTime)
-            response.body = body(decision, reader, received, found)
+            response.body = body(decision, reader, received, found, exchange)
             var shared: Load.Shared?
             if let storing, code != 206, exchange.purpose != .complete {
                 shared = Load.Shared(new: storing.new, spool: spool, exchange: exchange, originStatus: code)
@@ -166,18 +166,27 @@ struct LoadRun: Sendable {
             cacheStatus: cache.configuration.addsCacheStatus ? status : nil, isStored: isStored)
     }
 
-    /// What the client gets of a body that is arriving, and of a stored part that it completes.
+    /// What the client gets of a body that is arriving, and of stored parts that it completes.
     private func body(
-        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse, _ found: [Shelf.Found]
+        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse, _ found: [Shelf.Found],
+        _ exchange: Exchange
     ) -> ResponseBody {
         guard case .combined(let combination) = decision.answer else {
             return ResponseBody(length: received.body.length) { try await reader.next() }
         }
-        let stored = ResponseBody(HTTPCache.stored(combination.stored, found[combination.index]))
-        let total = Int64(combination.stored.count) + Int64(combination.received.count)
-        let storedFirst = combination.stored.lowerBound <= combination.received.lowerBound
-        let both = Sequenced(stored: stored.makeAsyncIterator(), reader: reader, storedFirst: storedFirst)
-        return ResponseBody(length: total) { try await both.next() }
+        let cache = cache
+        let pending = pending
+        let entry = found[combination.index]
+        var steps = combination.stored.ranges.map { ($0, Sequenced.Step.stored(entry.segments($0))) }
+        steps.append((combination.received, .arriving(reader)))
+        for gap in combination.missing {
+            steps.append(
+                (gap, .missing { try await cache.loadGap(gap, of: combination.head, sent: exchange.sent, for: pending) })
+            )
+        }
+        steps.sort { $0.0.lowerBound < $1.0.lowerBound }
+        let all = Sequenced(steps.map(\.1))
+        return ResponseBody(length: steps.reduce(0) { $0 + Int64($1.0.count) }) { try await all.next() }
     }
 
     private func drain(_ body: TransportBody) async {

@@ -31,19 +31,15 @@ final class Spool: Sendable {
     let length: Int64?
     /// Where the bytes go that are stored; nil for a body that is not.
     let writer: BodyWriter?
-    /// Where in the writer the first byte of this body stands.
-    private let base: Int64
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
 
     /// - Parameter onAbandon: called once when the last reader goes before the end.
     init(
-        length: Int64?, writer: BodyWriter?, base: Int64 = 0, isDetached: Bool,
-        onAbandon: @escaping @Sendable () -> Void
+        length: Int64?, writer: BodyWriter?, isDetached: Bool, onAbandon: @escaping @Sendable () -> Void
     ) {
         self.length = length
         self.writer = writer
-        self.base = base
         self.onAbandon = onAbandon
         state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
     }
@@ -194,7 +190,7 @@ final class Spool: Sendable {
             case .failed(let error): throw error
             case .piece(let piece): return piece
             case .stored(let range):
-                let bytes = try await writer?.bytes(of: (range.lowerBound + base)..<(range.upperBound + base)) ?? []
+                let bytes = try await writer?.bytes(of: range) ?? []
                 guard bytes.count == range.count else {
                     throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
                 }
