@@ -28,7 +28,9 @@ extension Shelf {
                     entry.body.length.bytes == record.response.body.available.count
                 else { return try begin(part, of: response, at: key, replacing: [], options) }
                 let stored = record.response
-                guard !stored.body.isComplete, rules.areCombinable(stored, response) else {
+                let isSame = rules.areCombinable(stored, response)
+                if isSame, stored.body.isComplete { return false }
+                guard isSame else {
                     guard stored.responseTime <= response.responseTime else { return false }
                     return try begin(part, of: response, at: key, replacing: record.parts, options)
                 }
@@ -81,30 +83,62 @@ extension Shelf {
 
     // MARK: Combining
 
-    /// Combines the parts of a response for as long as that is worth it. One task at a time does so for a key; the others
-    /// leave it to that one. `options` makes what is kept with the whole response.
+    /// Combines the parts of a response for as long as that is worth it. One task at a time does so for a key; to the others
+    /// it is enough that this one looks again.
     func combine(_ key: Key, primary: String, tags: [String], storagePolicy: StoragePolicy) async throws {
-        guard combining.withLock({ $0.insert(key).inserted }) else { return }
-        defer { combining.withLock { _ = $0.remove(key) } }
-        while let found = try await store.perform({ [self] in try findOne(key) }), !found.parts.isEmpty {
-            if case .complete(let length) = found.response.body {
-                let options = options(for: found.response, tags: tags, storagePolicy: storagePolicy)
-                guard
-                    try await copy([0..<length], of: found, to: key, primary: primary, options, replacing: nil)
-                else { return }
-            } else {
-                let group = Self.group(found.parts.map(\.part))
-                guard group.count > 1 else { return }
-                let part = StoredPart(ranges: group.reduce(ByteRanges()) { $0.union($1.ranges) })
-                let options = PutOptions(
-                    lifetime: lifetime(of: found.response.policy), storagePolicy: storagePolicy, tags: tags,
-                    metadata: StoredPart.metadata)
-                guard
-                    try await copy(
-                        part.ranges.ranges, of: found, to: part.key(key), primary: primary, options,
-                        replacing: (part, group))
-                else { return }
+        let isFirst = combining.withLock { combining in
+            defer { combining[key] = true }
+            return combining[key] == nil
+        }
+        guard isFirst else { return }
+        while true {
+            combining.withLock { $0[key] = false }
+            do {
+                while try await combineOnce(key, primary, tags, storagePolicy) {}
+            } catch {
+                combining.withLock { $0[key] = nil }
+                throw error
             }
+            let isOver = combining.withLock { combining in
+                if combining[key] == true { return false }
+                combining[key] = nil
+                return true
+            }
+            if isOver { return }
+        }
+    }
+
+    /// False if there is nothing to combine.
+    private func combineOnce(
+        _ key: Key, _ primary: String, _ tags: [String], _ storagePolicy: StoragePolicy
+    ) async throws -> Bool {
+        guard let found = try await store.perform({ [self] in try findOne(key) }), !found.parts.isEmpty else {
+            return false
+        }
+        let old: [StoredPart]
+        let new: StoredPart?
+        var metadata: [UInt8] = []
+        if found.response.body.isComplete {
+            (old, new) = (found.parts.map(\.part), nil)
+        } else {
+            old = Self.group(found.parts.map(\.part))
+            guard old.count > 1 else { return false }
+            new = StoredPart(ranges: old.reduce(ByteRanges()) { $0.union($1.ranges) })
+            metadata = StoredPart.metadata
+        }
+        let options = PutOptions(
+            lifetime: lifetime(of: found.response.policy), storagePolicy: storagePolicy, tags: tags, metadata: metadata)
+        let writer = try store.writer(for: new?.key(key) ?? key, options)
+        do {
+            try await copy(new?.ranges.ranges ?? found.response.body.available.ranges, of: found, to: writer)
+            let isDone = try await store.perform { [self] in
+                try lock(primary).locked { try replace(old, of: found, by: new, writer, options) }
+            }
+            if !isDone { await writer.cancelElsewhere() }
+            return isDone
+        } catch {
+            await writer.cancelElsewhere()
+            throw error
         }
     }
 
@@ -118,52 +152,51 @@ extension Shelf {
         return classes.filter { $0.value.count >= fanIn }.min { $0.key < $1.key }?.value ?? []
     }
 
-    /// Copies ranges to an entry of their own, and puts it in the place of what held them. False if the response was changed
-    /// meanwhile: then nothing is.
-    /// - Parameter group: the new part and those that it replaces; nil where the whole response is copied to its own key.
-    private func copy(
-        _ ranges: [Range<Int64>], of found: Found, to target: Key, primary: String, _ options: PutOptions,
-        replacing group: (new: StoredPart, old: [StoredPart])?
-    ) async throws -> Bool {
-        let writer = try store.writer(for: target, options)
-        do {
-            for range in ranges {
-                var iterator = ResponseBody(found.segments(range)).makeAsyncIterator()
-                while let piece = try await iterator.next() {
-                    try await writer.write(piece)
-                    copiedBytes.add(Int64(piece.count), ordering: .relaxed)
-                }
+    private func copy(_ ranges: [Range<Int64>], of found: Found, to writer: BodyWriter) async throws {
+        for range in ranges {
+            var iterator = ResponseBody(found.segments(range)).makeAsyncIterator()
+            while let piece = try await iterator.next() {
+                try await writer.write(piece)
+                copiedBytes.add(Int64(piece.count), ordering: .relaxed)
             }
-            let isCurrent = try await store.perform { [self] in
-                try lock(primary).locked { try replace(found, by: writer, group) }
-            }
-            if !isCurrent { await writer.cancelElsewhere() }
-            return isCurrent
-        } catch {
-            await writer.cancelElsewhere()
-            throw error
         }
     }
 
+    /// Puts what was copied in the place of what held it; false if that is not there any more. What was added meanwhile
+    /// stays. Call it under the lock of the primary key.
+    /// - Parameter new: nil where the whole response was copied to its own key.
     private func replace(
-        _ found: Found, by writer: BodyWriter, _ group: (new: StoredPart, old: [StoredPart])?
+        _ old: [StoredPart], of found: Found, by new: StoredPart?, _ writer: BodyWriter, _ options: PutOptions
     ) throws -> Bool {
-        guard let entry = try store.get(found.key, includingExpired: true), entry.metadata == found.entry.metadata,
-            entry.digest == found.entry.digest
-        else { return false }
-        try writer.commit()
-        guard let group else {
-            try remove(found.parts.map(\.part), of: found.key)
-            return true
+        let key = found.key
+        for isFirst in [true, false, false, false] {
+            guard let entry = try store.get(key, includingExpired: true), entry.digest == found.entry.digest,
+                let record = StoredRecord(entry.metadata), record.response.body.available == found.own.available,
+                old.allSatisfy(record.parts.contains)
+            else {
+                if !isFirst, let new { try store.remove(new.key(key)) }
+                return false
+            }
+            guard let new else {
+                var response = record.response
+                response.body = found.response.body
+                response.head.headerFields[.contentLength] = response.body.total.map(String.init)
+                var options = options
+                options.lifetime = lifetime(of: response.policy)
+                options.metadata = StoredRecord(response).encoded
+                try writer.use(options)
+                try writer.commit()
+                try remove(record.parts, of: key)
+                return true
+            }
+            if isFirst { try writer.commit() }
+            let kept = record.parts.filter { !old.contains($0) }
+            if try store.update(entry, metadata: StoredRecord(record.response, parts: kept + [new]).encoded) {
+                try remove(old, of: key)
+                return true
+            }
         }
-        var response = found.response
-        response.body = found.own
-        let kept = found.parts.map(\.part).filter { !group.old.contains($0) }
-        guard try store.update(entry, metadata: StoredRecord(response, parts: kept + [group.new]).encoded) else {
-            try store.remove(group.new.key(found.key))
-            return false
-        }
-        try remove(group.old, of: found.key)
-        return true
+        if let new { try store.remove(new.key(key)) }
+        return false
     }
 }

@@ -14,8 +14,8 @@ final class Shelf: Sendable {
     /// How long a response stays after it may last be used without asking the origin, so that it can be validated.
     private let retention: Duration
     private let locks = (0..<64).map { _ in StripedLock() }
-    /// Responses whose parts are being combined, by key.
-    let combining = Mutex<Set<Key>>([])
+    /// Responses whose parts are being combined, by key: whether to look again.
+    let combining = Mutex<[Key: Bool]>([:])
     /// Bytes that were copied to combine parts.
     let copiedBytes = Atomic<Int64>(0)
 
