@@ -22,6 +22,8 @@ public final class HTTPCache: Sendable {
     let active = ActiveLoads()
     let limiter: HostLimiter
     let generations = Generations()
+    let failures: OriginFailures
+    let abandoned: AbandonedLoads
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
@@ -33,6 +35,8 @@ public final class HTTPCache: Sendable {
         self.configuration = configuration
         rules = CacheRules(configuration.caching)
         shelf = Shelf(store: store, rules: rules, retention: configuration.retention)
+        failures = OriginFailures(configuration.originFailureMemory)
+        abandoned = AbandonedLoads(configuration.abandonedLoads)
         limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
     }
 
