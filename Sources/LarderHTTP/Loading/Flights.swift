@@ -58,6 +58,9 @@ final class Flights: Sendable {
         state.withLock { $0.leading(key, generation) }
     }
 
+    /// The load that will be sent when the one under way is answered, if there is one.
+    func waiting(_ key: String, generation: UInt32) -> Load? { state.withLock { $0.waiting(key, generation) } }
+
     /// The one before it is answered: others join this one now.
     func promote(_ key: String, _ load: Load) {
         state.withLock { state in

@@ -136,7 +136,12 @@ extension HTTPCache {
         let question = Question(
             request: pending.request, subject: pending.subject, hasContent: false, primary: pending.primary,
             plan: pending.plan, url: Self.url(of: pending.request), generation: pending.generation, needsStored: true)
-        guard case .load(let renewed)? = try? await answer(question) else { return pending }
+        guard case .load(var renewed)? = try? await answer(question) else { return pending }
+        if renewed.exchange.selected == nil {
+            // For others than those who have what the conditions name.
+            renewed.exchange.sent.headerFields[.ifNoneMatch] = nil
+            renewed.exchange.sent.headerFields[.ifModifiedSince] = nil
+        }
         return renewed
     }
 

@@ -1,0 +1,67 @@
+import HTTPTypes
+import TestSupport
+import Testing
+
+@testable import LarderHTTP
+
+/// A range that nothing is stored of, and an origin that sends the whole (RFC 9110 section 14.2 lets it).
+@Suite(.timeLimit(.minutes(3))) struct RangeOnMissTests {
+    struct Case: Sendable {
+        var range: String
+        var ifRange: String?
+        var status: Int
+        var text: String
+        var contentRange: String?
+    }
+
+    @Test(arguments: [
+        Case(range: "bytes=2-4", status: 206, text: "234", contentRange: "bytes 2-4/10"),
+        Case(range: "bytes=-3", status: 206, text: "789", contentRange: "bytes 7-9/10"),
+        Case(range: "bytes=8-", status: 206, text: "89", contentRange: "bytes 8-9/10"),
+        Case(range: "bytes=20-", status: 416, text: "", contentRange: "bytes */10"),
+        Case(range: "bytes=0-1,5-6", status: 200, text: "0123456789"),
+        Case(range: "lines=0-1", status: 200, text: "0123456789"),
+        Case(range: "bytes=2-4", ifRange: "\"a\"", status: 206, text: "234", contentRange: "bytes 2-4/10"),
+        Case(range: "bytes=2-4", ifRange: "\"b\"", status: 200, text: "0123456789"),
+    ])
+    func aRangeIsCutOutOfTheWhole(_ given: Case) async throws {
+        try await Fixture.run { fixture in
+            fixture.transport.handler = { _ throws(TransportError) in
+                // In small pieces, so that the range begins and ends within one.
+                let pieces = Pieces(["012", "345", "678", "9"].map { Array($0.utf8) })
+                return TransportResponse(
+                    head: HTTPResponse(
+                        status: .ok,
+                        headerFields: [.cacheControl: "max-age=60", .eTag: "\"a\"", .setCookie: "a=b"]),
+                    body: TransportBody(length: 10) { () throws(TransportError) in try pieces.next() })
+            }
+            var fields: HTTPFields = [.range: given.range]
+            if let ifRange = given.ifRange { fields[.ifRange] = ifRange }
+            let (response, text) = try await fixture.get(fields: fields)
+            #expect(response.head.status.code == given.status && text == given.text)
+            #expect(response.head.headerFields[.contentRange] == given.contentRange)
+            #expect(response.head.headerFields[.setCookie] == "a=b" && response.source == .network)
+            #expect(response.body.length == Int64(text.utf8.count))
+            await fixture.cache.drain()
+            // All of it is there.
+            let (whole, all) = try await fixture.get()
+            #expect(whole.source == .hit && all == "0123456789")
+            #expect(fixture.transport.sent.count == 1)
+        }
+    }
+
+    @Test(arguments: ["no-store", "max-age=60"]) func whatIsNotStoredOrHasNoLengthIsPassedOn(_ control: String) async throws {
+        try await Fixture.run { fixture in
+            fixture.transport.handler = { _ throws(TransportError) in
+                let pieces = Pieces([Array("0123456789".utf8)])
+                return TransportResponse(
+                    head: HTTPResponse(status: .ok, headerFields: [.cacheControl: control]),
+                    body: TransportBody(length: control == "no-store" ? 10 : nil) { () throws(TransportError) in
+                        try pieces.next()
+                    })
+            }
+            let (response, text) = try await fixture.get(fields: [.range: "bytes=2-4"])
+            #expect(response.head.status == .ok && text == "0123456789")
+        }
+    }
+}
