@@ -130,7 +130,9 @@ import Testing
     @Test func aRangeCostsItsOwnBytesAndGapsAreFilled() async throws {
         let content = body(3 << 20)
         let page = OriginResource(content, etag: "\"a\"")
-        try await withOrigin { page.answer($0).header("Cache-Control", "max-age=60") } _: { setting, origin in
+        try await withOrigin {
+            page.answer($0).header("Cache-Control", "max-age=60")
+        } _: { setting, origin in
             let client = try await setting.connect()
             for (first, last) in [(0, 999_999), (1_500_000, 1_500_009), (2_000_000, 2_500_000)] {
                 let response = try await client.exchange(get("/a", "Range: bytes=\(first)-\(last)"))
@@ -150,7 +152,9 @@ import Testing
     }
 
     @Test func anOriginThatIgnoresRangesGetsOneRequest() async throws {
-        try await withOrigin { _ in .ok("0123456789").header("Cache-Control", "max-age=60") } _: { setting, origin in
+        try await withOrigin { _ in
+            .ok("0123456789").header("Cache-Control", "max-age=60")
+        } _: { setting, origin in
             let client = try await setting.connect()
             let part = try await client.exchange(get("/a", "Range: bytes=2-4"))
             #expect(part.status == 206 && part.text == "234" && part["Content-Range"] == "bytes 2-4/10")
@@ -163,11 +167,13 @@ import Testing
 
     /// An outage does not look healthy because stale responses hide it.
     @Test func failuresThatAStaleResponseHidesAreCounted() async throws {
-        try await withOrigin({ request in
-            request.order == 1
-                ? .ok("old").header("ETag", "\"a\"").header("Cache-Control", "max-age=9").header("Age", "99")
-                : .raw("", then: .close)
-        }, caching: { $0.originFailureMemory = nil }) { setting, origin in
+        try await withOrigin(
+            { request in
+                request.order == 1
+                    ? .ok("old").header("ETag", "\"a\"").header("Cache-Control", "max-age=9").header("Age", "99")
+                    : .raw("", then: .close)
+            }, caching: { $0.originFailureMemory = nil }
+        ) { setting, origin in
             let client = try await setting.connect()
             for _ in 0..<3 { try await #expect(client.exchange(get("/a")).text == "old") }
             let metrics = try await exchange(setting.adminPort, get("/metrics")).text

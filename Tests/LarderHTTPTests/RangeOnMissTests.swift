@@ -1,3 +1,4 @@
+import HTTPCaching
 import HTTPTypes
 import TestSupport
 import Testing
@@ -58,7 +59,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["no-store", "max-age=60"]) func whatIsNotStoredOrHasNoLengthIsPassedOn(_ control: String) async throws {
+    @Test(arguments: ["no-store", "max-age=60"]) func whatIsNotStoredOrHasNoLengthIsPassedOn(_ control: String)
+        async throws
+    {
         try await Fixture.run { fixture in
             fixture.transport.handler = { _ throws(TransportError) in
                 let pieces = Pieces([Array("0123456789".utf8)])
@@ -70,6 +73,44 @@ import Testing
             }
             let (response, text) = try await fixture.get(fields: [.range: "bytes=2-4"])
             #expect(response.head.status == .ok && text == "0123456789")
+        }
+    }
+
+    // MARK: Slices
+
+    private func serveRanges(_ fixture: Fixture, _ length: Int, control: String = "max-age=60") {
+        let text = (0..<length).map { String($0 % 10) }.joined()
+        fixture.transport.handler = { request throws(TransportError) in
+            var fields: HTTPFields = [.cacheControl: control, .eTag: "\"a\""]
+            guard let value = request.head.headerFields[.range],
+                case .bytes(let field) = RangeField.parse(Array(value.utf8)),
+                let range = field.resolved(length: Int64(length)).first
+            else { return .answer(200, fields, text) }
+            fields[.contentRange] = ContentRange(range: range, completeLength: Int64(length)).fieldValue
+            return .answer(206, fields, String(text.dropFirst(Int(range.lowerBound)).prefix(range.count)))
+        }
+    }
+
+    @Test(arguments: ["max-age=60", "no-store"]) func aRangeIsFetchedInSlices(_ control: String) async throws {
+        try await Fixture.run({ $0.sliceBytes = 16 }) { fixture in
+            serveRanges(fixture, 100, control: control)
+            for (range, sent, content, text) in [
+                ("bytes=20-23", "bytes=16-31", "bytes 20-23/100", "0123"),
+                ("bytes=40-50", "bytes=32-63", "bytes 40-50/100", "01234567890"),
+                ("bytes=97-", "bytes=96-", "bytes 97-99/100", "789"),
+            ] {
+                let (response, part) = try await fixture.get(fields: [.range: range])
+                #expect(response.head.status == .partialContent && part == text)
+                #expect(response.head.headerFields[.contentRange] == content)
+                #expect(response.body.length == Int64(text.utf8.count))
+                #expect(fixture.transport.takeSent().map { $0.head.headerFields[.range] } == [sent])
+                await fixture.cache.drain()
+            }
+            let (beyond, _) = try await fixture.get(fields: [.range: "bytes=102-"])
+            #expect(beyond.head.status.code == 416)
+            guard control != "no-store" else { return }
+            let (near, text) = try await fixture.get(fields: [.range: "bytes=30-33"])
+            #expect(near.source == .hit && text == "0123")
         }
     }
 }

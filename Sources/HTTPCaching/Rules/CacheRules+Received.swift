@@ -229,7 +229,8 @@ extension CacheRules {
             head.headerFields.set(.contentLength, String(total))
             decision.answer = .combined(
                 ReceivedDecision.Combination(
-                    index: selected, head: head, stored: existing, received: received, missing: Array(gaps.dropFirst())))
+                    index: selected, head: head, stored: existing, received: received, missing: Array(gaps.dropFirst()))
+            )
         case 416:
             decision.removals.append(selected)
             decision.store = nil

@@ -65,7 +65,7 @@ final class Flights: Sendable {
     func promote(_ key: String, _ load: Load) {
         state.withLock { state in
             if state.next[key] === load { state.next[key] = nil }
-            state.loads[key] = load
+            if !load.isGivenUp { state.loads[key] = load }
         }
     }
 

@@ -19,9 +19,18 @@ extension HTTPCache {
             throw FetchError(.notCached, url: url, "\(url) is not in the cache, and the cache is offline")
         }
         let load = Load(url: Self.url(of: pending.request), generation: pending.generation)
+        let pending = sliced(pending)
         guard let (key, isLater) = collapsingKey(pending, body: body) else {
             return try await lead(load, pending, body: body, flight: nil, onInformational: onInformational)
         }
+        return try await share(load, pending, key: key, isLater: isLater, onInformational)
+    }
+
+    /// Loads together with others who want the same, where it may.
+    private func share(
+        _ load: Load, _ pending: PendingLoad, key: String, isLater: Bool,
+        _ onInformational: (@Sendable (HTTPResponse) async -> Void)?
+    ) async throws(FetchError) -> FetchResponse {
         var pending = pending
         if let leading = flights.leading(key, generation: load.generation), !isLater,
             rules.isConditional(pending.subject) || pending.subject.method == .head
@@ -44,17 +53,28 @@ extension HTTPCache {
             pending.exchange.sent.headerFields[.ifModifiedSince] = nil
         }
         switch flights.enter(flight, load, isLater: isLater) {
-        case .lead: return try await lead(load, pending, body: body, flight: flight, onInformational: onInformational)
+        case .lead: return try await lead(load, pending, body: nil, flight: flight, onInformational: onInformational)
         case .leadAfter(let other):
             return try await lead(
-                load, pending, body: body, flight: flight, after: other, onInformational: onInformational)
+                load, pending, body: nil, flight: flight, after: other, onInformational: onInformational)
         case .alone:
             if pending.exchange.purpose == .forward { pending.exchange.sent = pending.exchange.request }
-            let response = try await lead(load, pending, body: body, flight: nil, onInformational: onInformational)
+            let response = try await lead(load, pending, body: nil, flight: nil, onInformational: onInformational)
             if response.isStored, response.source == .network { flights.clearPass(flight) }
             return response
         case .join(let leading): return try await join(leading, load, pending, isLater: isLater, onInformational)
         }
+    }
+
+    /// With the range in whole slices, where that is wanted.
+    private func sliced(_ pending: PendingLoad) -> PendingLoad {
+        guard let sliceBytes = configuration.sliceBytes, pending.exchange.purpose == .forward,
+            pending.exchange.reason != .bypass, !pending.plan.policy.contains(.doNotWrite),
+            let range = rules.widenedRange(of: pending.exchange.request, sliceBytes: sliceBytes)
+        else { return pending }
+        var sliced = pending
+        sliced.exchange.sent.headerFields[.range] = range
+        return sliced
     }
 
     private func join(

@@ -170,7 +170,7 @@ struct LoadRun: Sendable {
         let load = load
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
-        let own = storing.flatMap { answer(own: $0.new, received, decision, exchange, now: now) }
+        let own = answer(own: storing?.new, received, decision, exchange, now: now)
         let spool = Spool(
             length: received.body.length, writer: storing?.writer,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, abandoned: cache.abandoned
@@ -198,14 +198,18 @@ struct LoadRun: Sendable {
 
     /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out (RFC
     /// 9110 section 14.2 lets it ignore `Range`), or 304 where its conditions were not sent as they were. Only of a response
-    /// that is stored: of others the client gets what came.
+    /// that is stored: of others the client gets what came. And what a client asked for of the slices that came.
     private func answer(
-        own new: NewResponse, _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
+        own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
         now: Instant
     ) -> ServedResponse? {
-        guard received.head.status == .ok, case .asReceived = decision.answer, exchange.request.method == .get else {
-            return nil
+        guard case .asReceived = decision.answer, exchange.request.method == .get else { return nil }
+        if received.head.status == .partialContent, exchange.purpose == .forward,
+            exchange.sent.headerFields[.range] != exchange.request.headerFields[.range]
+        {
+            return rules.serve(slices: received.head, to: exchange.request, now: now)
         }
+        guard received.head.status == .ok, var new else { return nil }
         var request = exchange.request
         if exchange.purpose == .complete { request.headerFields[.range] = nil }
         if exchange.sent.headerFields[.ifNoneMatch] == request.headerFields[.ifNoneMatch] {
@@ -213,7 +217,6 @@ struct LoadRun: Sendable {
             request.headerFields[.ifNoneMatch] = nil
             request.headerFields[.ifModifiedSince] = nil
         }
-        var new = new
         // Who asked first gets the fields that are not stored, too.
         new.head = received.head
         var served = rules.serve(
@@ -258,7 +261,10 @@ struct LoadRun: Sendable {
         steps.append((combination.received, .arriving(reader)))
         for gap in combination.missing {
             steps.append(
-                (gap, .missing { try await cache.loadGap(gap, of: combination.head, sent: exchange.sent, for: pending) })
+                (
+                    gap,
+                    .missing { try await cache.loadGap(gap, of: combination.head, sent: exchange.sent, for: pending) }
+                )
             )
         }
         steps.sort { $0.0.lowerBound < $1.0.lowerBound }

@@ -37,8 +37,11 @@ final class OriginFailures: Sendable {
         /// How long is waited, and until when.
         var pause: Duration
         var until: Timestamp
-        /// Whether one is asking whether the origin is back.
-        var isProbed = false
+        /// Until when the others leave it to one to find out whether the origin is back. One that hangs, or sends a long
+        /// content, does not keep them for ever.
+        var probedUntil: Timestamp?
+
+        func isProbed(at now: Timestamp) -> Bool { probedUntil.map { now < $0 } ?? false }
     }
 
     /// The most origins that are remembered: beyond it those go whose time is over, then any.
@@ -65,12 +68,12 @@ final class OriginFailures: Sendable {
         return failures.withLock { failures in
             guard let failure = failures[origin], let memory else { return .ask }
             if hasFallback {
-                if now < failure.until || failure.isProbed { return .refuse(failure.error) }
+                if now < failure.until || failure.isProbed(at: now) { return .refuse(failure.error) }
             } else {
                 guard failure.attempts >= memory.attemptsBeforeFailingFast else { return .ask }
-                if failure.isProbed { return .refuse(failure.error) }
+                if failure.isProbed(at: now) { return .refuse(failure.error) }
             }
-            failures[origin]?.isProbed = true
+            failures[origin]?.probedUntil = now + failure.pause
             return .probe
         }
     }
@@ -86,7 +89,7 @@ final class OriginFailures: Sendable {
     func failed(_ origin: String, _ error: FetchError, isProbe: Bool, now: Timestamp) {
         guard let memory else { return }
         failures.withLock { failures in
-            if isProbe { failures[origin]?.isProbed = false }
+            if isProbe { failures[origin]?.probedUntil = nil }
             switch error.transport?.kind {
             case .cannotConnect, .timedOut, .closed: break
             default: return

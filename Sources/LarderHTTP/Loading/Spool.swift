@@ -42,7 +42,8 @@ final class Spool: Sendable {
 
     /// - Parameter onAbandon: called once when the last reader goes before the end.
     init(
-        length: Int64?, writer: BodyWriter?, isDetached: Bool, abandoned: AbandonedLoads? = nil, onAbandon: @escaping @Sendable () -> Void
+        length: Int64?, writer: BodyWriter?, isDetached: Bool, abandoned: AbandonedLoads? = nil,
+        onAbandon: @escaping @Sendable () -> Void
     ) {
         self.length = length
         self.writer = writer
@@ -190,7 +191,8 @@ final class Spool: Sendable {
                             state.positions[id] = end
                             Self.trim(&state)
                             let isWhole = position == start && end <= limit
-                            return .piece(isWhole ? piece : Array(piece[Int(position - start)..<Int(min(end, limit) - start)]))
+                            return .piece(
+                                isWhole ? piece : Array(piece[Int(position - start)..<Int(min(end, limit) - start)]))
                         }
                         start = end
                     }

@@ -79,7 +79,7 @@ struct Storing: Sendable {
 
     private func finish(_ response: StoredResponse) async throws {
         try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
-        let old = try await cache.store.perform { try cache.shelf.parts(at: key) }
+        let old = try await cache.shelf.parts(at: key)
         try await writer.commit()
         if !old.isEmpty { try await cache.store.perform { try cache.shelf.remove(old, of: key) } }
     }

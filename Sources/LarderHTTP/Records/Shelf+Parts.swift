@@ -35,21 +35,38 @@ extension Shelf {
                     return try begin(part, of: response, at: key, replacing: record.parts, options)
                 }
                 let listed = record.parts.reduce(stored.body.available) { $0.union($1.ranges) }
-                let rangeCount = record.parts.reduce(0) { $0 + $1.ranges.ranges.count }
-                guard !part.ranges.ranges.allSatisfy({ listed.contains($0) }), record.parts.count < StoredPart.limit,
-                    rangeCount + part.ranges.ranges.count <= StoredPart.rangeLimit
+                guard !part.ranges.ranges.allSatisfy({ listed.contains($0) }),
+                    let (kept, dropped) = Self.makingRoom(for: part, among: record.parts)
                 else { return false }
                 var new = isUpdate && stored.responseTime <= response.responseTime ? response : stored
                 new.body = .partial(stored.body.available, total: stored.body.total ?? response.body.total)
                 if try store.update(
-                    entry, metadata: StoredRecord(new, parts: record.parts + [part]).encoded,
-                    lifetime: lifetime(of: new.policy))
-                {
+                    entry, metadata: StoredRecord(new, parts: kept + [part]).encoded, lifetime: lifetime(of: new.policy)
+                ) {
+                    try remove(dropped, of: key)
                     return true
                 }
             }
             return false
         }
+    }
+
+    /// The parts that stay when one is added, and those that give way to it: the smallest, as long as they are smaller. Nil
+    /// when there is no place.
+    static func makingRoom(
+        for part: StoredPart, among parts: [StoredPart]
+    ) -> (kept: [StoredPart], dropped: [StoredPart])? {
+        var kept = parts
+        var dropped: [StoredPart] = []
+        var rangeCount = parts.reduce(part.ranges.ranges.count) { $0 + $1.ranges.ranges.count }
+        while kept.count >= StoredPart.limit || rangeCount > StoredPart.rangeLimit {
+            guard let index = kept.indices.min(by: { kept[$0].ranges.count < kept[$1].ranges.count }),
+                kept[index].ranges.count < part.ranges.count
+            else { return nil }
+            rangeCount -= kept[index].ranges.ranges.count
+            dropped.append(kept.remove(at: index))
+        }
+        return (kept, dropped)
     }
 
     private func begin(
@@ -75,6 +92,11 @@ extension Shelf {
     /// The parts that are listed under a key.
     func parts(at key: Key) throws -> [StoredPart] {
         try store.get(key, includingExpired: true).flatMap { StoredRecord($0.metadata) }?.parts ?? []
+    }
+
+    /// As above; the cooperative pool does not wait.
+    func parts(at key: Key) async throws -> [StoredPart] {
+        try await store.get(key, includingExpired: true).flatMap { StoredRecord($0.metadata) }?.parts ?? []
     }
 
     func remove(_ parts: [StoredPart], of key: Key) throws {
