@@ -248,9 +248,8 @@ extension CacheRules {
         case 206:
             guard let new = decision.store, new.combines == selected,
                 case .part(let content, let existing) = new.expected,
-                let received = content.range, let total = content.completeLength, let have = existing.ranges.first,
-                (have.lowerBound == 0 && received == have.upperBound..<total)
-                    || (have.upperBound == total && received == 0..<have.lowerBound)
+                let received = content.range, let total = content.completeLength,
+                case let gaps = existing.gaps(in: 0..<total), gaps.first == received
             else {
                 // Not combinable: another representation, no strong validator, or other bytes than asked for.
                 if stored[selected].policy.hasStrongValidator { decision.removals.append(selected) }
@@ -262,7 +261,9 @@ extension CacheRules {
             head.headerFields.set(.contentLength, String(total))
             addCookies(of: response, to: &head)
             decision.answer = .combined(
-                ReceivedDecision.Combination(index: selected, head: head, stored: have, received: received))
+                ReceivedDecision.Combination(
+                    index: selected, head: head, stored: existing, received: received, missing: Array(gaps.dropFirst()))
+            )
         case 416:
             decision.removals.append(selected)
             decision.store = nil

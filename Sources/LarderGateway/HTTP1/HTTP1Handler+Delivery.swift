@@ -22,6 +22,7 @@ extension HTTP1Handler: DeliverySink {
             write(GatewayCore.answer(to: error), context)
             return false
         case .success(let response):
+            if response.originError != nil { worker.counters.upstreamErrors += 1 }
             guard case .live = response.body.source else {
                 write(response, context)
                 return false

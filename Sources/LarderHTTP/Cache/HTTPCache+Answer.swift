@@ -9,7 +9,9 @@ extension HTTPCache {
     package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: nil, FetchOptions())
         guard question.needsStored, let primary = question.primary else { return try answer(question, []) }
-        guard let found = findAtOnce(primary) else { return .load(PendingLoad(undecided: question)) }
+        guard let found = findAtOnce(primary, for: question.subject) else {
+            return .load(PendingLoad(undecided: question))
+        }
         return try answer(question, found)
     }
 
@@ -27,14 +29,14 @@ extension HTTPCache {
     ) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: body, options)
         var found: [Shelf.Found] = []
-        if question.needsStored, let primary = question.primary { found = findWaiting(primary) }
+        if question.needsStored, let primary = question.primary { found = findWaiting(primary, for: question.subject) }
         return try answer(question, found)
     }
 
     /// What the store says to a question; the cooperative pool does not wait.
     func answer(_ question: Question) async throws(FetchError) -> LocalAnswer {
         var found: [Shelf.Found] = []
-        if question.needsStored, let primary = question.primary { found = await find(primary) }
+        if question.needsStored, let primary = question.primary { found = await find(primary, for: question.subject) }
         return try answer(question, found)
     }
 
@@ -119,9 +121,9 @@ extension HTTPCache {
     }
 
     /// What is stored under a primary key; nothing when the store cannot be read, for a cache in trouble is a miss.
-    func find(_ primary: String) async -> [Shelf.Found] {
+    func find(_ primary: String, for request: HTTPRequest) async -> [Shelf.Found] {
         do {
-            let found = try await shelf.find(primary)
+            let found = try await shelf.find(primary, for: request.headerFields)
             watch.succeeded(.read)
             return found
         } catch {
@@ -130,18 +132,18 @@ extension HTTPCache {
     }
 
     /// As above, waiting on the calling thread.
-    private func findWaiting(_ primary: String) -> [Shelf.Found] {
+    private func findWaiting(_ primary: String, for request: HTTPRequest) -> [Shelf.Found] {
         do {
-            return try shelf.findWaiting(primary)
+            return try shelf.findWaiting(primary, for: request.headerFields)
         } catch {
             return unreadable(primary, error)
         }
     }
 
     /// As above; nil where it would take waiting.
-    private func findAtOnce(_ primary: String) -> [Shelf.Found]? {
+    private func findAtOnce(_ primary: String, for request: HTTPRequest) -> [Shelf.Found]? {
         do {
-            let found = try shelf.findAtOnce(primary)
+            let found = try shelf.findAtOnce(primary, for: request.headerFields)
             if found != nil { watch.succeeded(.read) }
             return found
         } catch {
@@ -209,26 +211,19 @@ extension HTTPCache {
     }
 
     private static func segments(_ content: ServedResponse.Content, _ found: Shelf.Found) -> [ResponseBody.Segment] {
-        let body = found.entry.body
         switch content {
         case .none: return []
-        case .whole: return [.stored(body, 0..<body.length.bytes)]
-        case .range(let range): return stored(range, found)
+        case .whole: return found.segments(0..<(found.response.body.total ?? 0))
+        case .range(let range): return found.segments(range)
         case .multipart(let parts):
             var segments: [ResponseBody.Segment] = []
             for (index, range) in parts.ranges.enumerated() {
                 segments.append(.bytes(parts.header(of: index)))
-                segments += stored(range, found)
+                segments += found.segments(range)
             }
             segments.append(.bytes(parts.trailer))
             return segments
         }
-    }
-
-    /// Where the bytes of a range of the representation stand in the stored body.
-    static func stored(_ range: Range<Int64>, _ found: Shelf.Found) -> [ResponseBody.Segment] {
-        guard let offset = found.response.body.available.storageOffset(of: range.lowerBound) else { return [] }
-        return [.stored(found.entry.body, offset..<(offset + Int64(range.count)))]
     }
 
     private func refusal(_ head: HTTPResponse) -> FetchResponse {

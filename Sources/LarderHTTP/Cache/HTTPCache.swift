@@ -23,6 +23,8 @@ public final class HTTPCache: Sendable {
     let limiter: HostLimiter
     let generations = Generations()
     let watch: StoreWatch
+    let failures: OriginFailures
+    let abandoned: AbandonedLoads
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
@@ -33,7 +35,9 @@ public final class HTTPCache: Sendable {
         self.transport = transport
         self.configuration = configuration
         rules = CacheRules(configuration.caching)
-        shelf = Shelf(store: store, retention: configuration.retention)
+        shelf = Shelf(store: store, rules: rules, retention: configuration.retention)
+        failures = OriginFailures(configuration.originFailureMemory)
+        abandoned = AbandonedLoads(configuration.abandonedLoads)
         watch = StoreWatch(configuration.logger)
         limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
     }

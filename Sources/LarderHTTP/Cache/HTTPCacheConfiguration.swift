@@ -41,6 +41,14 @@ public struct HTTPCacheConfiguration: Sendable {
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
+    /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
+    public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
+    /// What becomes of a load when its last reader leaves. Default: it goes on if 1 MiB or 25 % are missing at most.
+    public var abandonedLoads = AbandonedLoadPolicy()
+    /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to multiples of
+    /// this many bytes, which are stored; the client gets what it asked for. For players and download managers that ask for
+    /// many small ranges. 64 KiB to 16 MiB are of use. Nil: ranges are asked for as they come. Default: nil.
+    public var sliceBytes: Int64?
     /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
     public var viaName: String?
     /// Whether answers get a `Cache-Status` (RFC 9211) under ``CachingOptions/cacheName``. Default: true.

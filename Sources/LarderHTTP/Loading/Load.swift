@@ -34,6 +34,8 @@ final class Load: Sendable {
         var isResponseLetGo: Bool
     }
 
+    private let sent = Atomic(false)
+
     let url: String
     /// Of the key when it was asked for: see ``Generations``.
     let generation: UInt32
@@ -71,6 +73,14 @@ final class Load: Sendable {
         }
         for waiter in waiters.values { waiter.resume(returning: result) }
     }
+
+    /// Whether the origin may have seen the request already. Who asks for an answer that is later than itself cannot have this
+    /// one's then.
+    var isSent: Bool { sent.load(ordering: .acquiring) }
+    func markSent() { sent.store(true, ordering: .releasing) }
+
+    /// How many wait for the head.
+    var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// Whether nobody waited any more, so that nothing will come of it.
     var isGivenUp: Bool { state.withLock { $0.isGivenUp } }

@@ -20,10 +20,14 @@ final class Spool: Sendable {
         var storingFailure: (any Error)?
         var ending: Result<Void, FetchError>?
         var positions: [Int: Int64] = [:]
+        /// Where readers of a range stop.
+        var limits: [Int: Int64] = [:]
         var nextReader = 0
         var waitingReaders: [Int: CheckedContinuation<Void, Never>] = [:]
         var waitingLoad: CheckedContinuation<Void, Never>?
         var isAbandoned = false
+        /// Goes on after the last reader has left, and has to be counted out.
+        var isOrphan = false
         /// Goes on without readers.
         var isDetached: Bool
     }
@@ -32,19 +36,19 @@ final class Spool: Sendable {
     let length: Int64?
     /// Where the bytes go that are stored; nil for a body that is not.
     let writer: BodyWriter?
-    /// Where in the writer the first byte of this body stands.
-    private let base: Int64
+    /// Decides whether it goes on without readers; nil: it does not.
+    private let abandoned: AbandonedLoads?
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
 
     /// - Parameter onAbandon: called once when the last reader goes before the end.
     init(
-        length: Int64?, writer: BodyWriter?, base: Int64 = 0, isDetached: Bool,
+        length: Int64?, writer: BodyWriter?, isDetached: Bool, abandoned: AbandonedLoads? = nil,
         onAbandon: @escaping @Sendable () -> Void
     ) {
         self.length = length
         self.writer = writer
-        self.base = base
+        self.abandoned = abandoned
         self.onAbandon = onAbandon
         state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
     }
@@ -75,6 +79,7 @@ final class Spool: Sendable {
                 state.withLock { state in
                     state.isStoring = false
                     state.storingFailure = error
+                    if state.isOrphan, state.positions.isEmpty { state.isAbandoned = true }
                 }
             }
         }
@@ -140,23 +145,26 @@ final class Spool: Sendable {
 
     /// Ends the body: properly, or with an error after the bytes that came.
     func finish(_ ending: Result<Void, FetchError>) {
-        state.withLock { state in
+        let isOrphan = state.withLock { state in
             state.ending = ending
             Self.show(&state)
+            return state.isOrphan
         }
+        if isOrphan { abandoned?.release() }
     }
 
     // MARK: The readers' side
 
-    /// A reader from the first byte; nil when the first bytes are gone.
-    func makeReader() -> SpoolReader? {
+    /// A reader of a range, from the first byte if none is given; nil when the first bytes are gone.
+    func makeReader(_ range: Range<Int64>? = nil) -> SpoolReader? {
         let id: Int? = state.withLock { state in
             // What the writer has stays; what went through the window alone does not.
             if writer == nil, state.tailStart > 0 { return nil }
             if state.isAbandoned { return nil }
             if !state.isStoring, writer != nil { return nil }
             state.nextReader += 1
-            state.positions[state.nextReader] = 0
+            state.positions[state.nextReader] = range?.lowerBound ?? 0
+            state.limits[state.nextReader] = range?.upperBound
             return state.nextReader
         }
         return id.map { SpoolReader(spool: self, id: $0) }
@@ -174,9 +182,11 @@ final class Spool: Sendable {
             }
             let step: Step = state.withLock { state in
                 guard let position = state.positions[id] else { return .end }
+                let limit = state.limits[id] ?? .max
+                if position >= limit { return .end }
                 if position < state.end {
                     if position < state.tailStart {
-                        return .stored(position..<min(position + 256 * 1024, state.tailStart, state.end))
+                        return .stored(position..<min(position + 256 * 1024, state.tailStart, state.end, limit))
                     }
                     var start = state.tailStart
                     for piece in state.tail {
@@ -184,7 +194,9 @@ final class Spool: Sendable {
                         if position < end {
                             state.positions[id] = end
                             Self.trim(&state)
-                            return .piece(position == start ? piece : Array(piece[Int(position - start)...]))
+                            let isWhole = position == start && end <= limit
+                            return .piece(
+                                isWhole ? piece : Array(piece[Int(position - start)..<Int(min(end, limit) - start)]))
                         }
                         start = end
                     }
@@ -200,7 +212,7 @@ final class Spool: Sendable {
             case .failed(let error): throw error
             case .piece(let piece): return piece
             case .stored(let range):
-                let bytes = try await writer?.bytes(of: (range.lowerBound + base)..<(range.upperBound + base)) ?? []
+                let bytes = try await writer?.bytes(of: range) ?? []
                 guard bytes.count == range.count else {
                     throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
                 }
@@ -234,8 +246,14 @@ final class Spool: Sendable {
     fileprivate func leave(_ id: Int) {
         let isLast = state.withLock { state in
             state.positions[id] = nil
+            state.limits[id] = nil
             Self.trim(&state)
             guard state.positions.isEmpty, !state.isDetached, state.ending == nil else { return false }
+            if state.isStoring, let length, abandoned?.takes(length: length, received: state.tailStart) == true {
+                state.isDetached = true
+                state.isOrphan = true
+                return false
+            }
             state.isAbandoned = true
             if let load = state.waitingLoad {
                 state.waitingLoad = nil
