@@ -8,8 +8,9 @@ extension HTTPCache {
     /// take waiting for a disk, the answer is to load, which asks the store again.
     package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: nil, FetchOptions())
+        if question.wantsContent { return .load(PendingLoad(undecided: question)) }
         guard question.needsStored, let primary = question.primary else { return try answer(question, []) }
-        guard let found = findAtOnce(primary, for: question.subject) else {
+        guard let found = findAtOnce(primary, question.search, for: question.subject) else {
             return .load(PendingLoad(undecided: question))
         }
         return try answer(question, found)
@@ -28,61 +29,22 @@ extension HTTPCache {
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: body, options)
+        if question.wantsContent { return .load(PendingLoad(undecided: question)) }
         var found: [Shelf.Found] = []
-        if question.needsStored, let primary = question.primary { found = findWaiting(primary, for: question.subject) }
+        if question.needsStored, let primary = question.primary {
+            found = findWaiting(primary, question.search, for: question.subject)
+        }
         return try answer(question, found)
     }
 
     /// What the store says to a question; the cooperative pool does not wait.
     func answer(_ question: Question) async throws(FetchError) -> LocalAnswer {
+        if question.wantsContent { return .load(PendingLoad(undecided: question)) }
         var found: [Shelf.Found] = []
-        if question.needsStored, let primary = question.primary { found = await find(primary, for: question.subject) }
+        if question.needsStored, let primary = question.primary {
+            found = await find(primary, question.search, for: question.subject)
+        }
         return try answer(question, found)
-    }
-
-    private func question(
-        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
-    ) throws(FetchError) -> Question {
-        var request = request
-        // Fields of the connection go before anything is decided. The origin does not see them, so they must select no
-        // stored response either, nor become part of a secondary key.
-        request.headerFields = request.headerFields.withoutConnectionFields()
-        if !configuration.foldedContentCodings.isEmpty,
-            let folded = CacheRules.foldedAcceptEncoding(request.headerFields, to: configuration.foldedContentCodings)
-        {
-            request.headerFields[.acceptEncoding] = folded
-        }
-        let url = Self.url(of: request)
-        let plan = try FetchPlan(options, self, url: url)
-        let key = rules.cacheKey(for: request)
-        if let authorization = configuration.authorization, let key, !request.headerFields.contains(.authorization) {
-            request.headerFields[.authorization] = authorization(key.origin)
-        }
-        var question = Question(
-            request: request, subject: request, hasContent: hasContent, primary: nil, plan: plan, url: url,
-            generation: 0, needsStored: false)
-        if let key {
-            let additions: String?
-            do {
-                additions = try plan.keyPolicy.additions(request, hasContent: hasContent, body: body?.bytes)
-            } catch {
-                throw FetchError(.policyFailed, url: url, "the key policy failed for \(url): \(error)")
-            }
-            if let additions {
-                let primary = plan.keyPolicy.uri(key) + additions
-                if plan.keyPolicy.givesOwnKey(to: request.method), request.method != .head {
-                    // Under a key of its own such a request is as good as a GET.
-                    question.subject.method = .get
-                    question.hasContent = false
-                }
-                question.primary = primary
-                question.generation = generations.current(primary)
-            }
-        }
-        question.needsStored =
-            question.reads || plan.policy.contains(.fallbackToCacheIfLoadFails)
-            || !rules.isSafe(question.subject.method)
-        return question
     }
 
     private func answer(_ question: Question, _ found: [Shelf.Found]) throws(FetchError) -> LocalAnswer {
@@ -110,7 +72,7 @@ extension HTTPCache {
         {
         case .serve(let served):
             if let background = served.background, let primary = question.primary {
-                refresh(background, primary: primary, found: found, plan: plan, generation: question.generation)
+                refresh(background, question, primary: primary, found: found)
             }
             return .response(response(from: served, found, now: now))
         case .refuse(let head):
@@ -118,42 +80,6 @@ extension HTTPCache {
             return .response(refusal(head))
         case .forward(let exchange): return .load(PendingLoad(question, found: found, exchange: exchange))
         }
-    }
-
-    /// What is stored under a primary key; nothing when the store cannot be read, for a cache in trouble is a miss.
-    func find(_ primary: String, for request: HTTPRequest) async -> [Shelf.Found] {
-        do {
-            let found = try await shelf.find(primary, for: request.headerFields)
-            watch.succeeded(.read)
-            return found
-        } catch {
-            return unreadable(primary, error)
-        }
-    }
-
-    /// As above, waiting on the calling thread.
-    private func findWaiting(_ primary: String, for request: HTTPRequest) -> [Shelf.Found] {
-        do {
-            return try shelf.findWaiting(primary, for: request.headerFields)
-        } catch {
-            return unreadable(primary, error)
-        }
-    }
-
-    /// As above; nil where it would take waiting.
-    private func findAtOnce(_ primary: String, for request: HTTPRequest) -> [Shelf.Found]? {
-        do {
-            let found = try shelf.findAtOnce(primary, for: request.headerFields)
-            if found != nil { watch.succeeded(.read) }
-            return found
-        } catch {
-            return unreadable(primary, error)
-        }
-    }
-
-    private func unreadable(_ primary: String, _ error: any Error) -> [Shelf.Found] {
-        watch.failed(.read, error, key: primary)
-        return []
     }
 
     /// What the policy says of what is stored, before the rules are asked.

@@ -23,11 +23,17 @@ extension HTTPCache {
     func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) async {
         for key in invalidation.keys {
             let primary = keyPolicy.uri(key)
-            generations.advance(primary)
+            let scope = scope(of: key, keyPolicy)
+            advance(primary, scope)
             await attempt(primary) {
-                try await store.perform { [shelf] in _ = try shelf.removeAll(primary) }
+                try await store.perform { [shelf] in
+                    _ = try shelf.removeAll(primary)
+                    if let scope { _ = try shelf.removeShared(scope) }
+                }
                 // Keys with additions start with the URI and a space, which no URI has.
-                if keyPolicy.hasAdditions { try await store.remove(.prefix(Key(primary + " "))) }
+                if keyPolicy.hasAdditions || key.method == Self.queryMethod {
+                    try await store.remove(.prefix(Key(primary + " ")))
+                }
             }
         }
         for group in invalidation.groups {
@@ -36,6 +42,12 @@ extension HTTPCache {
                 try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
             }
         }
+    }
+
+    /// What was asked for under a key before now is not stored any more.
+    func advance(_ primary: String, _ scope: SearchScope?) {
+        generations.advance(primary)
+        if let scope { generations.advance(scope.listKey) }
     }
 
     /// A store in trouble does not keep the answer from the client.

@@ -10,14 +10,18 @@ extension HTTPCache {
     public func purge(_ url: String) throws -> Int {
         let request = try Self.request(for: url)
         guard let key = rules.cacheKey(for: request) else { return 0 }
+        let uri = configuration.keyPolicy.uri(key)
+        let scope = scope(of: key, configuration.keyPolicy)
         var count = 0
-        for method in [nil] + configuration.caching.extraMethods.sorted().map(Optional.some) {
-            let uri = configuration.keyPolicy.uri(key)
+        for method in [nil] + rules.options.extraMethods.sorted().map(Optional.some) {
             let primary = method.map { "\($0) \(uri)" } ?? uri
-            generations.advance(primary)
+            advance(primary, scope)
             count += try shelf.removeAll(primary)
-            if configuration.keyPolicy.hasAdditions { count += try store.remove(.prefix(Key(primary + " "))) }
+            if configuration.keyPolicy.hasAdditions || method == Self.queryMethod {
+                count += try store.remove(.prefix(Key(primary + " ")))
+            }
         }
+        if let scope { count += try shelf.removeShared(scope) }
         return count
     }
 
@@ -31,7 +35,13 @@ extension HTTPCache {
     @discardableResult
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
-        return try store.remove(.prefix(Key(normalized(prefix, endsHost: true))))
+        let start = normalized(prefix, endsHost: true)
+        var count = try store.remove(.prefix(Key(start)))
+        // What several queries share stands under the path: where a query is named, all of it goes.
+        if start.contains("?") {
+            count += try store.remove(.prefix(Key(SearchScope(uri: start).path + " search=")))
+        }
+        return count
     }
 
     /// As the synchronous `purge`; the cooperative pool does not wait.

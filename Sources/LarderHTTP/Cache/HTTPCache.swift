@@ -34,7 +34,9 @@ public final class HTTPCache: Sendable {
         self.store = store
         self.transport = transport
         self.configuration = configuration
-        rules = CacheRules(configuration.caching)
+        var caching = configuration.caching
+        if configuration.cachesQueries { caching.extraMethods.insert(Self.queryMethod) }
+        rules = CacheRules(caching)
         shelf = Shelf(store: store, rules: rules, retention: configuration.retention)
         failures = OriginFailures(configuration.originFailureMemory)
         abandoned = AbandonedLoads(configuration.abandonedLoads)

@@ -29,6 +29,12 @@ public struct HTTPCacheConfiguration: Sendable {
     /// and before it goes to the origin: a handful of variants instead of one for each spelling that a client has. A
     /// request that refuses `identity` is left alone. Default: none, the field stays as it is.
     public var foldedContentCodings: [String] = []
+    /// Whether responses to QUERY are stored, under a key that takes in the content of the request, its media type, coding
+    /// and language (RFC 10008 section 2.7). Default: true.
+    public var cachesQueries = true
+    /// The most content of a QUERY that is held to make its key, in bytes. A longer one is passed on as it comes, and its
+    /// response is not stored. Default: 256 KiB.
+    public var queryContentLimit = 256 << 10
     /// Policies that requests name by number.
     public var registry = PolicyRegistry()
     /// Time limits of requests to origins.

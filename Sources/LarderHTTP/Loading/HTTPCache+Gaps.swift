@@ -27,7 +27,8 @@ extension HTTPCache {
         let url = Self.url(of: pending.request)
         let question = Question(
             request: request(pending.request), subject: request(pending.subject), hasContent: false,
-            primary: pending.primary, plan: pending.plan, url: url, generation: pending.generation, needsStored: true)
+            primary: pending.primary, plan: pending.plan, url: url, generation: pending.generation,
+            search: pending.search, needsStored: true)
         let response: FetchResponse
         switch try await answer(question) {
         case .response(let stored): response = stored

@@ -8,7 +8,12 @@ extension HTTPCache {
     package func load(
         _ pending: PendingLoad, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
-        if let question = pending.undecided {
+        if var question = pending.undecided {
+            var body = body
+            if question.wantsContent, let given = body {
+                body = await gathered(given)
+                question = try self.question(question, content: body ?? given)
+            }
             switch try await answer(question) {
             case .response(let response): return response
             case .load(let pending): return try await load(pending, body: body, onInformational: onInformational)
@@ -89,16 +94,16 @@ extension HTTPCache {
     }
 
     /// Validates in the background (RFC 5861 section 3), unless somebody does already.
-    func refresh(
-        _ exchange: Exchange, primary: String, found: [Shelf.Found], plan: FetchPlan, generation: UInt32
-    ) {
-        let load = Load(url: Self.url(of: exchange.request), generation: generation, isDetached: true)
+    func refresh(_ exchange: Exchange, _ question: Question, primary: String, found: [Shelf.Found]) {
+        let load = Load(url: Self.url(of: exchange.request), generation: question.generation, isDetached: true)
         guard case .lead = flights.enter(primary, load, mayPass: false) else { return }
-        let question = Question(
-            request: exchange.request, subject: exchange.request, hasContent: false, primary: primary, plan: plan,
-            url: load.url, generation: generation, needsStored: true)
+        var question = question
+        question.request = exchange.request
+        question.subject = exchange.request
         let pending = PendingLoad(question, found: found, exchange: exchange)
-        start(load, pending, body: nil, flight: primary, isDetached: true, onInformational: nil)
+        start(
+            load, pending, body: question.content.map { RequestBody($0) }, flight: primary, isDetached: true,
+            onInformational: nil)
     }
 
     /// The key under which a load may be shared, and whether only with one that is sent later; nil for one that is nobody
@@ -155,7 +160,8 @@ extension HTTPCache {
     private func renewed(_ pending: PendingLoad) async -> PendingLoad {
         let question = Question(
             request: pending.request, subject: pending.subject, hasContent: false, primary: pending.primary,
-            plan: pending.plan, url: Self.url(of: pending.request), generation: pending.generation, needsStored: true)
+            plan: pending.plan, url: Self.url(of: pending.request), generation: pending.generation,
+            search: pending.search, needsStored: true)
         guard case .load(var renewed)? = try? await answer(question) else { return pending }
         if renewed.exchange.selected == nil {
             // For others than those who have what the conditions name.
@@ -191,7 +197,7 @@ extension HTTPCache {
         }
         // Freshened, perhaps: then the store has it now.
         guard let primary = pending.primary else { return nil }
-        let found = await find(primary, for: pending.subject)
+        let found = await find(primary, pending.search, for: pending.subject)
         let now = now
         let request = isLater ? rules.satisfiedByValidation(pending.subject) : pending.subject
         guard case .serve(let served) = rules.reuse(request, stored: found.map(\.response), now: now),

@@ -61,7 +61,8 @@ struct LoadRun: Sendable {
         let requestTime = cache.now
         load.markSent()
         var received = try await cache.send(
-            exchange, as: pending, url: url, body: isRepetition ? nil : body, onInformational: onInformational)
+            exchange, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
+            onInformational: onInformational)
         cache.failures.succeeded(origin)
         let responseTime = cache.now
         let stored = pending.found.map(\.response)
@@ -76,6 +77,7 @@ struct LoadRun: Sendable {
         var pending = pending
         if decision.invalidation != nil, let primary = pending.primary {
             pending.generation = cache.generations.current(primary)
+            if let scope = pending.search { pending.search?.generation = cache.generations.current(scope.listKey) }
         }
         let updated = await cache.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {

@@ -14,19 +14,29 @@ struct Storing: Sendable {
     /// Set for a range.
     private let partID: UInt64?
     private let primary: String
+    /// Set for a response that answers several queries.
+    private let shared: (variation: URLVariation, scope: SearchScope)?
     private let tags: [String]
     private let storagePolicy: StoragePolicy
-    private let generation: UInt32
+    /// What an invalidation since it was asked for would have changed.
+    private let guards: [(key: String, generation: UInt32)]
     private let replaced: [Shelf.Found]
 
     /// Nil when the store will not have it: too large, no room, in trouble. The answer goes on without it.
     init?(cache: HTTPCache, pending: PendingLoad, new: NewResponse, found: [Shelf.Found], length: Int64?) async {
-        guard let primary = pending.primary else { return nil }
+        guard let own = pending.primary else { return nil }
         self.cache = cache
         self.new = new
-        self.primary = primary
         storagePolicy = pending.plan.storagePolicy
-        generation = pending.generation
+        if let scope = pending.search, let variation = URLVariation(of: new.head) {
+            primary = scope.primary(variation)
+            shared = (variation, scope)
+            guards = [(own, pending.generation), (scope.listKey, scope.generation)]
+        } else {
+            primary = own
+            shared = nil
+            guards = [(own, pending.generation)]
+        }
         tags = cache.tags(of: new, primary: primary, own: pending.plan.tags)
         partID = new.announcedRange.map { _ in .random(in: .min ... .max) }
         if let range = new.announcedRange, let combined = new.combines,
@@ -50,7 +60,7 @@ struct Storing: Sendable {
     /// Ends: stores what came, if it is worth keeping. After it the next request finds it.
     func finish(receivedBytes: Int64, isComplete: Bool) async {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
-            cache.generations.current(primary) == generation
+            isCurrent
         else { return await writer.cancelElsewhere() }
         do {
             let isStored: Bool
@@ -66,10 +76,15 @@ struct Storing: Sendable {
                     try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
                 }
             }
+            if isStored, let shared {
+                try await cache.store.perform {
+                    try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
+                }
+            }
             for old in replaced { _ = try await cache.shelf.remove(old) }
             cache.watch.succeeded(.write)
             // Invalidated while it was being committed: whoever did that may have looked before it was there.
-            if cache.generations.current(primary) != generation {
+            if !isCurrent {
                 _ = try await cache.store.perform { try cache.shelf.removeAll(primary) }
             }
         } catch {
@@ -77,6 +92,9 @@ struct Storing: Sendable {
             cache.logRefusal(error, primary)
         }
     }
+
+    /// Whether nothing was invalidated since it was asked for.
+    private var isCurrent: Bool { guards.allSatisfy { cache.generations.current($0.key) == $0.generation } }
 
     private func finish(_ response: StoredResponse) async throws {
         try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
@@ -107,7 +125,7 @@ struct Storing: Sendable {
 
     /// Combines what has come together, when nobody waits any more.
     func combine() async {
-        guard partID != nil, cache.generations.current(primary) == generation else { return }
+        guard partID != nil, isCurrent else { return }
         do {
             try await cache.shelf.combine(key, primary: primary, tags: tags, storagePolicy: storagePolicy)
         } catch {
