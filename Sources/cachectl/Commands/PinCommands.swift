@@ -44,7 +44,7 @@ struct PinSubject: ParsableArguments {
             if let tag { return isPinned ? try store.pin(tag: tag) : try store.unpin(tag: tag) }
             guard let key else { return 0 }
             guard isPinned ? try store.pin(key) : try store.unpin(key) else {
-                throw CommandError.missing(key.description)
+                throw CommandError.missing(key)
             }
             return 1
         }

@@ -21,7 +21,7 @@ struct TouchCommand: ParsableCommand {
     func run() throws {
         let entry = try options.withStore(.changing) { store in
             guard try store.touch(key, lifetime: lifetime), let entry = try store.attributes(of: key) else {
-                throw CommandError.missing(key.description)
+                throw CommandError.missing(key)
             }
             return entry
         }

@@ -20,7 +20,9 @@ struct ErrorReport {
             self.init(
                 ExitStatus(error), "\(error.code)", error.text, path: error.path, key: error.key, cause: error.cause)
         case let error as CommandError:
-            self.init(error.status, error.code ?? "\(error.status)", error.message, cause: error.cause)
+            self.init(
+                error.status, error.code ?? "\(error.status)", error.message, path: error.path, key: error.key,
+                cause: error.cause)
         case is CancellationError:
             self.init(.interrupted, "cancelled", nil)
         case let error as Errno:
