@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
+import SystemPackage
 
 /// Opens the ports.
 struct ListenerFactory {
@@ -58,6 +59,11 @@ struct ListenerFactory {
                 .childChannelOption(.maxMessagesPerRead, value: 1)
                 .childChannelInitializer(initializer)
                 .bind(host: host, port: port).get()
+        } catch let error as IOError {
+            let cause = Errno(rawValue: error.errnoCode)
+            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(cause)", systemError: cause)
+        } catch is SocketAddressError.UnknownHost {
+            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): the name has no address here")
         } catch {
             throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(error)")
         }
