@@ -49,12 +49,14 @@ struct CommandRun {
     }
 
     /// Starts the program; the caller waits for it.
-    static func start(_ arguments: [String], output: FileHandle = .nullDevice) throws -> Process {
+    static func start(
+        _ arguments: [String], output: FileHandle = .nullDevice, errors: FileHandle = .nullDevice
+    ) throws -> Process {
         let process = Process()
         process.executableURL = binary
         process.arguments = arguments
         process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
+        process.standardError = errors
         try process.run()
         return process
     }

@@ -58,49 +58,4 @@ struct HTTPCommandTests {
         await gone.stop()
         #expect(try await place.run("fetch", gone.url + "/").status == 69)
     }
-
-    @Test func serveAnswersUntilItIsStopped() async throws {
-        try await withOrigin { origin, place in
-            let log = place.path.appending("addresses").string
-            FileManager.default.createFile(atPath: log, contents: nil)
-            let server = try CommandRun.start(
-                ["serve", "--origin", origin.url, "--listen", "127.0.0.1:0", "--store", place.store, "--json"],
-                output: try FileHandle(forWritingTo: URL(fileURLWithPath: log)))
-            defer { server.terminate() }
-            var address: String?
-            while address == nil, server.isRunning {
-                let text = FileManager.default.contents(atPath: log) ?? Data()
-                address = (try? JSONSerialization.jsonObject(with: text) as? [String: Any])?["address"] as? String
-                if address == nil { try await Task.sleep(for: .milliseconds(20)) }
-            }
-            let url = try #require(address) + "/a"
-            // Another store, so that the answers are the gateway's.
-            let client = try Workplace()
-            for expected in ["fwd=uri-miss", "; hit"] {
-                let run = try await client.run("fetch", url, "-i", "--policy", "do-not-read")
-                #expect(run.status == 0 && run.text.contains(expected) && run.text.hasSuffix("hello"), "\(run.text)")
-            }
-            let purge = try await client.run("fetch", url, "-X", "PURGE")
-            #expect(purge.text.contains("\"removed\": 1"))
-            #expect(origin.requests(for: "/a").count == 1)
-            server.interrupt()
-            while server.isRunning { try await Task.sleep(for: .milliseconds(10)) }
-            #expect(server.terminationStatus == 0)
-        }
-    }
-
-    @Test func settingsAreChecked() async throws {
-        let place = try Workplace()
-        for arguments in [
-            [], ["--origin", "ftp://x"], ["--origin", "http://x", "--origin", "http://y"],
-            ["--origin", "http://x", "--listen", "nowhere"], ["--origin", "http://x", "--forward"],
-            ["--origin", "http://x", "--tls-listen", "127.0.0.1:0"], ["--origin", "http://x", "--threads", "0"],
-        ] {
-            let run = try await CommandRun.cachectl(["serve", "--store", place.store] + arguments)
-            #expect(run.status == 64, "\(arguments): \(run.errors)")
-        }
-        let file = try place.file("settings", Array(#"{"orgin": ["http://x"]}"#.utf8))
-        let run = try await CommandRun.cachectl(["serve", "--store", place.store, "--config", file])
-        #expect(run.status == 65 && run.errors.contains("orgin"))
-    }
 }

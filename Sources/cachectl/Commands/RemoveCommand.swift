@@ -24,12 +24,13 @@ struct RemoveCommand: ParsableCommand {
     var tag: String?
 
     @Option(
-        help: ArgumentHelp("Put longer ago than this: 7d.", valueName: "duration"), transform: DurationArgument.parse)
+        help: ArgumentHelp("Put longer ago than this: 7d.", valueName: "duration"),
+        transform: DurationArgument.parseWithUnit)
     var olderThan: Duration?
 
     @Option(
         help: ArgumentHelp("Neither put nor hit for this long: 30d.", valueName: "duration"),
-        transform: DurationArgument.parse)
+        transform: DurationArgument.parseWithUnit)
     var unusedFor: Duration?
 
     @Flag(help: "Entries that are no longer fresh.")

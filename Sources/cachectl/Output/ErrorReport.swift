@@ -13,8 +13,11 @@ struct ErrorReport {
     let cause: String?
     /// What goes to standard output instead: help or the version was asked for.
     private(set) var answer: String?
+    /// The command whose help tells how it is used.
+    private(set) var help: String?
 
-    init(_ error: any Error) {
+    /// - Parameter command: the one that ran; nil where the command line could not be parsed.
+    init(_ error: any Error, command: String? = nil) {
         switch error {
         case let error as LarderError:
             self.init(
@@ -34,7 +37,8 @@ struct ErrorReport {
                 self.init(.fine, "fine", nil)
                 answer = full
             case .validationFailure:
-                self.init(.usage, "usage", full.hasPrefix("Error: ") ? String(full.dropFirst(7)) : full)
+                self.init(.usage, "usage", Cachectl.message(for: error))
+                help = command.map { "cachectl \($0) --help" } ?? Self.help(in: full)
             default:
                 self.init(.software, "software", "\(error)")
             }
@@ -57,6 +61,15 @@ struct ErrorReport {
     var text: String {
         guard let message else { return "" }
         return "cachectl: " + message + (cause.map { " (\($0))" } ?? "") + "\n"
+            + (help.map { "See '\($0)'.\n" } ?? "")
+    }
+
+    /// The parser ends its messages with `See 'cachectl gc --help' for more information.`
+    private static func help(in full: String) -> String? {
+        guard let start = full.firstRange(of: "See '"), let end = full[start.upperBound...].firstIndex(of: "'") else {
+            return nil
+        }
+        return String(full[start.upperBound..<end])
     }
 
     /// Prints the report and ends the program.

@@ -48,6 +48,15 @@ extension ExitStatus {
         }
     }
 
+    /// For an address that cannot be listened on: one that is taken may be free later.
+    static func listening(_ errno: Errno) -> ExitStatus {
+        switch errno {
+        case .permissionDenied, .notPermitted: .noPermission
+        case .addressInUse: .temporary
+        default: .unavailable
+        }
+    }
+
     init(_ errno: Errno) {
         switch errno {
         case .permissionDenied, .notPermitted, .readOnlyFileSystem: self = .noPermission
