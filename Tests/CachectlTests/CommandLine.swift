@@ -61,6 +61,9 @@ struct CommandRun {
         return process
     }
 
+    /// The path of the program.
+    static var path: String { binary.path }
+
     /// Where the build put the executable: beside the test bundle.
     private static var binary: URL {
         #if os(macOS)

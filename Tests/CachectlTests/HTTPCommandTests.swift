@@ -58,4 +58,75 @@ struct HTTPCommandTests {
         await gone.stop()
         #expect(try await place.run("fetch", gone.url + "/").status == 69)
     }
+
+    @Test func dataMeansPostAndHeadMeansHead() async throws {
+        try await withOrigin { origin, place in
+            origin.script("/form") { .ok($0.text) }
+            let post = try await place.run("fetch", origin.url + "/form", "-d", "x=1", "--timeout", "5s")
+            #expect(post.text == "x=1" && origin.requests(for: "/form").first?.method == "POST")
+            let put = try await place.run("fetch", origin.url + "/form", "-d", "y", "-X", "PUT")
+            #expect(put.text == "y" && origin.requests(for: "/form").last?.method == "PUT")
+            let head = try await place.run("fetch", origin.url + "/a", "-I")
+            #expect(head.text.hasPrefix("HTTP/1.1 200 OK\n") && head.text.contains("ETag: \"1\"\n"))
+            #expect(!head.text.contains("hello") && origin.requests(for: "/a").last?.method == "HEAD")
+            #expect(try await place.run("fetch", origin.url + "/a", "-I", "-d", "x").status == 64)
+        }
+    }
+
+    @Test func credentialsOfAURLAreSentAndNotStored() async throws {
+        try await withOrigin { origin, place in
+            let url = origin.url.replacingOccurrences(of: "://", with: "://me:p%40ss@")
+            let run = try await place.run("fetch", url + "/a", "-v")
+            #expect(run.text == "hello", "\(run.errors)")
+            let expected = "Basic " + Data("me:p@ss".utf8).base64EncodedString()
+            #expect(origin.requests(for: "/a").first?["Authorization"] == expected)
+            #expect(run.errors.contains("> Authorization: ...\n") && run.errors.contains("< HTTP/1.1 200 OK\n"))
+            #expect(try await place.run("stat", origin.url + "/a").status == 0)
+            let stored = place.contents(of: "store").values
+            for secret in ["p%40ss", "p@ss", expected] {
+                #expect(!stored.contains { $0.range(of: Data(secret.utf8)) != nil })
+            }
+        }
+    }
+
+    @Test func redirectsAreFollowedWhereAskedFor() async throws {
+        try await withOrigin { origin, place in
+            let other = try await TestOrigin.start()
+            other.script("/end") { .ok($0["Authorization"] ?? "nothing") }
+            origin.script("/r", .redirect(to: "a", status: 301))
+            origin.script("/post", .redirect(to: "/method", status: 303))
+            origin.script("/method") { .ok($0.method) }
+            origin.script("/away", .redirect(to: other.url + "/end"))
+            origin.script("/loop", .redirect(to: "/loop"))
+            let plain = try await place.run("fetch", origin.url + "/r", "-i")
+            #expect(plain.status == 0 && plain.text.hasPrefix("HTTP/1.1 301"))
+            #expect(try await place.run("fetch", "-L", origin.url + "/r").text == "hello")
+            #expect(try await place.run("fetch", "-L", origin.url + "/post", "-d", "x").text == "GET")
+            #expect(
+                try await place.run("fetch", "-L", origin.url + "/away", "-H", "Authorization: secret").text
+                    == "nothing")
+            let loop = try await place.run("fetch", "-L", origin.url + "/loop")
+            #expect(loop.status == 69 && loop.errors.contains("more than 10 times"))
+            await other.stop()
+        }
+    }
+
+    @Test func theStatusAndTheNameOfTheFileCanCount() async throws {
+        try await withOrigin { origin, place in
+            origin.script("/gone", .status(410, "no more"))
+            #expect(try await place.run("fetch", origin.url + "/gone").text == "no more")
+            let failed = try await place.run("fetch", "-f", origin.url + "/gone")
+            #expect(failed.status == 1 && failed.output.isEmpty && failed.errors.contains("410 Gone"))
+            #expect(try await place.run("fetch", origin.url + "/a", "-o", "-").text == "hello")
+            #expect(!FileManager.default.fileExists(atPath: "-"))
+            #expect(try await place.run("fetch", "-O", origin.url + "/").status == 64)
+            let shell = Process()
+            shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+            shell.currentDirectoryURL = URL(fileURLWithPath: place.path.string)
+            shell.arguments = ["-c", "\"$0\" fetch -O \"$1\" --store store", CommandRun.path, origin.url + "/a?q=1"]
+            try shell.run()
+            while shell.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(FileManager.default.contents(atPath: place.path.appending("a").string) == Data("hello".utf8))
+        }
+    }
 }
