@@ -62,7 +62,7 @@ struct HTTPCommandTests {
     @Test func dataMeansPostAndHeadMeansHead() async throws {
         try await withOrigin { origin, place in
             origin.script("/form") { .ok($0.text) }
-            let post = try await place.run("fetch", origin.url + "/form", "-d", "x=1", "--timeout", "5s")
+            let post = try await place.run("fetch", origin.url + "/form", "-d", "x=1", "--timeout", "2m")
             #expect(post.text == "x=1" && origin.requests(for: "/form").first?.method == "POST")
             let put = try await place.run("fetch", origin.url + "/form", "-d", "y", "-X", "PUT")
             #expect(put.text == "y" && origin.requests(for: "/form").last?.method == "PUT")

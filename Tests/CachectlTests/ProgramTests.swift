@@ -120,6 +120,8 @@ import Testing
     func completionScriptsNameEveryCommand(shell: String) throws {
         let script = try CommandRun.cachectl(["completions", shell]).text
         for command in ["gc", "stat", "verify", "import", "demo"] { #expect(script.contains(command)) }
+        // Values: policies, orders, forms and levels of the logs.
+        for value in ["do-not-read", "common", "warning"] { #expect(script.contains(value)) }
     }
 
     @Test func benchFiguresHaveTheirKeys() throws {

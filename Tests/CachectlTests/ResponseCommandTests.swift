@@ -97,6 +97,10 @@ struct ResponseCommandTests {
             #expect(text.contains("{accept-language: de}") && !text.contains("{2 variants}"))
             #expect(try await place.run("ls", "--all").text.contains("{2 variants}"))
 
+            #expect(try await place.run("pin", url + "/v").text == "pinned 3 entries\n")
+            #expect(try await place.run("ls", "--prefix", url + "/v").text.components(separatedBy: "P----").count == 3)
+            #expect(try await place.run("touch", url + "/v", "--lifetime", "1h").status == 0)
+
             let run = try await place.run("rm", url + "/v")
             #expect(run.status == 0 && run.text == "removed 2 variants\n")
             #expect(try await keys("--all", "--prefix", url + "/v").isEmpty)

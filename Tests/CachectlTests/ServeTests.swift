@@ -53,6 +53,20 @@ struct ServeTests {
         }
     }
 
+    @Test func whichOriginFailsAndWhyIsToldOnce() async throws {
+        let place = try Workplace()
+        let gateway = try await RunningGateway(place, "--origin", "http://127.0.0.1:1")
+        for path in ["/a", "/b", "/c"] {
+            let run = try await Workplace().run("fetch", gateway.address + path)
+            #expect(run.text == "The origin cannot be reached: it takes no connections.\n")
+        }
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
+        let lines = gateway.errors.split(separator: "\n").filter { $0.contains("an origin failed") }
+        #expect(lines.count == 1 && lines[0].contains("cannot connect to 127.0.0.1:1: Connection refused"))
+        #expect(lines.first?.contains("warning") == true)
+    }
+
     @Test func usr1OpensTheAccessLogAgain() async throws {
         try await withOrigin { origin, place in
             let log = place.path.appending("access.log").string

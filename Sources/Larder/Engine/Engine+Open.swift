@@ -80,7 +80,7 @@ extension Engine {
         for shard in try engine.files.shards() { count += try shard.names().count }
         if count == 0 { return }
         engine.logger.error(
-            "the index was gone: the store starts empty, without a budget. `Store.collect()` removes files that nothing names",
+            "the index was gone: the store starts empty, without a budget. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
 

@@ -120,7 +120,8 @@ extension LarderError.Remedy {
             "raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries"
         case .raiseBudget: "raise the budget ('cachectl budget --bytes') or store it elsewhere"
         case .raiseLargestEntry: "raise the limit ('cachectl budget --largest-entry')"
-        case .allowOtherOwner: "open it as that user, choose another directory, or allow it ('cachectl --any-owner')"
+        case .allowOtherOwner: "open it as that user, choose another directory, or allow it (--any-owner)"
+        case .openReadOnly: "use a command that only reads, or remount the file system"
         }
     }
 }

@@ -30,6 +30,14 @@ struct StoredVariants {
         variants = found
     }
 
+    /// The entries that stand for what `key` names: its own, and where that is the list of a URL's variants also these.
+    static func keys(under key: Key, in store: Store) throws -> [Key] {
+        guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
+            return [key]
+        }
+        return [key] + all.variants.map(\.entry.key)
+    }
+
     /// Removes every response of a URL, those that no list names any more included, and the list.
     /// Returns how many responses; nil if `key` has neither a list nor variants.
     static func removeAll(under key: Key, from store: Store) throws -> Int? {

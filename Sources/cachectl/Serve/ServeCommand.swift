@@ -64,7 +64,9 @@ struct ServeCommand: ParsableCommand {
         configuration.requestsPerHost = 1_024
         configuration.logger.logLevel = setup.logLevel
         let cache = HTTPCache(
-            store: store, transport: RoutedTransport(setup.gateway.routes, over: transport),
+            store: store,
+            transport: RoutedTransport(
+                setup.gateway.routes, over: OriginFailureLog(over: transport, level: setup.logLevel)),
             configuration: configuration)
         let gateway: Gateway
         do {
