@@ -31,17 +31,17 @@ public final class Gateway: Sendable {
     /// Where the admin server listens; nil without one.
     public let adminAddress: SocketAddress?
 
+    let tls: ServerTLS?
     let core: GatewayCore
     let workers: [Worker]
     private let listeners: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let history: TrafficHistory?
-    let tls: TLS?
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         _ core: GatewayCore, _ workers: [Worker], _ group: MultiThreadedEventLoopGroup, listeners: Listeners,
-        history: TrafficHistory?, tls: TLS?
+        history: TrafficHistory?, tls: ServerTLS?
     ) {
         self.tls = tls
         self.core = core
@@ -72,7 +72,7 @@ public final class Gateway: Sendable {
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
         try check(configuration)
-        let tls = try configuration.tls.map { settings throws(GatewayError) in try TLS(settings) }
+        let tls = try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
         let core = GatewayCore(cache, configuration, accessLog: log)
         let count = configuration.eventLoops ?? System.coreCount

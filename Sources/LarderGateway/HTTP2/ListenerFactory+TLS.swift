@@ -7,7 +7,7 @@ import NIOTLS
 /// The port with TLS: HTTP/2 or HTTP/1.1, as the client chooses (ALPN, RFC 7301).
 extension ListenerFactory {
     func tls(
-        host: String, settings: GatewayTLS, context: TLS
+        host: String, settings: GatewayTLS, context: ServerTLS
     ) async throws(GatewayError) -> any Channel {
         let find = finder()
         // TLS ends a connection as a whole.
