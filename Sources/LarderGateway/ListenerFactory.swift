@@ -1,7 +1,6 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
-import SystemPackage
 
 /// Opens the ports.
 struct ListenerFactory {
@@ -59,13 +58,8 @@ struct ListenerFactory {
                 .childChannelOption(.maxMessagesPerRead, value: 1)
                 .childChannelInitializer(initializer)
                 .bind(host: host, port: port).get()
-        } catch let error as IOError {
-            let cause = Errno(rawValue: error.errnoCode)
-            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(cause)", systemError: cause)
-        } catch is SocketAddressError.UnknownHost {
-            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): the name has no address here")
         } catch {
-            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(error)")
+            throw .cannotListen(host, port, error)
         }
     }
 }

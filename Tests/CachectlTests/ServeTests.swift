@@ -141,6 +141,8 @@ struct ServeTests {
             let taken = try await run("--listen", address)
             #expect(taken.status == 75)
             #expect(taken.errors.hasSuffix("port \(address.split(separator: ":")[1]): Address already in use\n"))
+            let nowhere = try await run("--listen", "larder.invalid:8080")
+            #expect(nowhere.status == 75 && nowhere.errors.hasSuffix("port 8080: the name has no address\n"))
             let tls = ["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--certificate"]
             let file = try place.file("text", Array("text".utf8))
             for (certificate, status, text) in [

@@ -82,12 +82,12 @@ struct ServeSettings: ParsableArguments {
         completion: .file())
     var accessLog: String?
 
-    @Option(help: ArgumentHelp("Form of the access log: common or json. Default: common.", valueName: "form"))
+    @Option(help: ArgumentHelp("Form of the access log. Default: common.", valueName: "form"))
     var logFormat: LogFormatArgument?
 
     @Option(
         help: ArgumentHelp(
-            "What is told on standard error: error, warning, info or debug, and what is graver. Default: warning.",
+            "What is told on standard error: this and what is graver. Default: warning.",
             valueName: "level"))
     var logLevel: LogLevelArgument?
 
