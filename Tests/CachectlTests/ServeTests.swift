@@ -108,6 +108,21 @@ struct ServeTests {
         }
     }
 
+    @Test func aBudgetOfTheCommandLineWinsAtHUPToo() async throws {
+        try await withOrigin { origin, place in
+            func settings(_ budget: String) throws -> String {
+                try place.file("serve.json", Array(#"{"origin": "\#(origin.url)", "budget": "\#(budget)"}"#.utf8))
+            }
+            let gateway = try await RunningGateway(place, "--config", try settings("20MB"), "--budget", "10MB")
+            _ = try settings("30MB")
+            gateway.signal(SIGHUP)
+            try await gateway.waitUntilItSays("the settings were read again")
+            #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 10_000_000)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
     @Test func anotherSignalEndsItAtOnce() async throws {
         try await withOrigin { origin, place in
             let gate = Gate()

@@ -7,7 +7,8 @@ struct StatCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stat",
         abstract: "Show the size of the store, or what is known of an entry.",
-        discussion: "Exits 1 if there is no entry under KEY. Does not change the store and is no access.")
+        discussion:
+            "Exits 1 if there is no entry under KEY. Does not change the store, and does not count as an access.")
 
     @OptionGroup var options: StoreOptions
 

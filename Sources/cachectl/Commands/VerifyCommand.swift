@@ -108,7 +108,7 @@ struct VerifyJSON: Encodable {
     let hashedBytes: Int64
     /// Body files lost with an index of which nothing could be read; null if the index was not replaced.
     @Nullable var lostFiles: Int?
-    /// Entries lost with a damaged index; null if it was not replaced, or nobody can tell.
+    /// Entries lost with a damaged index; null if it was not replaced, or the number is not known.
     @Nullable var lostEntries: Int?
     /// Where the index was damaged; null if it was not replaced.
     @Nullable var damages: [String]?

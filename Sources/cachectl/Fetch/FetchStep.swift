@@ -61,7 +61,7 @@ struct FetchStep: Sendable {
     var trace: String {
         var text = "> \(request.method.rawValue) \(request.path ?? "/") HTTP/1.1\n> Host: \(request.authority ?? "")\n"
         for field in request.headerFields {
-            // A terminal's history is no place for a password.
+            // A terminal keeps what it shows, so passwords stay out.
             text += "> \(field.name.rawName): \(field.name == .authorization ? "..." : field.value)\n"
         }
         return text + ">\n"

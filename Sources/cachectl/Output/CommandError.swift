@@ -7,7 +7,7 @@ struct CommandError: Error {
     var status: ExitStatus
     /// Name of the code, for programs; nil: that of the status.
     var code: String?
-    /// What went wrong, where, and how to mend it; nil where the output says it already.
+    /// What went wrong, where, and how to repair it; nil where the output says it already.
     var message: String?
     /// The file or directory concerned, where there is one.
     var path: FilePath?

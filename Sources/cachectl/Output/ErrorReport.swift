@@ -75,7 +75,7 @@ struct ErrorReport {
     /// Prints the report and ends the program.
     func leave(asJSON: Bool) -> Never {
         if let answer { try? Output.write(answer.hasSuffix("\n") ? answer : answer + "\n") }
-        // Nobody is left to tell when standard error is closed too.
+        // There is no way left to tell when standard error is closed too.
         if status != .brokenPipe, message != nil {
             Output.complain(asJSON ? (try? JSON.line(ErrorJSON(self))) ?? text : text)
         }

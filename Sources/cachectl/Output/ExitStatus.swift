@@ -30,7 +30,7 @@ enum ExitStatus: Int32, CaseIterable {
     case noPermission = 77
     /// Ended by SIGINT or SIGTERM.
     case interrupted = 130
-    /// Whoever read standard output went away; what a shell reports for SIGPIPE.
+    /// The reader of standard output went away: what a shell reports for SIGPIPE.
     case brokenPipe = 141
 }
 

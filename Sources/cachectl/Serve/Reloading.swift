@@ -14,15 +14,22 @@ struct Reloading {
 
     private let gateway: Gateway
     private let store: Store
-    private let path: FilePath?
-    private var file: SettingsFile?
+    private var source: Source?
     private var seen = (log: 0, file: 0)
 
-    init(_ gateway: Gateway, _ store: Store, _ file: SettingsFile?, path: String?) {
+    /// The file of settings as it was read last.
+    struct Source: Sendable {
+        let path: FilePath
+        var file: SettingsFile
+        /// False where the command line has a budget, which wins.
+        let setsBudget: Bool
+    }
+
+    /// - Parameter source: nil where all settings are flags.
+    init(_ gateway: Gateway, _ store: Store, _ source: Source?) {
         self.gateway = gateway
         self.store = store
-        self.file = file
-        self.path = path.map { FilePath($0) }
+        self.source = source
     }
 
     /// Starts to listen: before the store is opened, so that no signal ends the program in between.
@@ -42,17 +49,18 @@ struct Reloading {
         attempt("the access log was opened again") { try gateway.reopenAccessLog() }
         guard isReload else { return }
         attempt("the certificate was read again") { try gateway.reloadCertificate() }
-        guard let path else { return }
+        guard let old = source else { return }
         attempt("the settings were read again") {
-            let new = try SettingsFile(path)
-            try apply(new)
-            file = new
+            let new = try SettingsFile(old.path)
+            try apply(new, after: old)
+            source?.file = new
             return true
         }
     }
 
-    private func apply(_ new: SettingsFile) throws {
-        var changes = file?.changes(to: new) ?? []
+    private func apply(_ new: SettingsFile, after old: Source) throws {
+        var changes = old.file.changes(to: new)
+        if !old.setsBudget { changes.removeAll { $0 == "budget" } }
         if changes.contains("budget"), let bytes = try new.budget() {
             try store.setByteBudget(bytes)
             Output.note("the budget is \(Render.size(bytes)) now")

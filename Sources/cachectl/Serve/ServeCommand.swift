@@ -38,20 +38,27 @@ struct ServeCommand: ParsableCommand {
         let arguments = file.arguments { name in
             name == "origin" && !given.origin.isEmpty || name == "tunnelPort" && !given.tunnelPort.isEmpty
         }
-        try ServeCommand.parse(arguments + flags).run(file: file)
+        try ServeCommand.parse(arguments + flags).run(file: file, budgetIsFlag: given.budget != nil)
     }
 
-    private func run(file: SettingsFile?) throws {
+    /// - Parameters:
+    ///   - file: the file that the settings come from, but for those of the command line.
+    ///   - budgetIsFlag: the budget is one of the latter, so that a change in the file does not count.
+    private func run(file: SettingsFile?, budgetIsFlag: Bool = false) throws {
         let setup = try ServeSetup(settings)
         try options.withStore(.creating, budget: setup.budget) {
             $0.logger.logLevel = setup.logLevel
         } _: { store in
             let isDefault = try DefaultBudget.set(in: store, unless: setup.budget)
-            try Blocking.untilInterrupted { try await serve(store, setup, file, hasDefaultBudget: isDefault) }
+            let source = file.map {
+                Reloading.Source(path: FilePath(config ?? ""), file: $0, setsBudget: !budgetIsFlag)
+            }
+            try Blocking.untilInterrupted { try await serve(store, setup, source, hasDefaultBudget: isDefault) }
         }
     }
 
-    private func serve(_ store: Store, _ setup: ServeSetup, _ file: SettingsFile?, hasDefaultBudget: Bool) async throws
+    private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?, hasDefaultBudget: Bool)
+        async throws
     {
         // A slow origin must not keep its other answers waiting: the cache's own limit is the one that counts.
         let transport = NIOTransport(NIOTransport.Configuration(connectionsPerHost: 1_024))
@@ -78,7 +85,7 @@ struct ServeCommand: ParsableCommand {
             gateway, try await store.statistics(), store.path.string, setup, hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
-        var reloading = Reloading(gateway, store, file, path: config)
+        var reloading = Reloading(gateway, store, source)
         while !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(100))
             reloading.obey()

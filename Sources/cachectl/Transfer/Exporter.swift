@@ -113,7 +113,7 @@ struct Exporter {
         return .done
     }
 
-    /// Under another name first, so that nobody sees half a file and a link at `path` is replaced rather than followed.
+    /// Under another name first, so that no reader sees half a file and a link at `path` is replaced rather than followed.
     private mutating func write(_ entry: Attributes, to path: FilePath) throws {
         let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
         _ = temporary.withPlatformString { unlink($0) }
