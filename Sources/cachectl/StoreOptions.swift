@@ -77,7 +77,17 @@ struct StoreOptions: ParsableArguments {
         if cause == .permissionDenied {
             throw CommandError(.noPermission, "no permission to look into \(path)", path: path, cause: cause)
         }
+        if hasIndex {
+            throw LarderError(
+                .formatMismatch, "\(path) has lost its file FORMAT; the index is there and was not changed",
+                remedy: .rebuildIndex, path: path)
+        }
         throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first", path: path)
+    }
+
+    private var hasIndex: Bool {
+        var status = stat()
+        return path.appending("index/data.mdb").withPlatformString { lstat($0, &status) } == 0
     }
 
     /// Prints `value` as JSON where that was asked for, else the text.

@@ -104,6 +104,12 @@ import Testing
         }
         #expect(try place.run("verify", "--repair").status == 1)
         #expect(try place.run("get", "a").output == [1])
+        // The same of one that is gone.
+        try FileManager.default.removeItem(atPath: place.store + "/FORMAT")
+        let gone = try place.run("stat")
+        #expect(gone.status == 65 && gone.errors.contains("verify --repair"), "\(gone.errors)")
+        #expect(try place.run("verify", "--repair").status == 1)
+        #expect(try place.run("get", "a").output == [1])
     }
 
     @Test func aSourceThatCannotBeReadIsNotTakenForAFileOfTheStore() throws {
