@@ -207,8 +207,8 @@ struct ServeTests {
         try await withOrigin { origin, place in
             let other = place.path.appending("other").string
             let text = """
-                {"origin": ["http://127.0.0.1:1"], "store": "\(other)", "readTimeout": "5s", "connectTimeout": 3,
-                 "idleTimeout": 0.5, "headTimeout": "500ms", "budget": 20000000, "http2": false, "forward": false,
+                {"origin": ["http://127.0.0.1:1"], "store": "\(other)", "readTimeout": "5m", "connectTimeout": 300,
+                 "idleTimeout": 300.5, "headTimeout": "300500ms", "budget": 20000000, "http2": false, "forward": false,
                  "purge": true, "tunnelPort": [443, 8443], "accessLog": "-", "logFormat": "json"}
                 """
             let file = try place.file("settings", Array(text.utf8))
