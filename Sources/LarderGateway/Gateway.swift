@@ -31,6 +31,7 @@ public final class Gateway: Sendable {
     /// Where the admin server listens; nil without one.
     public let adminAddress: SocketAddress?
 
+    let tls: ServerTLS?
     let core: GatewayCore
     let workers: [Worker]
     private let listeners: [any Channel]
@@ -40,8 +41,9 @@ public final class Gateway: Sendable {
 
     private init(
         _ core: GatewayCore, _ workers: [Worker], _ group: MultiThreadedEventLoopGroup, listeners: Listeners,
-        history: TrafficHistory?
+        history: TrafficHistory?, tls: ServerTLS?
     ) {
+        self.tls = tls
         self.core = core
         self.workers = workers
         self.group = group
@@ -70,7 +72,7 @@ public final class Gateway: Sendable {
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
         try check(configuration)
-        let tls = try configuration.tls.map { settings throws(GatewayError) in try TLS.context(settings) }
+        let tls = try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
         let core = GatewayCore(cache, configuration, accessLog: log)
         let count = configuration.eventLoops ?? System.coreCount
@@ -98,7 +100,7 @@ public final class Gateway: Sendable {
             log?.close()
             throw error
         }
-        let gateway = Gateway(core, workers, group, listeners: listeners, history: history)
+        let gateway = Gateway(core, workers, group, listeners: listeners, history: history, tls: tls)
         if configuration.time.ticks { gateway.startTicking() }
         return gateway
     }

@@ -59,7 +59,7 @@ struct ListenerFactory {
                 .childChannelInitializer(initializer)
                 .bind(host: host, port: port).get()
         } catch {
-            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(error)")
+            throw .cannotListen(host, port, error)
         }
     }
 }

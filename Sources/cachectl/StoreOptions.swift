@@ -64,7 +64,7 @@ struct StoreOptions: ParsableArguments {
             // A path on which no store can be made is not a missing input.
             let status = ExitStatus(error)
             guard [.noInput, .usage, .inputOutput].contains(status), (try? requireStore()) == nil else { throw error }
-            throw CommandError(.cannotCreate, error.message, cause: error.cause)
+            throw CommandError(.cannotCreate, error.message, path: error.path ?? path, cause: error.cause)
         }
     }
 
@@ -75,9 +75,19 @@ struct StoreOptions: ParsableArguments {
         if path.appending("FORMAT").withPlatformString({ lstat($0, &status) }) == 0 { return }
         let cause = Errno(rawValue: errno)
         if cause == .permissionDenied {
-            throw CommandError(.noPermission, "no permission to look into \(path)", cause: cause)
+            throw CommandError(.noPermission, "no permission to look into \(path)", path: path, cause: cause)
         }
-        throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first")
+        if hasIndex {
+            throw LarderError(
+                .formatMismatch, "\(path) has lost its file FORMAT; the index is there and was not changed",
+                remedy: .rebuildIndex, path: path)
+        }
+        throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first", path: path)
+    }
+
+    private var hasIndex: Bool {
+        var status = stat()
+        return path.appending("index/data.mdb").withPlatformString { lstat($0, &status) } == 0
     }
 
     /// Prints `value` as JSON where that was asked for, else the text.

@@ -22,7 +22,11 @@ enum Examples {
         try store.close()
     }
 
-    static func readmeStream(store: Store, pieces: AsyncStream<[UInt8]>) async throws {
+    static func readmeStream(store: Store) async throws {
+        let pieces = AsyncStream<[UInt8]> { stream in  // or what a socket or a file gives
+            stream.yield(Array("hello".utf8))
+            stream.finish()
+        }
         let writer = try store.writer(for: "backup.tar", PutOptions(lifetime: .duration(.seconds(86_400))))
         try await writer.write(contentsOf: pieces)
         let digest = try await writer.commit()
@@ -53,11 +57,18 @@ enum Examples {
         for violation in report.violations { print(violation) }
     }
 
-    static func readmeHTTPCache(store: Store) async throws {
-        let cache = HTTPCache(store: store, transport: NIOTransport())
+    static func readmeHTTPCache() async throws {
+        let store = try Store(at: "/var/cache/app")
+        let transport = NIOTransport()
+        let cache = HTTPCache(store: store, transport: transport)
+
         let answer = try await cache.fetch(
             "https://example.org/news", FetchOptions(policy: [.askIfModified, .fallbackToCacheIfLoadFails]))
         print(answer.source, answer.ageSeconds ?? 0, try await answer.body.bytes().count)
+
+        await cache.drain()
+        await transport.close()
+        try store.close()
     }
 
     static func httpCacheFiveMinutes() async throws {

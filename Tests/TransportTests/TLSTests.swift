@@ -48,6 +48,10 @@ import Testing
             let error = await error { try await send(server, host: "localhost", .init()) }
             #expect(error?.kind == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
+            #expect(error?.connectFailure == .tls)
+            #expect(
+                error?.message
+                    == "cannot connect to localhost:\(server.port): TLS failed: the certificate is not trusted")
         }
     }
 

@@ -14,9 +14,8 @@ extension Engine {
                 if bytes > state.budget.usableBytes {
                     throw LarderError(
                         .tooLarge,
-                        "a body of \(bytes) bytes does not fit the byte budget of \(state.budget.bytes.bytes) of \(path): "
-                            + "raise the budget or store it elsewhere",
-                        path: path, key: key)
+                        "a body of \(ByteCount(bytes).exactly) does not fit the byte budget of \(state.budget.bytes.exactly) of \(path)",
+                        remedy: .raiseBudget, path: path, key: key)
                 }
                 excess = try writing.room.excess(adding: 0, state, usable: usableBytes(state.budget, writing))
             } catch {

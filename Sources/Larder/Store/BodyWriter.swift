@@ -181,8 +181,8 @@ public final class BodyWriter: @unchecked Sendable {
         if options.storagePolicy == .memoryOnly, total > store.configuration.memoryLimit.bytes {
             throw LarderError(
                 .tooLarge,
-                "the body of \(key) has \(total) bytes or more, over the memory limit of "
-                    + "\(store.configuration.memoryLimit.bytes): store it on disk",
+                "the body of \(key) has \(ByteCount(total).exactly) or more, over the memory limit of "
+                    + "\(store.configuration.memoryLimit.exactly): store it on disk",
                 key: key)
         }
         hash.update(bytes)

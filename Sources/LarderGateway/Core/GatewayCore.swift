@@ -162,13 +162,20 @@ final class GatewayCore: Sendable {
         case .unknownPolicy, .policyFailed: OwnAnswer(500, "A policy of the cache failed.")
         case .tooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .cancelled: OwnAnswer(503, "The request was cancelled.")
-        case .origin: originAnswer(error.transport?.kind)
+        case .origin: originAnswer(error.transport)
         }
     }
 
-    private static func originAnswer(_ kind: TransportError.Kind?) -> OwnAnswer {
-        switch kind {
-        case .cannotConnect: OwnAnswer(502, "The origin cannot be reached.")
+    /// Without names and addresses, which are nothing that clients should know.
+    private static func originAnswer(_ error: TransportError?) -> OwnAnswer {
+        switch error?.kind {
+        case .cannotConnect:
+            switch error?.connectFailure {
+            case .nameNotFound: OwnAnswer(502, "The origin cannot be reached: its name has no address.")
+            case .refused: OwnAnswer(502, "The origin cannot be reached: it takes no connections.")
+            case .tls: OwnAnswer(502, "The origin cannot be reached: TLS failed.")
+            default: OwnAnswer(502, "The origin cannot be reached.")
+            }
         case .malformedResponse: OwnAnswer(502, "The origin's response is no proper HTTP.")
         case .responseTooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .closed, .incompleteResponse:

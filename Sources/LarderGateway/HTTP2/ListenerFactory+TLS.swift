@@ -7,7 +7,7 @@ import NIOTLS
 /// The port with TLS: HTTP/2 or HTTP/1.1, as the client chooses (ALPN, RFC 7301).
 extension ListenerFactory {
     func tls(
-        host: String, settings: GatewayTLS, context: NIOSSLContext
+        host: String, settings: GatewayTLS, context: ServerTLS
     ) async throws(GatewayError) -> any Channel {
         let find = finder()
         // TLS ends a connection as a whole.
@@ -17,7 +17,7 @@ extension ListenerFactory {
                 // To say more would take a handshake, which is what a gateway that is busy has no time for.
                 guard admit(channel, worker) else { throw ChannelError.eof }
                 let pipeline = channel.pipeline.syncOperations
-                try pipeline.addHandler(NIOSSLServerHandler(context: context))
+                try pipeline.addHandler(NIOSSLServerHandler(context: context.current))
                 // A handshake has as much time as the head of a request.
                 try pipeline.addHandler(HandshakeTimer(worker))
                 try pipeline.addHandler(

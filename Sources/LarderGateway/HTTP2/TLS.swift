@@ -13,10 +13,7 @@ enum TLS {
             configuration.applicationProtocols = settings.allowsHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"]
             return try NIOSSLContext(configuration: configuration)
         } catch {
-            throw GatewayError(
-                .tls,
-                "the certificate '\(settings.certificateFile)' or the key '\(settings.keyFile)' cannot be used: \(error)"
-            )
+            throw fault(of: settings)
         }
     }
 }

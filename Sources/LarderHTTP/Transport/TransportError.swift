@@ -28,6 +28,8 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
     public let mayHaveBeenSeen: Bool
     /// What happened, in words: names the host and, where there is one, the error of the system.
     public let message: String
+    /// What stood in the way of a connection; nil where it is not known, and for other kinds.
+    public var connectFailure: ConnectFailure?
 
     /// Makes an error.
     public init(_ kind: Kind, mayHaveBeenSeen: Bool, _ message: String) {
