@@ -159,6 +159,17 @@ let package = Package(
             path: "Tests/LarderTestWorker"
         ),
         .target(name: "CEffort", path: "Tests/CEffort"),
+        .executableTarget(
+            name: "gateway-torture",
+            dependencies: [
+                "HTTPTestSupport",
+                "TestOrigin",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ],
+            path: "Tests/GatewayTorture"
+        ),
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
         .executableTarget(
             name: "torture",
