@@ -4,14 +4,15 @@ import Larder
 
 /// Asking the origin.
 extension HTTPCache {
-    /// Loads what the store could not answer. Returns when the head of the answer is there.
-    package func load(
+    /// Loads what the store could not answer, however long it takes.
+    func loadUntimed(
         _ pending: PendingLoad, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         if let question = pending.undecided {
             switch try await answer(question) {
             case .response(let response): return response
-            case .load(let pending): return try await load(pending, body: body, onInformational: onInformational)
+            case .load(let pending):
+                return try await loadUntimed(pending, body: body, onInformational: onInformational)
             }
         }
         if pending.plan.isOffline {
