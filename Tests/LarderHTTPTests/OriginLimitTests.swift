@@ -42,6 +42,7 @@ import Testing
             hang(fixture, gate)
             var configuration = HTTPCacheConfiguration()
             configuration.requestsPerHost = 1
+            configuration.timeouts.queue = .seconds(120)
             let cache = HTTPCache(
                 store: fixture.store, transport: OneServer(inner: fixture.transport), configuration: configuration)
             let tasks = ["a", "b"].map { name in
