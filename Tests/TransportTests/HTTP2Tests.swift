@@ -8,9 +8,10 @@ import Testing
 
 /// HTTP/2 to origins (RFC 9113).
 @Suite struct HTTP2Tests {
+    /// With a sanitizer, waiting for a connection takes longer than it usually may.
     private func request(
         _ server: HTTP2Server, _ path: String = "/", method: HTTPRequest.Method = .get, fields: HTTPFields = [:],
-        body: RequestBody? = nil, timeouts: Timeouts = Timeouts(),
+        body: RequestBody? = nil, timeouts: Timeouts = Timeouts(connect: .seconds(120)),
         onInformational: (@Sendable (HTTPResponse) async -> Void)? = nil
     ) -> TransportRequest {
         TransportRequest(
