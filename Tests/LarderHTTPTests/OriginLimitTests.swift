@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// Content in memory is no upload that a slow client could hold up.
+    /// Content in memory does not count as an upload: a slow client cannot hold it up.
     @Test func slowUploadsLeaveRoomForOthers() async throws {
         try await Fixture.run({
             $0.requestsPerHost = 4; $0.waitingPerHost = 8

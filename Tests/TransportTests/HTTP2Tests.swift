@@ -434,21 +434,38 @@ import Testing
 
     // MARK: Limits
 
-    @Test func aResponseThatDoesNotComeTimesOut() async throws {
+    /// A connection that is silent as a whole gets no further requests.
+    @Test(arguments: [false, true]) func aResponseThatDoesNotComeTimesOut(isAlive: Bool) async throws {
         try await HTTP2Server.run { peer in
-            guard try await peer.head().fields.first(name: ":path") == "/slow" else {
-                return try await peer.answer("x")
-            }
+            let path = try await peer.head().fields.first(name: ":path")
+            guard path == "/slow" else { return try await peer.answer("\(peer.index)") }
+            if isAlive { try await peer.respond([":status": "103"]) }
             await peer.ended()
         } _: { server in
             try await with { transport in
-                let slow = request(server, "/slow", timeouts: Timeouts(read: .milliseconds(50)))
+                try await transport.send(request(server), expecting: "0")
+                // Long enough for the sign of life to come in on a busy machine.
+                let time = Timeouts(connect: .seconds(120), read: .milliseconds(isAlive ? 2_000 : 50))
+                let slow = request(server, "/slow", timeouts: time)
                 let error = await failure { () throws(TransportError) in try await transport.send(slow) }
                 #expect(error?.kind == .timedOut)
                 #expect(error?.mayHaveBeenSeen == true)
-                try await transport.send(request(server), expecting: "x")
+                try await transport.send(request(server), expecting: isAlive ? "0" : "1")
             }
-            #expect(server.connections == 1)
+        }
+    }
+
+    @Test func theSchemeIsThatOfTheConnection() async throws {
+        try await HTTP2Server.run { peer in
+            let fields = try await peer.head().fields
+            try await peer.answer("\(fields.first(name: ":scheme") ?? "") \(fields.first(name: ":authority") ?? "")")
+        } _: { server in
+            try await with { transport in
+                var request = TransportRequest(
+                    head: HTTPRequest(method: .get, scheme: "http", authority: "a.example", path: "/"))
+                request.destination = TransportDestination(scheme: "https", host: "127.0.0.1", port: server.port)
+                try await transport.send(request, expecting: "https a.example")
+            }
         }
     }
 

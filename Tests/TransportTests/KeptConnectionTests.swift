@@ -72,7 +72,7 @@ import Testing
         #expect(log.lines == ["GET", method.rawValue])
     }
 
-    /// The second connection is new: what it does is no accident of keeping it.
+    /// The second connection is new: its end says something about the server.
     @Test func aServerThatAlwaysClosesIsAskedTwice() async throws {
         try await ScriptedServer.run { peer in
             _ = try await peer.head()

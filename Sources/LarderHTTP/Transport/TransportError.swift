@@ -4,7 +4,7 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
     public enum Kind: String, Sendable, Hashable {
         /// The request cannot be sent: a scheme other than http and https, no host, or a head that has no proper form.
         case invalidRequest
-        /// No connection: the name has no address, nobody listens, TLS failed, or a proxy refused.
+        /// No connection: the name has no address, no server listens, TLS failed, or a proxy refused.
         case cannotConnect
         /// As many requests as may wait for the next hop wait already. Nothing was sent; trying later may help.
         case overloaded

@@ -187,7 +187,7 @@ private final class Attempt: Sendable {
         if isOver { channel.close(promise: nil) }
     }
 
-    /// - Returns: false when it was over before, and nobody wants the outcome.
+    /// - Returns: false when it was over before, and the outcome is not wanted.
     @discardableResult
     func end(_ outcome: Outcome) -> Bool {
         let (continuation, channel, isFirst) = state.withLock { state in

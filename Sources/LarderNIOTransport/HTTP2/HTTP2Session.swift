@@ -43,7 +43,7 @@ final class HTTP2Session: Sendable {
         let multiplexer = try pipeline.configureHTTP2Pipeline(
             mode: .client, connectionConfiguration: connection, streamConfiguration: stream
         ) { pushed in
-            // Nobody asked for it, and the settings say so.
+            // The settings ask for none.
             pushed.close()
         }
         try pipeline.addHandler(

@@ -23,6 +23,8 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     private var session: HTTP2Session?
     /// What is wrong with the connection.
     private(set) var fault: (any Error)?
+    /// When the server last sent something.
+    var heard = NIODeadline.now()
     private var streams = 0
     private var isLeaving = false
     /// What GOAWAY said (RFC 9113 section 6.8).
@@ -46,6 +48,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        heard = .now()
         switch unwrapInboundIn(data).payload {
         case .settings(.settings(let settings)): take(settings, context.channel)
         // The streams behind that one are ended by the library, after this; the others go on.

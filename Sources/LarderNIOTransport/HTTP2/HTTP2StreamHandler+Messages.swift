@@ -34,7 +34,7 @@ extension HTTP2StreamHandler {
             hasHead = true
             expected = try length(of: response, exchange.message.method)
             exchange.head = (response, headers.endStream ? 0 : expected)
-            // Nobody reads the rest of the request.
+            // The server reads no more of the request.
             exchange.upload?.cancel()
             return
         }
@@ -139,7 +139,8 @@ extension HTTPRequest {
         var headers = HPACKHeaders()
         headers.reserveCapacity(headerFields.count + 4)
         headers.add(name: ":method", value: method.rawValue)
-        headers.add(name: ":scheme", value: scheme ?? "https")
+        // That of the connection: behind a reverse proxy the client's may be another.
+        headers.add(name: ":scheme", value: "https")
         headers.add(name: ":authority", value: authority ?? "")
         headers.add(name: ":path", value: path.flatMap { $0.isEmpty ? nil : $0 } ?? "/")
         for field in headerFields where field.name.canonicalName != "transfer-encoding" {

@@ -30,6 +30,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     /// What arrived and was not read yet, as an interim response is waiting before it.
     private var arrived: [HTTP2Frame.FramePayload] = []
     private var pendingWrites = 0
+    private var began = NIODeadline.now()
     private let loop: any EventLoop
     private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
 
@@ -45,6 +46,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        session?.heard = .now()
         arrived.append(unwrapInboundIn(data))
         process()
         if hasHead { setTimeLimit() }
@@ -76,6 +78,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         self.exchange = exchange
         exchange.headWaiter = waiter
         exchange.hasBegun = true
+        began = .now()
         let message = exchange.message
         let content = message.start[message.contentStart...]
         exchange.isRequestComplete = message.stream == nil
@@ -244,6 +247,8 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         let what =
             pendingWrites > 0 && !hasHead
             ? "did not take the request" : hasHead ? "sent no more content" : "did not answer"
+        // Not a sign of life on the whole connection since: it may be dead, and would take every request with it.
+        if let session, session.heard < began { session.leave() }
         fail(exchange, TransportError(.timedOut, mayHaveBeenSeen: true, "\(endpoint) \(what) in time"))
     }
 }

@@ -83,7 +83,7 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// Takes back the place of a connection that is no more.
+    /// Takes back the place of a connection that has closed.
     func vacate(_ endpoint: Endpoint, _ channel: any Channel) {
         change(endpoint) { host in
             host.idle.removeAll { $0.channel === channel }
@@ -133,7 +133,7 @@ final class ConnectionPool: Sendable {
     // MARK: The end
 
     /// Refuses everything from now on.
-    /// - Returns: the connections that nobody uses, to be closed; and the sessions, to be closed when their streams end.
+    /// - Returns: the connections that are idle, to be closed; and the sessions, to be closed when their streams end.
     func close() -> (idle: [Connection], sessions: [HTTP2Session]) {
         let (idle, sessions, waiting) = state.withLock { $0.close() }
         for (endpoint, waiter) in waiting {

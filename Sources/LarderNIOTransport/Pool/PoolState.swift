@@ -51,7 +51,7 @@ struct PoolState {
         _ endpoint: Endpoint, _ waiter: ConnectionPool.Waiter
     ) -> (ConnectionPool.Grant?, unwanted: Connection?) {
         if isClosed { return (.failure(Self.closed(endpoint)), nil) }
-        // Cancelled before: then nobody calls giveUp again.
+        // Cancelled before: giveUp has run, and found no waiter.
         if Task.isCancelled { return (.failure(.cancelled(endpoint, mayHaveBeenSeen: false)), nil) }
         var host = hosts[endpoint] ?? Host()
         defer { hosts[endpoint] = host }
