@@ -96,7 +96,7 @@ enum Examples {
     }
 
     static func httpCacheSynchronous(cache: HTTPCache) throws {
-        let response = try cache.fetchAndWait(HTTPCache.request(for: "https://example.org/news"))
+        let response = try cache.fetchAndWait("https://example.org/news")
         let bytes = try response.body.bytesAndWait()
         print(bytes.count)
     }
@@ -135,6 +135,17 @@ enum Examples {
             count(request)
             return try await inner.send(request)
         }
+
+        func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: request) }
+    }
+
+    static func transportProxy() async {
+        var configuration = NIOTransport.Configuration()
+        configuration.proxy = NIOTransport.Proxy(
+            host: "proxy.example", port: 3_128, credentials: .init(user: "me", password: "secret"),
+            exceptions: ["localhost", "127.0.0.1", ".intern.example"])
+        let transport = NIOTransport(configuration)
+        await transport.close()
     }
 
     static func gatewayEmbedding() async throws {

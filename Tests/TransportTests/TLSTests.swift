@@ -76,6 +76,26 @@ import Testing
         }
     }
 
+    /// RFC 8996: TLS 1.0 and 1.1 must not be used.
+    @Test(arguments: [(TLSVersion.tlsv11, false), (.tlsv12, true)])
+    func oldVersionsAreRefused(newest: TLSVersion, isTalkedTo: Bool) async throws {
+        let tls: (inout TLSConfiguration) -> Void = {
+            $0.minimumTLSVersion = .tlsv1
+            $0.maximumTLSVersion = newest
+        }
+        try await ScriptedServer.run(certificate: .names, tls: tls, script: Self.script) { server in
+            let configuration = NIOTransport.Configuration(tls: try TestCertificate.client())
+            if isTalkedTo {
+                let text = try await send(server, host: "localhost", configuration)
+                #expect(text == "00")
+            } else {
+                let error = await error { try await send(server, host: "localhost", configuration) }
+                #expect(error?.kind == .cannotConnect)
+            }
+        }
+        #expect(NIOTransport.Configuration().tls.minimumTLSVersion == .tlsv12)
+    }
+
     @Test func aServerWithoutTLSIsRefused() async throws {
         try await ScriptedServer.run { peer in
             try await peer.write("HTTP/1.1 400 Bad Request\r\n\r\n")

@@ -156,6 +156,7 @@ final class GatewayCore: Sendable {
     /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.
     static func answer(to error: FetchError) -> OwnAnswer {
         switch error.kind {
+        case .overloaded: OwnAnswer.overloaded
         case .timedOut: OwnAnswer(504, "The origin did not answer in time.")
         case .notCached: OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
         case .invalidURL: OwnAnswer(400, "The target of the request is no proper URL.")

@@ -16,6 +16,13 @@ struct OwnAnswer: Sendable {
         fields = [.contentType: contentType, .cacheControl: "no-store"]
     }
 
+    /// So many requests wait for the origin that no more are taken. RFC 9110 sections 10.2.3 and 15.6.4.
+    static var overloaded: OwnAnswer {
+        var answer = OwnAnswer(503, "Too many requests wait for the origin.")
+        answer.fields[.retryAfter] = "1"
+        return answer
+    }
+
     /// Status and fields as a response's head.
     /// - Parameter seconds: the time, since 1970. Who makes an answer dates it: RFC 9110 section 6.6.1.
     func head(at seconds: Int64) -> HTTPResponse {

@@ -14,6 +14,8 @@ struct FetchPlan: Sendable {
     var isOffline: Bool
     var tags: [String]
     var timeouts: Timeouts
+    /// When ``Timeouts/total`` has passed.
+    var deadline: Deadline?
     var priority: FetchPriority
 
     init(_ options: FetchOptions, _ cache: HTTPCache, url: String) throws(FetchError) {
@@ -35,6 +37,7 @@ struct FetchPlan: Sendable {
         isOffline = options.isOffline || cache.isOffline
         tags = options.tags
         timeouts = options.timeouts ?? configuration.timeouts
+        deadline = timeouts.total.map { Deadline(after: $0) }
         priority = options.priority
     }
 

@@ -41,7 +41,9 @@ public final class HTTPCache: Sendable {
         failures = OriginFailures(configuration.originFailureMemory)
         abandoned = AbandonedLoads(configuration.abandonedLoads)
         watch = StoreWatch(configuration.logger)
-        limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
+        limiter = HostLimiter(
+            perHost: configuration.requestsPerHost, waitingPerHost: configuration.waitingPerHost,
+            total: configuration.requestLimit)
     }
 
     /// Offline mode: while true no connection is attempted, and what is not stored ends with
@@ -103,8 +105,19 @@ public final class HTTPCache: Sendable {
     // MARK: Cancelling
 
     /// Cancels every load of a URL; those who wait for one get ``FetchError/Kind/cancelled``. Returns how many loads.
+    ///
+    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default port,
+    /// an empty path and a fragment make no difference.
     @discardableResult
-    public func cancel(url: String) -> Int { active.cancel { $0.url == url } }
+    public func cancel(url: String) -> Int {
+        let wanted = Self.normalized(url)
+        return active.cancel { Self.normalized($0.url) == wanted }
+    }
+
+    private static func normalized(_ url: String) -> String {
+        guard let request = try? request(for: url), let key = CacheRules().cacheKey(for: request) else { return url }
+        return key.uri
+    }
 
     /// Cancels every load. Returns how many.
     @discardableResult

@@ -41,9 +41,15 @@ public struct HTTPCacheConfiguration: Sendable {
     public var timeouts = Timeouts()
     /// When a request that failed is tried again. Default: a second time, if it cannot have reached the origin.
     public var retries = RetryPolicy()
-    /// Requests to one host at once. Default: 256.
+    /// Requests at once to one host: the server that the transport sends them to (``Transport/endpoint(for:)``),
+    /// whatever names it goes by. Those with content that is still arriving get half of these places at most, so that slow
+    /// uploads leave room for others. Further requests wait, no longer than ``Timeouts/queue``. 1 or more; default: 256.
     public var requestsPerHost = 256
-    /// Requests at once. Default: 4,096.
+    /// Requests that may wait for one host. One more fails at once with ``FetchError/Kind/overloaded``. 0 or more;
+    /// default: 1,024.
+    public var waitingPerHost = 1_024
+    /// Requests at once. From 64 on, one host gets fewer as places get scarce, so that hosts that do not answer leave room
+    /// for others: at most the square of the places that are free, divided by this number. 1 or more; default: 4,096.
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true

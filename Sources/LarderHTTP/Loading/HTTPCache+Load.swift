@@ -4,8 +4,8 @@ import Larder
 
 /// Asking the origin.
 extension HTTPCache {
-    /// Loads what the store could not answer. Returns when the head of the answer is there.
-    package func load(
+    /// Loads what the store could not answer, however long it takes.
+    func loadUntimed(
         _ pending: PendingLoad, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         if var question = pending.undecided {
@@ -16,7 +16,8 @@ extension HTTPCache {
             }
             switch try await answer(question) {
             case .response(let response): return response
-            case .load(let pending): return try await load(pending, body: body, onInformational: onInformational)
+            case .load(let pending):
+                return try await loadUntimed(pending, body: body, onInformational: onInformational)
             }
         }
         if pending.plan.isOffline {

@@ -216,7 +216,7 @@ struct FetchCommand: ParsableCommand {
         case .invalidURL, .unknownPolicy, .policyFailed: status = .usage
         case .notCached: status = .found
         case .cancelled: status = .interrupted
-        case .timedOut: status = .temporary
+        case .overloaded, .timedOut: status = .temporary
         case .origin: status = .unavailable
         case .tooLarge: status = .data
         }
