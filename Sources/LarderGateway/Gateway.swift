@@ -36,7 +36,7 @@ public final class Gateway: Sendable {
     private let listeners: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let history: TrafficHistory?
-    private let stopping = Mutex<Task<Void, Never>?>(nil)
+    private let stopping = Mutex(Stopping())
 
     private init(
         _ core: GatewayCore, _ workers: [Worker], _ group: MultiThreadedEventLoopGroup, listeners: Listeners,
@@ -50,6 +50,14 @@ public final class Gateway: Sendable {
         address = listeners.plain?.localAddress
         tlsAddress = listeners.tls?.localAddress
         adminAddress = listeners.admin?.localAddress
+    }
+
+    private struct Stopping {
+        var task: Task<Void, Never>?
+        /// When connections are cut.
+        var deadlines: [Scheduled<Void>] = []
+        /// The event loops are about to go.
+        var isOver = false
     }
 
     struct Listeners {
@@ -151,30 +159,46 @@ public final class Gateway: Sendable {
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
-    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. Further calls wait for
-    /// the first.
+    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns, every
+    /// connection is closed and nothing of the gateway runs any more.
+    ///
+    /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call gives
+    /// responses their time cuts them at once.
     /// - Parameter drain: how long responses may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
-        let task = stopping.withLock { task in
-            if let task { return task }
-            let new = Task { await self.end(drain) }
-            task = new
+        let task = stopping.withLock { state in
+            if let task = state.task { return task }
+            let new = Task { await self.end() }
+            state.task = new
             return new
         }
+        closeAll(after: drain)
         await task.value
     }
 
-    private func end(_ drain: Duration) async {
+    private func closeAll(after drain: Duration) {
+        let workers = workers
+        stopping.withLock { state in
+            guard !state.isOver else { return }
+            state.deadlines.append(
+                group.any().scheduleTask(in: TimeAmount(drain)) {
+                    for worker in workers { worker.eventLoop.execute { worker.closeAll() } }
+                })
+        }
+    }
+
+    private func end() async {
         for listener in listeners { try? await listener.close().get() }
         let emptied = workers.map { worker in worker.eventLoop.flatSubmit { worker.drain() } }
         let all = EventLoopFuture.andAllComplete(emptied, on: group.any())
-        let workers = workers
-        let deadline = group.any().scheduleTask(in: TimeAmount(drain)) {
-            for worker in workers { worker.eventLoop.execute { worker.closeAll() } }
-        }
         try? await all.get()
-        deadline.cancel()
+        stopping.withLock { state in
+            state.isOver = true
+            for deadline in state.deadlines { deadline.cancel() }
+        }
         history?.stop()
+        // With its connection each was cancelled; what it still does must not find the event loop gone.
+        await core.tasks.close()
         for worker in workers { try? await worker.eventLoop.submit { worker.stop() }.get() }
         try? await group.shutdownGracefully()
         core.accessLog?.close()

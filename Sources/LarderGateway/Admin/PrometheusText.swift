@@ -15,12 +15,15 @@ struct PrometheusText {
     }
 
     private mutating func addRequests(_ counters: Counters) {
-        add("larder_gateway_requests_total", "counter", "Requests answered, by method and class of status.")
+        add(
+            "larder_gateway_requests_total", "counter",
+            "Requests by method and class of status; none for those that ended before an answer.")
         for (row, method) in Counters.methods.enumerated() {
-            for column in 0..<9 where counters.requests[row * 9 + column] > 0 {
-                sample(
-                    "larder_gateway_requests_total{method=\"\(method)\",status=\"\(column + 1)xx\"}",
-                    counters.requests[row * 9 + column])
+            for column in 0..<Counters.statusClasses {
+                let count = counters.requests[row * Counters.statusClasses + column]
+                guard count > 0 else { continue }
+                let status = column == 0 ? "none" : "\(column)xx"
+                sample("larder_gateway_requests_total{method=\"\(method)\",status=\"\(status)\"}", count)
             }
         }
         add("larder_gateway_answers_total", "counter", "Answers by where they came from.")

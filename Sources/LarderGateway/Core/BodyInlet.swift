@@ -21,7 +21,8 @@ final class BodyInlet: Sendable {
     private let state = Mutex(State())
     private let onDemand: @Sendable () -> Void
 
-    /// - Parameter onDemand: called when content is asked for that is not there; from any thread.
+    /// - Parameter onDemand: called when content is asked for that is not there; from any thread, with a lock held, and
+    ///   never once ``finish()`` or ``fail()`` has returned: by then the event loop may be gone.
     init(onDemand: @escaping @Sendable () -> Void) { self.onDemand = onDemand }
 
     /// The content as a load wants it.
@@ -69,21 +70,22 @@ final class BodyInlet: Sendable {
     private func next() async throws -> [UInt8]? {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let (outcome, isDemand) = state.withLock { state -> (Result<[UInt8]?, any Error>?, Bool) in
+                let outcome = state.withLock { state -> Result<[UInt8]?, any Error>? in
                     let isFirst = !state.hasBeenPulled
                     state.hasBeenPulled = true
                     if !state.pieces.isEmpty {
                         let wasFull = state.bytes >= Self.capacity
                         let piece = state.pieces.removeFirst()
                         state.bytes -= piece.count
-                        return (.success(piece), isFirst || wasFull)
+                        if isFirst || wasFull, state.ending == nil { onDemand() }
+                        return .success(piece)
                     }
-                    if let ending = state.ending { return (ending.map { nil }, false) }
-                    if Task.isCancelled { return (.failure(CancellationError()), false) }
+                    if let ending = state.ending { return ending.map { nil } }
+                    if Task.isCancelled { return .failure(CancellationError()) }
                     state.waiter = continuation
-                    return (nil, true)
+                    onDemand()
+                    return nil
                 }
-                if isDemand { onDemand() }
                 if let outcome { continuation.resume(with: outcome) }
             }
         } onCancel: {

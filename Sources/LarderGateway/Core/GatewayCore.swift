@@ -15,6 +15,8 @@ final class GatewayCore: Sendable {
     let logger: Logger
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
+    /// What works for connections, on all event loops.
+    let tasks = RunningTasks()
     /// How this gateway is named in `Via`: a request that has it has been here before.
     private let pseudonym: String?
     /// Whether hits may go the short way: one origin for all hosts, and a cache whose keys are URLs.

@@ -219,6 +219,7 @@ extension HTTP1Handler {
         guard let current, !current.isAnswered else { return }
         current.record.isIncomplete = true
         worker.finished(current.record)
+        current.inlet?.fail()
         self.current = nil
         if current.version == .http10, let socket = context.channel as? any SocketOptionProvider {
             phase = .lingering
