@@ -80,7 +80,13 @@ public final class Gateway: Sendable {
         try check(configuration)
         let tls = try configuration.tls.map { settings throws(GatewayError) in try TLS.context(settings) }
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
-        let core = GatewayCore(cache, configuration, accessLog: log)
+        let descriptors = DescriptorLimit.raise()
+        let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
+        if core.connectionLimit < configuration.limits.connections {
+            core.logger.warning(
+                "too few open files are allowed for all connections: raise the limit, or lower 'connections'",
+                metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
+        }
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {
@@ -148,6 +154,12 @@ public final class Gateway: Sendable {
         package var clientAborts: UInt64
         package var bytesIn: UInt64
         package var bytesOut: UInt64
+        /// Memory that waits for clients and origins.
+        package var heldBytes: Int
+        /// Requests refused for want of memory, or because their client had too many.
+        package var refusedRequests: Int
+        /// Connections closed for want of memory.
+        package var shedConnections: UInt64
     }
 
     /// What has been counted so far.
@@ -155,7 +167,10 @@ public final class Gateway: Sendable {
         let sum = await MetricsReader.sum(workers)
         return Readings(
             requests: sum.total, openConnections: sum.connectionsOpen, timeouts: sum.timeouts,
-            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut)
+            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut,
+            heldBytes: core.memory.held,
+            refusedRequests: core.memory.refusedRequests + core.clients.refusedRequests,
+            shedConnections: sum.connectionsShed)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with

@@ -68,8 +68,7 @@ final class AdminHandler: ChannelInboundHandler {
         switch path {
         case "/metrics":
             let text = PrometheusText(
-                await reader.counters(), await reader.statistics(),
-                droppedLogBytes: reader.core.accessLog?.droppedBytes ?? 0)
+                await reader.counters(), await reader.statistics(), reader.core)
             return body(text.text, PrometheusText.contentType)
         case "/healthz":
             guard await reader.statistics() != nil else { return OwnAnswer(503, "the store cannot be read") }

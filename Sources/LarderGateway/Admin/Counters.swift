@@ -20,6 +20,8 @@ struct Counters: Sendable {
     var bytesOut: UInt64 = 0
     var connectionsAccepted: UInt64 = 0
     var connectionsRefused: UInt64 = 0
+    /// Closed because more memory was held than may be.
+    var connectionsShed: UInt64 = 0
     var connectionsOpen: Int64 = 0
     var upstreamErrors: UInt64 = 0
     var malformedRequests: UInt64 = 0
@@ -60,6 +62,7 @@ struct Counters: Sendable {
         sum.bytesOut += right.bytesOut
         sum.connectionsAccepted += right.connectionsAccepted
         sum.connectionsRefused += right.connectionsRefused
+        sum.connectionsShed += right.connectionsShed
         sum.connectionsOpen += right.connectionsOpen
         sum.upstreamErrors += right.upstreamErrors
         sum.malformedRequests += right.malformedRequests

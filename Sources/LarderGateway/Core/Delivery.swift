@@ -32,6 +32,10 @@ final class Delivery: @unchecked Sendable {
     private var task: Task<Void, Never>?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
+    /// Content is read ahead of the client, and lies in memory only.
+    private(set) var readsAhead = false
+    /// Held for as long as this is.
+    var place: ClientTable.Place?
     /// Whether the event loop is out of bounds: it may be gone, and a load that others wait for too goes on and may still
     /// have something to tell.
     private let isClosed = Mutex(false)
@@ -46,7 +50,11 @@ final class Delivery: @unchecked Sendable {
     func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
-            let hasContent = await self.onLoop { $0.deliver(result) } ?? false
+            let hasContent =
+                await self.onLoop { sink in
+                    if case .success(let response) = result { self.readsAhead = !response.isStored }
+                    return sink.deliver(result)
+                } ?? false
             if hasContent, case .success(let response) = result { await self.pump(response.body) }
         }
     }
@@ -93,6 +101,7 @@ final class Delivery: @unchecked Sendable {
         isOver = true
         isClosed.withLock { $0 = true }
         sink = nil
+        place = nil
         task?.cancel()
         writer?.resume(throwing: CancellationError())
         writer = nil
