@@ -44,7 +44,11 @@ struct ListenerFactory {
         let count = core.connectionCount.add(1, ordering: .relaxed).newValue
         let core = core
         channel.closeFuture.whenComplete { _ in core.connectionCount.subtract(1, ordering: .relaxed) }
-        if count <= core.connectionLimit, admitClient(channel) { return true }
+        if count > core.connectionLimit {
+            core.tellOfRefusal()
+        } else if admitClient(channel) {
+            return true
+        }
         worker.counters.connectionsRefused += 1
         return false
     }

@@ -15,6 +15,7 @@ final class GatewayCore: Sendable {
     let logger: Logger
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
+    private let lastRefusal = Atomic<UInt64>(0)
     /// Connections that could not be accepted.
     let acceptFailures = Atomic<Int>(0)
     /// What works for connections, on all event loops.
@@ -55,6 +56,23 @@ final class GatewayCore: Sendable {
         let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
         fields += "Cache-Status: \(status.fieldValue); ttl="
         hitFields = Array(fields.utf8)
+    }
+
+    /// Tells that connections are refused, once a minute at most.
+    func tellOfRefusal() {
+        let now = time.now().uptimeNanoseconds
+        let last = lastRefusal.load(ordering: .relaxed)
+        guard last == 0 || now - min(now, last) >= 60_000_000_000,
+            lastRefusal.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+        else { return }
+        // What the configuration allows and the system does not is a mistake; the rest is load.
+        let isShort = connectionLimit < configuration.limits.connections
+        logger.log(
+            level: isShort ? .error : .warning,
+            isShort
+                ? "refusing connections: the limit of open files has no room for more; raise it, or lower 'connections'"
+                : "refusing connections: as many are open as 'connections' allows",
+            metadata: ["limit": "\(connectionLimit)"])
     }
 
     /// Decides on a request.
