@@ -9,18 +9,21 @@ import NIOCore
 final class AcceptGuard: ChannelInboundHandler {
     typealias InboundIn = Channel
 
-    private static let pause = TimeAmount.seconds(1)
     /// The same trouble is told of once in this time.
     private static let silence = TimeAmount.seconds(60)
 
     private let logger: Logger
+    private let pause: TimeAmount
     private let onFailure: @Sendable () -> Void
     private var isPaused = false
     private var told: [CInt: NIODeadline] = [:]
 
-    /// - Parameter onFailure: called each time a connection could not be accepted.
-    init(_ logger: Logger, onFailure: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - pause: how long nothing is accepted. Default: 1 s.
+    ///   - onFailure: called each time a connection could not be accepted.
+    init(_ logger: Logger, pause: TimeAmount = .seconds(1), onFailure: @escaping @Sendable () -> Void) {
         self.logger = logger
+        self.pause = pause
         self.onFailure = onFailure
     }
 
@@ -46,7 +49,7 @@ final class AcceptGuard: ChannelInboundHandler {
         guard !isPaused else { return }
         isPaused = true
         channel.setOption(.autoRead, value: false).whenComplete { _ in }
-        channel.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+        channel.eventLoop.assumeIsolated().scheduleTask(in: pause) {
             self.isPaused = false
             channel.setOption(.autoRead, value: true).whenComplete { _ in }
         }

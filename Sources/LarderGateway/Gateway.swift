@@ -126,6 +126,11 @@ public final class Gateway: Sendable {
                 .invalidArgument,
                 "an origin for all hosts leaves none to forward to: name the hosts that it is for, or forward nothing")
         }
+        if configuration.limits.memoryBytes < 1 << 20 {
+            throw GatewayError(
+                .invalidArgument,
+                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs 1 MiB at least")
+        }
         if let count = configuration.eventLoops, count < 1 {
             throw GatewayError(.invalidArgument, "the gateway needs one event loop at least, not \(count)")
         }

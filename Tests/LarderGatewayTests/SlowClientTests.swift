@@ -32,9 +32,9 @@ import Testing
             try client.send(get("/"))
             await #expect(client.read(1) == 1)
             await setting.settles()
-            // 205 bytes a second, for more than half an hour.
+            // 130 bytes a second, for more than half an hour.
             for _ in 0..<100 {
-                await #expect(client.read(4_096) == 4_096)
+                await #expect(client.read(2_600) == 2_600)
                 await setting.pass(seconds: 20)
             }
             await #expect(setting.gateway.readCounters().timeouts == 0)
@@ -150,7 +150,7 @@ import Testing
         #expect(lines.count == 4)
         let match = try #require(lines[3].firstMatch(of: /"bytes":([0-9]+),/))
         let bytes = try #require(Int(match.1))
-        #expect(bytes > 1_000 && bytes < Self.length * 3 / 4, "\(bytes)")
+        #expect((1_000..<1 << 20).contains(bytes), "\(bytes)")
         #expect(lines[3].contains("\"incomplete\":true"))
     }
 }

@@ -53,7 +53,7 @@ extension HTTP1Handler: SupervisedConnection {
         let taken = bytesQueued - Int64(pending)
         progress = taken - takenAtLastLook
         takenAtLastLook = taken
-        if !unsent.isEmpty { bytesTaken = max(bytesTaken, taken) }
+        if !unsent.isEmpty || current?.hasBegun == true { noteTaken(context) }
         countMemory(context)
         return pending
     }

@@ -49,14 +49,16 @@ extension HTTP1Handler {
         (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
     }
 
-    /// Sees how far the channel has come, while that can be seen.
+    /// Sees how far the client has come, while that can be seen.
     func noteTaken(_ context: ChannelHandlerContext) {
         // A channel that is closed holds nothing, whatever became of it.
         guard context.channel.isActive else { return }
-        bytesTaken = max(bytesTaken, bytesQueued - Int64(pendingBytes(context)))
+        let taken = bytesQueued - Int64(pendingBytes(context))
+        bytesTaken = max(bytesTaken, taken)
+        bytesAcknowledged = max(bytesAcknowledged, taken - Int64(SendQueue.unacknowledged(context.channel)))
     }
 
-    /// Counts and logs what the end of the connection cuts off, with the bytes that went out.
+    /// Counts and logs what the end of the connection cuts off, with the bytes that reached the client's system.
     func logUnsent() {
         let answers = unsent
         unsent = []
@@ -69,7 +71,7 @@ extension HTTP1Handler {
     /// - Parameter end: where the answer, or what there is of it, ends.
     func logCut(_ record: RequestRecord, end: Int64) {
         var record = record
-        record.bytesSent = max(0, record.bytesSent - max(0, end - bytesTaken))
+        record.bytesSent = max(0, record.bytesSent - max(0, end - bytesAcknowledged))
         record.isIncomplete = true
         worker.finished(record)
     }

@@ -86,7 +86,9 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var bytesReceived: Int64 = 0
     /// Of ``bytesQueued``, those that the system is known to have.
     var bytesTaken: Int64 = 0
-    /// Answers that wait for that, in order.
+    /// Of these, those that the client's system is known to have.
+    var bytesAcknowledged: Int64 = 0
+    /// Answers that wait for the system, in order.
     var unsent: [UnsentAnswer] = []
     /// Of the content that arrives, what the channel has no room for.
     var rest: ArraySlice<UInt8> = []
