@@ -37,7 +37,7 @@ public final class Gateway: Sendable {
     private let listeners: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let history: TrafficHistory?
-    private let stopping = Mutex<Task<Void, Never>?>(nil)
+    private let stopping = Mutex(Stopping())
 
     private init(
         _ core: GatewayCore, _ workers: [Worker], _ group: MultiThreadedEventLoopGroup, listeners: Listeners,
@@ -54,6 +54,14 @@ public final class Gateway: Sendable {
         adminAddress = listeners.admin?.localAddress
     }
 
+    private struct Stopping {
+        var task: Task<Void, Never>?
+        /// When connections are cut.
+        var deadlines: [Scheduled<Void>] = []
+        /// The event loops are about to go.
+        var isOver = false
+    }
+
     struct Listeners {
         var plain: (any Channel)?
         var tls: (any Channel)?
@@ -64,17 +72,24 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Starts a gateway; when it returns, connections are accepted.
+    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to the hard
+    /// one: see ``DescriptorLimit``.
     ///
-    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address or with routes that contradict
-    /// each other, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
+    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that contradict
+    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
         try check(configuration)
         let tls = try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
-        let core = GatewayCore(cache, configuration, accessLog: log)
+        let descriptors = DescriptorLimit.raise()
+        let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
+        if core.connectionLimit < configuration.limits.connections {
+            core.logger.warning(
+                "too few open files are allowed for all connections: raise the limit, or lower 'connections'",
+                metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
+        }
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {
@@ -114,6 +129,11 @@ public final class Gateway: Sendable {
                 .invalidArgument,
                 "an origin for all hosts leaves none to forward to: name the hosts that it is for, or forward nothing")
         }
+        if configuration.limits.memoryBytes < 1 << 20 {
+            throw GatewayError(
+                .invalidArgument,
+                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs 1 MiB at least")
+        }
         if let count = configuration.eventLoops, count < 1 {
             throw GatewayError(.invalidArgument, "the gateway needs one event loop at least, not \(count)")
         }
@@ -150,6 +170,12 @@ public final class Gateway: Sendable {
         package var clientAborts: UInt64
         package var bytesIn: UInt64
         package var bytesOut: UInt64
+        /// Memory that waits for clients and origins.
+        package var heldBytes: Int
+        /// Requests refused for want of memory, or because their client had too many.
+        package var refusedRequests: Int
+        /// Connections closed for want of memory.
+        package var shedConnections: UInt64
     }
 
     /// What has been counted so far.
@@ -157,34 +183,53 @@ public final class Gateway: Sendable {
         let sum = await MetricsReader.sum(workers)
         return Readings(
             requests: sum.total, openConnections: sum.connectionsOpen, timeouts: sum.timeouts,
-            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut)
+            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut,
+            heldBytes: core.memory.held,
+            refusedRequests: core.memory.refusedRequests + core.clients.refusedRequests,
+            shedConnections: sum.connectionsShed)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
-    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. Further calls wait for
-    /// the first.
+    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns, every
+    /// connection is closed and nothing of the gateway runs any more.
+    ///
+    /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call gives
+    /// responses their time cuts them at once.
     /// - Parameter drain: how long responses may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
-        let task = stopping.withLock { task in
-            if let task { return task }
-            let new = Task { await self.end(drain) }
-            task = new
+        let task = stopping.withLock { state in
+            if let task = state.task { return task }
+            let new = Task { await self.end() }
+            state.task = new
             return new
         }
+        closeAll(after: drain)
         await task.value
     }
 
-    private func end(_ drain: Duration) async {
+    private func closeAll(after drain: Duration) {
+        let workers = workers
+        stopping.withLock { state in
+            guard !state.isOver else { return }
+            state.deadlines.append(
+                group.any().scheduleTask(in: TimeAmount(drain)) {
+                    for worker in workers { worker.eventLoop.execute { worker.closeAll() } }
+                })
+        }
+    }
+
+    private func end() async {
         for listener in listeners { try? await listener.close().get() }
         let emptied = workers.map { worker in worker.eventLoop.flatSubmit { worker.drain() } }
         let all = EventLoopFuture.andAllComplete(emptied, on: group.any())
-        let workers = workers
-        let deadline = group.any().scheduleTask(in: TimeAmount(drain)) {
-            for worker in workers { worker.eventLoop.execute { worker.closeAll() } }
-        }
         try? await all.get()
-        deadline.cancel()
+        stopping.withLock { state in
+            state.isOver = true
+            for deadline in state.deadlines { deadline.cancel() }
+        }
         history?.stop()
+        // With its connection each was cancelled; what it still does must not find the event loop gone.
+        await core.tasks.close()
         for worker in workers { try? await worker.eventLoop.submit { worker.stop() }.get() }
         try? await group.shutdownGracefully()
         core.accessLog?.close()

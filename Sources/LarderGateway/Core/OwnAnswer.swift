@@ -16,9 +16,9 @@ struct OwnAnswer: Sendable {
         fields = [.contentType: contentType, .cacheControl: "no-store"]
     }
 
-    /// So many requests wait for the origin that no more are taken. RFC 9110 sections 10.2.3 and 15.6.4.
-    static var overloaded: OwnAnswer {
-        var answer = OwnAnswer(503, "Too many requests wait for the origin.")
+    /// An answer that asks the client to come again in a second.
+    static func retryLater(_ status: Int, _ text: String) -> OwnAnswer {
+        var answer = OwnAnswer(status, text)
         answer.fields[.retryAfter] = "1"
         return answer
     }

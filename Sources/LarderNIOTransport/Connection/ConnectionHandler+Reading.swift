@@ -5,7 +5,7 @@ import NIOCore
 
 extension ConnectionHandler {
     /// Content that is read ahead of who takes it.
-    private static let readAheadBytes = 256 << 10
+    private static let readAheadBytes = 64 << 10
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
@@ -118,6 +118,8 @@ extension ConnectionHandler {
         }
         exchange.decoder = decoder
         input.moveReaderIndex(forwardBy: position)
+        // The room is not kept while nothing is read.
+        if input.readableBytes == 0 { input = ByteBuffer() }
         if try result.get() { finish(exchange) }
     }
 
