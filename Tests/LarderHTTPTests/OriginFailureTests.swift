@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderHTTP
 
-/// Origins that fail, and loads that nobody reads any more.
+/// Origins that fail, and loads that have lost their readers.
 @Suite(.timeLimit(.minutes(3))) struct OriginFailureTests {
     private func withStale(
         _ change: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Fixture) async throws -> Void
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    // MARK: Loads that nobody reads any more
+    // MARK: Loads that have lost their readers
 
     private static let piece = 65_536
 

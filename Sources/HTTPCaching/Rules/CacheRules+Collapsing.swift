@@ -76,7 +76,7 @@ extension CacheRules {
     }
 
     /// Whether what kept a response from being stored lies in the resource, so that the next response will not be stored
-    /// either and there is no use in waiting for it. Fields of the request, and errors of the server, say nothing of it.
+    /// either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of it.
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
         guard status < 500 else { return false }
         switch obstacle {

@@ -22,7 +22,7 @@ public struct AbandonedLoadPolicy: Sendable, Hashable {
     public static let none = AbandonedLoadPolicy(limit: 0)
 }
 
-/// The loads that go on although nobody reads them.
+/// The loads that go on without a reader.
 final class AbandonedLoads: Sendable {
     private let policy: AbandonedLoadPolicy
     private let count = Mutex(0)

@@ -38,8 +38,8 @@ extension HTTPCache {
         _ onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         var pending = pending
-        if let leading = flights.leading(key, generation: load.generation), !isLater,
-            rules.isConditional(pending.subject) || pending.subject.method == .head
+        if !isLater, pending.subject.method == .head || rules.isConditional(pending.subject),
+            let leading = flights.leading(key, generation: load.generation)
         {
             return try await join(leading, load, pending, isLater: false, onInformational)
         }
@@ -88,7 +88,7 @@ extension HTTPCache {
         _ onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {
         if let response = try await follow(leading, pending, isLater: isLater) { return response }
-        // What came is of no use to this request: it goes its own way, and nobody waits for it.
+        // What came is of no use to this request: it goes its own way, and no other waits for it.
         var pending = pending
         if pending.exchange.purpose == .forward { pending.exchange.sent = pending.exchange.request }
         return try await lead(load, pending, body: nil, flight: nil, onInformational: onInformational)
@@ -107,8 +107,8 @@ extension HTTPCache {
             onInformational: nil)
     }
 
-    /// The key under which a load may be shared, and whether only with one that is sent later; nil for one that is nobody
-    /// else's business.
+    /// The key under which a load may be shared, and whether only with one that is sent later; nil for one that no
+    /// other request may share.
     private func collapsingKey(_ pending: PendingLoad, body: RequestBody?) -> (key: String, isLater: Bool)? {
         let subject = pending.subject
         guard configuration.collapsesRequests, let primary = pending.primary, body == nil,

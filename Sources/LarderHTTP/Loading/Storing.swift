@@ -68,8 +68,7 @@ struct Storing: Sendable {
                 let range = new.firstPosition..<(new.firstPosition + receivedBytes)
                 isStored = try await finish(StoredPart(id: partID, ranges: ByteRanges([range])), of: response)
             } else {
-                try await finish(response)
-                isStored = true
+                isStored = try await finish(response)
             }
             if isStored, key != Key(primary) {
                 try await cache.store.perform {
@@ -96,11 +95,24 @@ struct Storing: Sendable {
     /// Whether nothing was invalidated since it was asked for.
     private var isCurrent: Bool { guards.allSatisfy { cache.generations.current($0.key) == $0.generation } }
 
-    private func finish(_ response: StoredResponse) async throws {
+    private func finish(_ response: StoredResponse) async throws -> Bool {
+        if !response.body.isComplete, try await isLess(response) {
+            await writer.cancelElsewhere()
+            return false
+        }
         try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
         let old = try await cache.shelf.parts(at: key)
         try await writer.commit()
         if !old.isEmpty { try await cache.store.perform { try cache.shelf.remove(old, of: key) } }
+        return true
+    }
+
+    /// Whether a body that was cut off has fewer bytes than the parts that are there.
+    private func isLess(_ response: StoredResponse) async throws -> Bool {
+        let found = try await cache.store.perform { try cache.shelf.findOne(key)?.response }
+        return found.map {
+            cache.rules.areCombinable($0, response) && $0.body.available.count >= response.body.available.count
+        } ?? false
     }
 
     private func finish(_ part: StoredPart, of response: StoredResponse) async throws -> Bool {
@@ -123,7 +135,7 @@ struct Storing: Sendable {
         }
     }
 
-    /// Combines what has come together, when nobody waits any more.
+    /// Combines what has come together, after the answer has ended.
     func combine() async {
         guard partID != nil, isCurrent else { return }
         do {
