@@ -140,6 +140,8 @@ public final class Gateway: Sendable {
         package var clientAborts: UInt64
         package var bytesIn: UInt64
         package var bytesOut: UInt64
+        /// Responses in memory for HTTP/2 clients that have not taken them yet.
+        package var bytesHeld: Int64
     }
 
     /// What has been counted so far.
@@ -147,7 +149,7 @@ public final class Gateway: Sendable {
         let sum = await MetricsReader.sum(workers)
         return Readings(
             requests: sum.total, openConnections: sum.connectionsOpen, timeouts: sum.timeouts,
-            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut)
+            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut, bytesHeld: sum.bytesHeld)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
