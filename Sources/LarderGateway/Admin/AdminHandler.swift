@@ -44,10 +44,16 @@ final class AdminHandler: ChannelInboundHandler {
         let path = String((head.request.path ?? "/").prefix { $0 != "?" })
         let reader = reader
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        context.eventLoop.makeFutureWithTask { await Self.page(path, reader) }.whenSuccess { page in
+        let promise = context.eventLoop.makePromise(of: OwnAnswer.self)
+        promise.futureResult.whenComplete { page in
             let (handler, context) = bound.value
-            handler.answer(page, isHead: isHead, context)
+            switch page {
+            case .success(let page): handler.answer(page, isHead: isHead, context)
+            case .failure: context.close(promise: nil)
+            }
         }
+        let task = reader.core.tasks.start { promise.succeed(await Self.page(path, reader)) }
+        if task == nil { promise.fail(CancellationError()) }
     }
 
     private func parse() throws(WireError) -> RequestHead? {
@@ -62,8 +68,7 @@ final class AdminHandler: ChannelInboundHandler {
         switch path {
         case "/metrics":
             let text = PrometheusText(
-                await reader.counters(), await reader.statistics(),
-                droppedLogBytes: reader.core.accessLog?.droppedBytes ?? 0)
+                await reader.counters(), await reader.statistics(), reader.core)
             return body(text.text, PrometheusText.contentType)
         case "/healthz":
             guard await reader.statistics() != nil else { return OwnAnswer(503, "the store cannot be read") }

@@ -15,6 +15,16 @@ final class GatewayCore: Sendable {
     let logger: Logger
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
+    private let lastRefusal = Atomic<UInt64>(0)
+    /// Connections that could not be accepted.
+    let acceptFailures = Atomic<Int>(0)
+    /// What works for connections, on all event loops.
+    let tasks = RunningTasks()
+    /// What waits for clients and origins, on all event loops.
+    let memory: MemoryBudget
+    let clients: ClientTable
+    /// Client connections at once: as configured, or fewer where the system allows fewer.
+    let connectionLimit: Int
     /// How this gateway is named in `Via`: a request that has it has been here before.
     private let pseudonym: String?
     /// Whether hits may go the short way: one origin for all hosts, and a cache whose keys are URLs.
@@ -23,13 +33,19 @@ final class GatewayCore: Sendable {
     /// What follows the age in such a hit, up to the seconds of freshness that are left.
     let hitFields: [UInt8]
 
-    init(_ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?) {
+    init(
+        _ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?,
+        descriptors: Int = .max
+    ) {
         self.cache = cache
         self.configuration = configuration
         self.accessLog = accessLog
         time = configuration.time
         logger = configuration.logger
         let limits = configuration.limits
+        memory = MemoryBudget(limit: limits.memoryBytes)
+        clients = ClientTable(limits)
+        connectionLimit = min(limits.connections, DescriptorLimit.connections(within: descriptors))
         headLimits = HeadLimits(
             headBytes: limits.headBytes, startLineBytes: limits.requestLineBytes, fields: limits.fieldCount)
         pseudonym = cache.configuration.viaName
@@ -40,6 +56,23 @@ final class GatewayCore: Sendable {
         let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
         fields += "Cache-Status: \(status.fieldValue); ttl="
         hitFields = Array(fields.utf8)
+    }
+
+    /// Tells that connections are refused, once a minute at most.
+    func tellOfRefusal() {
+        let now = time.now().uptimeNanoseconds
+        let last = lastRefusal.load(ordering: .relaxed)
+        guard last == 0 || now - min(now, last) >= 60_000_000_000,
+            lastRefusal.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+        else { return }
+        // What the configuration allows and the system does not is a mistake; the rest is load.
+        let isShort = connectionLimit < configuration.limits.connections
+        logger.log(
+            level: isShort ? .error : .warning,
+            isShort
+                ? "refusing connections: the limit of open files has no room for more; raise it, or lower 'connections'"
+                : "refusing connections: as many are open as 'connections' allows",
+            metadata: ["limit": "\(connectionLimit)"])
     }
 
     /// Decides on a request.
@@ -58,7 +91,11 @@ final class GatewayCore: Sendable {
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: hasContent) {
             case .response(let response): return .stored(response)
-            case .load(let pending): return .load(pending)
+            case .load(let pending):
+                guard memory.admitsRequest() else {
+                    return .own(.retryLater(503, "This gateway is short of memory; try again later."))
+                }
+                return .load(pending)
             }
         } catch {
             return .own(Self.answer(to: error))
@@ -179,5 +216,6 @@ extension HTTPField.Name {
     static let purgeGroup = HTTPField.Name("Purge-Group")!
     static let purgeTag = HTTPField.Name("Purge-Tag")!
     static let referer = HTTPField.Name("Referer")!
+    static let retryAfter = HTTPField.Name("Retry-After")!
     static let keepAlive = HTTPField.Name("Keep-Alive")!
 }

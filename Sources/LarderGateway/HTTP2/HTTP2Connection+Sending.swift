@@ -95,16 +95,40 @@ extension HTTP2Connection {
         return windows.connection - queued <= 0 && sending.contains { $0.hasUnsent }
     }
 
-    /// Whether the client has been too slow for as long as ``GatewayLimits/stallTimeout``.
-    func isTooSlow(_ now: NIODeadline) -> Bool {
-        watch.isTooSlow(isBlocked, taken, now, worker.core.configuration.limits)
+    /// Whether the client is too far behind the least rate. As with HTTP/1.1 what counts is what its system has
+    /// acknowledged, in steps that may be large: ``HTTP1Handler/tick(_:)``.
+    /// - Parameter countsSystem: whether bytes count that wait in the system only.
+    private func isTooSlow(_ now: NIODeadline, countsSystem: Bool) -> Bool {
+        let unacknowledged = SendQueue.unacknowledged(channel)
+        guard isBlocked || (countsSystem && unacknowledged > 0) else {
+            due = nil
+            return false
+        }
+        let limits = worker.core.configuration.limits
+        let rate = Double(max(1, limits.minimumRate))
+        let lead = Double(Self.steps) / rate
+        let bytes = taken - Int64(unacknowledged)
+        guard let last = due else {
+            due = RateMark(time: now + .rounding(lead), bytes: bytes)
+            return false
+        }
+        let gained = min(lead, Double(max(0, bytes - last.bytes)) / rate)
+        let time = min(last.time + .rounding(gained), now + .rounding(lead))
+        due = RateMark(time: time, bytes: bytes)
+        return now - time > TimeAmount(limits.stallTimeout)
     }
+
+    /// The largest steps in which systems acknowledge, in bytes.
+    private static let steps = 96 << 10
 }
 
 extension HTTP2Connection: SupervisedConnection {
     func tick(_ now: NIODeadline) {
         let limits = worker.core.configuration.limits
-        if isTooSlow(now) || (isLeaving && streams.isEmpty && now - since > TimeAmount(limits.stallTimeout)) {
+        progress = taken - takenAtLastLook
+        takenAtLastLook = taken
+        let isIdle = streams.isEmpty && handedOver == taken && now - since > TimeAmount(limits.idleTimeout)
+        if isTooSlow(now, countsSystem: isIdle) {
             worker.counters.timeouts += 1
             return abort()
         }
@@ -114,7 +138,7 @@ extension HTTP2Connection: SupervisedConnection {
         if isStalled, !isProgressing {
             // Not one of its streams gets on: what it asks for next would not either.
             drain()
-        } else if streams.isEmpty, handedOver == taken, now - since > TimeAmount(limits.idleTimeout) {
+        } else if isIdle, due == nil {
             drain()
         }
     }

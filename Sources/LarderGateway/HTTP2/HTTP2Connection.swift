@@ -40,7 +40,11 @@ final class HTTP2Connection: ChannelInboundHandler {
     var taken: Int64 = 0
 
     var since: NIODeadline
-    var watch = HTTP2RateWatch()
+    /// When the client is due to have taken what it has not, at the least rate; nil while it is not waited for.
+    var due: RateMark?
+    /// What the client took between the last two looks, in bytes.
+    var progress: Int64 = 0
+    var takenAtLastLook: Int64 = 0
     private(set) var isLeaving = false
     private var hasBegun = false
     /// A GOAWAY with an error was sent.
@@ -129,6 +133,7 @@ final class HTTP2Connection: ChannelInboundHandler {
         held += bytes
         files += count
         worker.counters.bytesHeld += bytes
+        worker.core.memory.add(Int(bytes))
         guard lacksMemory, bytes < 0 || count < 0 else { return }
         lacksMemory = false
         send()

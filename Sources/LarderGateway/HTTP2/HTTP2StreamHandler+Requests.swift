@@ -123,16 +123,27 @@ extension HTTP2StreamHandler {
     }
 
     private func load(_ pending: PendingLoad, length: Int64?) {
+        var place: ClientTable.Place?
+        let limits = worker.core.configuration.limits
+        if limits.limitsLoopback || !connection.isLoopback,
+            let client = ClientAddress(connection.channel.remoteAddress)
+        {
+            place = worker.core.clients.place(for: client)
+            guard place != nil else { return write(.retryLater(429, "Too many requests at once; try again later.")) }
+        }
         var body: RequestBody?
         if hasContent {
             let loop = worker.eventLoop
             let handler = NIOLoopBound(self, eventLoop: loop)
-            let inlet = BodyInlet { loop.execute { handler.value.contentWanted() } }
+            let inlet = BodyInlet(memory: worker.core.memory) {
+                loop.execute { handler.value.contentWanted() }
+            }
             body = inlet.body(length: length)
             self.inlet = inlet
         }
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
+        delivery.place = place
         delivery.load(pending, from: worker.core.cache, body: body, relaysInformational: true)
     }
 

@@ -7,8 +7,8 @@ import Synchronization
 /// So a slow reader holds nobody up, and memory stays bounded whatever the length. A body that is not stored, or no
 /// longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets the pace.
 final class Spool: Sendable {
-    /// The most bytes of a body that is not stored that wait for readers. Default of the product: 256 KiB.
-    static let window: Int64 = 256 * 1024
+    /// The most bytes of a body that is not stored that wait for readers. Default of the product: 64 KiB.
+    static let window: Int64 = 64 * 1024
 
     private struct State {
         /// Bytes before this position are in the writer, those behind it in `tail`.

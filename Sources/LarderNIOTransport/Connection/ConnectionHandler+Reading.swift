@@ -5,7 +5,7 @@ import NIOCore
 
 extension ConnectionHandler {
     /// Content that is read ahead of who takes it.
-    private static let readAheadBytes = 256 << 10
+    private static let readAheadBytes = 64 << 10
     /// Interim responses to one request: more than anybody sends, and an end to it.
     private static let maximumInterim = 64
 
@@ -114,6 +114,8 @@ extension ConnectionHandler {
         }
         exchange.decoder = decoder
         input.moveReaderIndex(forwardBy: position)
+        // The room is not kept while nothing is read.
+        if input.readableBytes == 0 { input = ByteBuffer() }
         if try result.get() { finish(exchange) }
     }
 

@@ -89,7 +89,7 @@ struct Connector: Sendable {
         ClientBootstrap(group: loop)
             .connectTimeout(max(.milliseconds(1), deadline - .now()))
             .channelOption(.autoRead, value: false)
-            .channelOption(.maxMessagesPerRead, value: 4)
+            .channelOption(.maxMessagesPerRead, value: 1)
             .channelOption(
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 16 << 10, maximum: 64 << 10)

@@ -110,12 +110,12 @@ final class Exchange: @unchecked Sendable {
     /// Adds content. Small parts become one piece.
     func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
         waitingBytes += bytes.count
-        if let last = pieces.indices.last, pieces[last].count < Self.pieceBytes {
+        if let last = pieces.indices.last, pieces[last].count + bytes.count <= Self.pieceBytes {
             pieces[last].append(contentsOf: bytes)
         } else {
             pieces.append(Array(bytes))
         }
     }
 
-    private static let pieceBytes = 128 << 10
+    private static let pieceBytes = 64 << 10
 }
