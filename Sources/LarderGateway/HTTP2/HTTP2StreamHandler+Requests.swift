@@ -168,7 +168,7 @@ extension HTTP2StreamHandler {
         if waitingRequest != nil {
             early.append(Array(bytes.readableBytesView))
         } else if hasContent || hasBegun {
-            // What comes behind an answer is for nobody.
+            // What comes behind an answer is dropped.
             offer(Array(bytes.readableBytesView))
         } else {
             refuse(400, "The request has more content than it announced.")

@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test(arguments: methods) func contentThatBreaksOffIsNoCompleteRequest(_ method: String) async throws {
+    @Test(arguments: methods) func contentThatBreaksOffIsNotACompleteRequest(_ method: String) async throws {
         try await withOrigin { origin, setting, client in
             try await client.send(RawHTTP2Client.request(1, method, "/items", end: false))
             try await client.settle()
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Many clients end a GET so.
-    @Test(arguments: [false, true]) func anEmptyFrameAtTheEndIsNoContent(_ isLater: Bool) async throws {
+    @Test(arguments: [false, true]) func anEmptyFrameAtTheEndMeansNoContent(_ isLater: Bool) async throws {
         try await withOrigin { origin, setting, client in
             for stream in [1, 3] {
                 try await client.send(RawHTTP2Client.request(stream, end: false))
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func aLengthOfZeroIsNoContent() async throws {
+    @Test func aLengthOfZeroMeansNoContent() async throws {
         try await withOrigin { origin, setting, client in
             try await client.send(RawHTTP2Client.request(1, "DELETE", "/", [("content-length", "0")], end: false))
             try await #expect(client.answer(1)?.status == 200)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func whoWaitsFor100GetsItWhenTheOriginTakesContent() async throws {
+    @Test func continueIsSentWhenTheOriginTakesContent() async throws {
         let gate = Gate()
         let transport = StubTransport { request throws(TransportError) in
             try? await gate.wait()

@@ -137,7 +137,7 @@ import Testing
 
     // MARK: Forwarding
 
-    /// The host of a request is no request to a proxy.
+    /// A host alone does not make a request one to a proxy.
     @Test(arguments: [false, true]) func hostsWithoutAnOriginAreForwardedWhereThatIsWanted(_ isWanted: Bool)
         async throws
     {
