@@ -70,10 +70,11 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Starts a gateway; when it returns, connections are accepted.
+    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to the hard
+    /// one: see ``DescriptorLimit``.
     ///
-    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address or with routes that contradict
-    /// each other, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
+    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that contradict
+    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {

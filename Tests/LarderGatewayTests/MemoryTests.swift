@@ -70,6 +70,30 @@ import Testing
         }
     }
 
+    /// Of a file nothing waits in memory, and a body that many clients share waits there once.
+    @Test(arguments: [false, true]) func storedBodiesCountForWhatTheyTakeUp(_ isShared: Bool) async throws {
+        let length = 16 << 20
+        let content = [UInt8](repeating: 7, count: length)
+        try await withGateway(transport: StubTransport { _ in .whole(content, fresh) }) {
+            $0.hotBodyBytes = isShared ? 4 * length : 0
+        } _: { setting in
+            for _ in 0..<3 { _ = try await exchange(setting.port, get("/")) }
+            var clients: [SlowClient] = []
+            for _ in 0..<4 {
+                let client = try SlowClient(port: setting.port)
+                try client.send(get("/"))
+                clients.append(client)
+                await setting.settles()
+            }
+            await setting.gateway.tick()
+            let held = await setting.gateway.readCounters().heldBytes
+            #expect(isShared ? (length..<length + 4_096).contains(held) : held < 4_096, "\(held)")
+            for client in clients { client.leave() }
+            try await setting.waitForConnections(0)
+            await #expect(setting.gateway.readCounters().heldBytes == 0)
+        }
+    }
+
     /// Clients that take something hold their place before those that take nothing.
     @Test func whoTakesLeastIsShedFirst() async throws {
         try await withGateway(transport: Self.transport) {
@@ -172,6 +196,18 @@ import Testing
     @Test(arguments: [(20, 10), (256, 128), (1_024, 512), (20_000, 15_904), (1_048_576, 1_044_480), (1, 1)])
     func descriptorsAreLeftForOriginsAndFiles(_ limit: Int, _ connections: Int) {
         #expect(DescriptorLimit.connections(within: limit) == connections)
+    }
+}
+
+extension TransportResponse {
+    /// A response whose content comes in one piece.
+    fileprivate static func whole(_ bytes: [UInt8], _ fields: HTTPFields) -> TransportResponse {
+        let isTaken = Count()
+        return TransportResponse(
+            head: HTTPResponse(status: .ok, headerFields: fields),
+            body: TransportBody(length: Int64(bytes.count)) { () throws(TransportError) in
+                isTaken.add(1) == 1 ? bytes : nil
+            })
     }
 }
 
