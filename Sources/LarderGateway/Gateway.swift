@@ -172,6 +172,8 @@ public final class Gateway: Sendable {
         package var bytesOut: UInt64
         /// Memory that waits for clients and origins.
         package var heldBytes: Int
+        /// Of it, responses that HTTP/2 clients have not taken yet.
+        package var heldForHTTP2: Int64
         /// Requests refused for want of memory, or because their client had too many.
         package var refusedRequests: Int
         /// Connections closed for want of memory.
@@ -184,7 +186,7 @@ public final class Gateway: Sendable {
         return Readings(
             requests: sum.total, openConnections: sum.connectionsOpen, timeouts: sum.timeouts,
             clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut,
-            heldBytes: core.memory.held,
+            heldBytes: core.memory.held, heldForHTTP2: sum.bytesHeld,
             refusedRequests: core.memory.refusedRequests + core.clients.refusedRequests,
             shedConnections: sum.connectionsShed)
     }

@@ -18,6 +18,8 @@ struct Counters: Sendable {
     var latencySumSeconds = 0.0
     var bytesIn: UInt64 = 0
     var bytesOut: UInt64 = 0
+    /// Responses in memory for HTTP/2 clients that have not taken them yet.
+    var bytesHeld: Int64 = 0
     var connectionsAccepted: UInt64 = 0
     var connectionsRefused: UInt64 = 0
     /// Closed because more memory was held than may be.
@@ -60,6 +62,7 @@ struct Counters: Sendable {
         sum.latencySumSeconds += right.latencySumSeconds
         sum.bytesIn += right.bytesIn
         sum.bytesOut += right.bytesOut
+        sum.bytesHeld += right.bytesHeld
         sum.connectionsAccepted += right.connectionsAccepted
         sum.connectionsRefused += right.connectionsRefused
         sum.connectionsShed += right.connectionsShed

@@ -45,6 +45,9 @@ public struct GatewayLimits: Sendable, Hashable {
     public var tunnelIdleTimeout = Duration.seconds(600)
     /// Streams at once on an HTTP/2 connection. Default: 100.
     public var streams = 100
+    /// Responses in memory for one HTTP/2 connection whose client does not take them, in bytes; an open file counts 16 KiB.
+    /// Beyond it, further requests on the connection wait. One piece or stored body may go over it. Default: 512 KiB.
+    public var heldBytes = 512 << 10
 
     /// The defaults.
     public init() {}

@@ -164,5 +164,5 @@ extension HTTP1Handler: SupervisedConnection {
 }
 
 extension TimeAmount {
-    fileprivate static func rounding(_ seconds: Double) -> TimeAmount { .nanoseconds(Int64(seconds * 1e9)) }
+    static func rounding(_ seconds: Double) -> TimeAmount { .nanoseconds(Int64(seconds * 1e9)) }
 }
