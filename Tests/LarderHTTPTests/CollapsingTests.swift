@@ -208,4 +208,37 @@ import Testing
             #expect(fixture.transport.sent.count == 1)
         }
     }
+
+    @Test(arguments: [nil, Int64(16)]) func requestsForTheSameRangeShareOne(_ sliceBytes: Int64?) async throws {
+        try await Fixture.run({
+            $0.caching = .gateway
+            $0.sliceBytes = sliceBytes
+        }) { fixture in
+            let gate = Gate()
+            let text = (0..<100).map { String($0 % 10) }.joined()
+            fixture.transport.handler = { request throws(TransportError) in
+                await gate.pass()
+                guard case .bytes(let field) = RangeField.parse(Array((request.head.headerFields[.range] ?? "").utf8)),
+                    let range = field.resolved(length: 100).first
+                else { return .answer(500) }
+                let content = ContentRange(range: range, completeLength: 100).fieldValue
+                return .answer(
+                    206, [.cacheControl: "max-age=60", .eTag: "\"a\"", .contentRange: content],
+                    String(text.dropFirst(Int(range.lowerBound)).prefix(range.count)))
+            }
+            // In slices, those that ask for other bytes of the same slice share it, too.
+            let ranges = (0..<10).map { sliceBytes == nil || $0 % 2 == 0 ? "bytes=18-21" : "bytes=20-29" }
+            let flight = sliceBytes == nil ? "bytes=18-21" : "bytes=16-31"
+            let tasks = try await start(
+                ranges.map { [.range: $0] }, fixture, key: Fixture.url + Flights.rangeMark + flight)
+            gate.open()
+            for (task, range) in zip(tasks, ranges) {
+                let (response, part) = try await task.value
+                #expect(response.head.status == .partialContent)
+                #expect(part == (range == "bytes=18-21" ? "8901" : "0123456789"))
+                #expect(response.head.headerFields[.contentRange] == range.replacing("=", with: " ") + "/100")
+            }
+            #expect(fixture.transport.sent.count == 1)
+        }
+    }
 }

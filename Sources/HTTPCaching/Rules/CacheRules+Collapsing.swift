@@ -24,8 +24,11 @@ extension CacheRules {
         guard request.method == .get || request.method == .head else { return .none }
         let facts = RequestFacts(request, options: options)
         let directives = facts.directives
-        guard !facts.hasPreconditionForOrigin, !facts.hasRange, !directives.noStore, directives.minFresh == nil else {
-            return .none
+        guard !facts.hasPreconditionForOrigin, !directives.noStore, directives.minFresh == nil else { return .none }
+        if facts.hasRange {
+            // Those with the same range may share what comes for it.
+            guard request.method == .get, !facts.hasIfRange, !isConditional(request), options.storesPartialResponses
+            else { return .none }
         }
         return directives.noCache || directives.maxAge == 0 ? .later : .any
     }
@@ -54,13 +57,7 @@ extension CacheRules {
     public func serve(
         arriving new: NewResponse, to request: HTTPRequest, length: Int64?, isFollower: Bool, now: Instant
     ) -> ServedResponse? {
-        if isFollower {
-            let maxAge = RequestFacts(request, options: options).directives.maxAge ?? 0
-            guard new.policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds),
-                !new.policy.flags.contains(.noCache), new.selecting.matches(request.headerFields),
-                maxAge == 0 || new.policy.ageMilliseconds(at: now) <= maxAge.secondsAsMilliseconds
-            else { return nil }
-        }
+        if isFollower, !mayShare(new, request, now: now) { return nil }
         let stored = StoredResponse(
             head: new.head, method: new.method, selecting: new.selecting, requestTime: new.requestTime,
             responseTime: new.responseTime, body: .complete(length: length ?? 0), policy: new.policy)
@@ -73,6 +70,25 @@ extension CacheRules {
         request.headerFields.remove(.range)
         return serve(
             request, facts: RequestFacts(request, options: options), stored: stored, index: 0, now: now)
+    }
+
+    /// The same for a 206 that is arriving, and a request whose range it brings.
+    /// - Parameter contentRange: of the 206; a stored part does not keep it.
+    public func serve(
+        arrivingPart new: NewResponse, contentRange: String?, to request: HTTPRequest, now: Instant
+    ) -> ServedResponse? {
+        guard mayShare(new, request, now: now) else { return nil }
+        var part = new.head
+        part.status = .partialContent
+        part.headerFields[.contentRange] = contentRange
+        return serve(slices: part, to: request, now: now)
+    }
+
+    private func mayShare(_ new: NewResponse, _ request: HTTPRequest, now: Instant) -> Bool {
+        let maxAge = RequestFacts(request, options: options).directives.maxAge ?? 0
+        return new.policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)
+            && !new.policy.flags.contains(.noCache) && new.selecting.matches(request.headerFields)
+            && (maxAge == 0 || new.policy.ageMilliseconds(at: now) <= maxAge.secondsAsMilliseconds)
     }
 
     /// Whether what kept a response from being stored lies in the resource, so that the next response will not be stored

@@ -20,6 +20,8 @@ final class Flights: Sendable {
         }
     }
 
+    /// Stands between the key of a response and the range that is asked for. No URI has a space.
+    static let rangeMark = " range="
     private static let passLimit = 4_096
     private let state = Mutex(State())
 
@@ -42,7 +44,7 @@ final class Flights: Sendable {
         state.withLock { state in
             let leading = state.leading(key, load.generation)
             if let leading, !isLater || !leading.isSent { return .join(leading) }
-            if mayPass, state.passes.contains(key) { return .alone }
+            if mayPass, state.passes.contains(Self.passKey(key)) { return .alone }
             guard let leading else {
                 state.loads[key] = load
                 return .lead
@@ -76,15 +78,20 @@ final class Flights: Sendable {
             if state.loads[key] === load { state.loads[key] = nil }
             if state.next[key] === load { state.next[key] = nil }
             switch isShareable {
-            case true: state.passes.remove(key)
+            case true: state.passes.remove(Self.passKey(key))
             case false:
                 if state.passes.count >= Self.passLimit { state.passes.removeAll() }
-                state.passes.insert(key)
+                state.passes.insert(Self.passKey(key))
             case nil: break
             }
         }
     }
 
     /// What came for a key can be stored again.
-    func clearPass(_ key: String) { state.withLock { _ = $0.passes.remove(key) } }
+    func clearPass(_ key: String) { state.withLock { _ = $0.passes.remove(Self.passKey(key)) } }
+
+    /// What can be stored of a response does not depend on the range.
+    private static func passKey(_ key: String) -> String {
+        key.firstRange(of: rangeMark).map { String(key[..<$0.lowerBound]) } ?? key
+    }
 }

@@ -120,8 +120,14 @@ extension HTTPCache {
         let collapsing = rules.collapsing(of: subject)
         guard collapsing != .none else { return nil }
         // What comes for credentials says little of what comes without them (RFC 9111 section 3.5).
-        let isAuthorized = rules.options.mode == .shared && subject.headerFields.contains(.authorization)
-        return (primary + (isAuthorized ? " authorization" : ""), collapsing == .later)
+        var key = primary
+        if rules.options.mode == .shared, subject.headerFields.contains(.authorization) { key += " authorization" }
+        if subject.headerFields.contains(.range) {
+            // In whole slices, where those are asked for.
+            guard let range = pending.exchange.sent.headerFields[.range] else { return nil }
+            key += Flights.rangeMark + range
+        }
+        return (key, collapsing == .later)
     }
 
     private func lead(
@@ -216,14 +222,21 @@ extension HTTPCache {
     /// A place among the readers of a response that is arriving, if it may answer this request too.
     private func join(_ shared: Load.Shared, _ pending: PendingLoad) -> FetchResponse? {
         let now = now
-        guard
-            let served = rules.serve(
-                arriving: shared.new, to: pending.subject, length: shared.spool.length, isFollower: true, now: now)
-        else { return nil }
+        let (new, spool) = (shared.new, shared.spool)
+        let served =
+            shared.originStatus == 206
+            ? rules.serve(arrivingPart: new, contentRange: shared.contentRange, to: pending.subject, now: now)
+            : rules.serve(arriving: new, to: pending.subject, length: spool.length, isFollower: true, now: now)
+        guard let served else { return nil }
         var body = ResponseBody.empty
-        if served.content == .whole {
-            guard let reader = shared.spool.makeReader() else { return nil }
-            body = ResponseBody(length: shared.spool.length) { try await reader.next() }
+        switch served.content {
+        case .none: break
+        case .range(let range):
+            guard let reader = spool.makeReader(range) else { return nil }
+            body = ResponseBody(length: Int64(range.count)) { try await reader.next() }
+        default:
+            guard let reader = spool.makeReader() else { return nil }
+            body = ResponseBody(length: spool.length) { try await reader.next() }
         }
         var head = served.head
         if served.ageMilliseconds < 1_000, !shared.new.head.headerFields.contains(.age) {

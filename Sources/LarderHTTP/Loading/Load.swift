@@ -15,6 +15,8 @@ final class Load: Sendable {
     /// A response that others may have while its body arrives.
     struct Shared: Sendable {
         let new: NewResponse
+        /// Of a 206.
+        let contentRange: String?
         let spool: Spool
         let exchange: Exchange
         let originStatus: Int

@@ -199,8 +199,10 @@ struct LoadRun: Sendable {
                 response.body = ResponseBody(length: length) { try await reader.next() }
             }
             var shared: Load.Shared?
-            if let storing, code != 206, exchange.purpose != .complete {
-                shared = Load.Shared(new: storing.new, spool: spool, exchange: exchange, originStatus: code)
+            if let storing, exchange.purpose != .complete {
+                shared = Load.Shared(
+                    new: storing.new, contentRange: received.head.headerFields[.contentRange], spool: spool,
+                    exchange: exchange, originStatus: code)
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
