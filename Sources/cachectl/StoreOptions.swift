@@ -38,10 +38,7 @@ struct StoreOptions: ParsableArguments {
         _ body: (Store) throws -> R
     ) throws -> R {
         if access != .creating { try requireStore() }
-        var configuration = Configuration()
-        configuration.isReadOnly = access == .reading
-        configuration.allowsOtherOwner = anyOwner
-        configuration.logger.logLevel = .error
+        var configuration = configuration(access)
         adjust(&configuration)
         let store = try open(configuration, access)
         let result: R
@@ -55,6 +52,15 @@ struct StoreOptions: ParsableArguments {
         }
         try store.close()
         return result
+    }
+
+    /// How the store is opened.
+    func configuration(_ access: Access) -> Configuration {
+        var configuration = Configuration()
+        configuration.isReadOnly = access == .reading
+        configuration.allowsOtherOwner = anyOwner
+        configuration.logger.logLevel = .error
+        return configuration
     }
 
     private func open(_ configuration: Configuration, _ access: Access) throws -> Store {

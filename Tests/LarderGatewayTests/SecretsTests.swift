@@ -233,7 +233,8 @@ final class SecretOrigin: Sendable {
         _ request: OriginRequest, _ user: Int, _ places: [String], _ random: inout SeededGenerator
     ) -> OriginAnswer {
         let mine = secret(of: user)
-        let tag = "\"\(user)\""
+        // Strong, and so of one representation only: those for everybody have the name of their path.
+        let tag = "\"user-\(user)\""
         let fields = ["max-age=60", "s-maxage=5", "stale-while-revalidate=60", "immutable"]
         if request["If-None-Match"]?.contains(tag) == true, random.chance(2) {
             return .status(304).header("ETag", tag).header("Cache-Control", "no-cache").header("X-User", mine)

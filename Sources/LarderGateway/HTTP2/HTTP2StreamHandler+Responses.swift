@@ -157,6 +157,7 @@ extension HTTP2StreamHandler: DeliverySink {
             if error.transport != nil { worker.counters.upstreamErrors += 1 }
             write(GatewayCore.answer(to: error))
         case .success(let response):
+            if response.originError != nil { worker.counters.upstreamErrors += 1 }
             write(response)
         }
         return false

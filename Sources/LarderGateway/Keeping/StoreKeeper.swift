@@ -47,8 +47,10 @@ public final class StoreKeeper: Sendable {
     }
 
     /// Opens the store, and returns the cache over it. Errors of the store.
-    public func open() throws -> HTTPCache {
-        let store = try Store(at: path, configuration)
+    public func open() throws -> HTTPCache { use(try Store(at: path, configuration)) }
+
+    /// Takes a store that is open at the path, and returns the cache over it.
+    public func use(_ store: Store) -> HTTPCache {
         let cache = makeCache(store)
         held.withLock { $0 = (store, cache) }
         return cache

@@ -52,10 +52,11 @@ extension HTTPCache {
             switch error {
             case .cancelled: throw FetchError(.cancelled, url: url, "the fetch of \(url) was cancelled")
             case .timedOut:
-                throw Self.fetchError(
-                    TransportError(
-                        .timedOut, mayHaveBeenSeen: false,
-                        "no request to \(host) ended in time to make room for this one (Timeouts.queue)"), url)
+                // The origin was not asked: it is no failure of the origin's that others should hear of.
+                let why = "no request to \(host) ended in time to make room for this one (Timeouts.queue)"
+                throw FetchError(
+                    .timedOut, url: url, "\(url) could not be loaded: \(why)",
+                    transport: TransportError(.overloaded, mayHaveBeenSeen: false, why))
             case .overloaded(let running, let waiting):
                 throw Self.fetchError(
                     TransportError(

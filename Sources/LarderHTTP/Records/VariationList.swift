@@ -2,9 +2,9 @@ import HTTPCaching
 
 /// The variations that responses of a path have (`No-Vary-Search`), the latest first.
 ///
-/// A byte of kind, 3, one of version, 1, then `URLVariation.text` of each, with a line feed between.
+/// A byte of kind, 4, one of version, 1, then `URLVariation.text` of each, with a line feed between.
 struct VariationList: Hashable {
-    static let kind: UInt8 = 3
+    static let kind: UInt8 = 4
     static let version: UInt8 = 1
     /// The most variations of one path. Origins have one; each costs a lookup for each miss.
     static let limit = 4

@@ -18,6 +18,8 @@ struct OriginFailureLog: Transport {
         self.logger = logger
     }
 
+    func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: request) }
+
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         do throws(TransportError) {
             return try await inner.send(request)

@@ -13,7 +13,7 @@ struct Reloading {
     private static let fileSignals = Atomic<Int>(0)
 
     private let gateway: Gateway
-    private let store: Store
+    private let keeper: StoreKeeper
     private var source: Source?
     private var seen = (log: 0, file: 0)
 
@@ -26,9 +26,9 @@ struct Reloading {
     }
 
     /// - Parameter source: nil where all settings are flags.
-    init(_ gateway: Gateway, _ store: Store, _ source: Source?) {
+    init(_ gateway: Gateway, _ keeper: StoreKeeper, _ source: Source?) {
         self.gateway = gateway
-        self.store = store
+        self.keeper = keeper
         self.source = source
     }
 
@@ -62,7 +62,7 @@ struct Reloading {
         var changes = old.file.changes(to: new)
         if !old.setsBudget { changes.removeAll { $0 == "budget" } }
         if changes.contains("budget"), let bytes = try new.budget() {
-            try store.setByteBudget(bytes)
+            try keeper.store?.setByteBudget(bytes)
             Output.note("the budget is \(Render.size(bytes)) now")
             changes.removeAll { $0 == "budget" }
         }

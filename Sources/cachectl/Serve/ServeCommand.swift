@@ -37,6 +37,7 @@ struct ServeCommand: ParsableCommand {
         let given = settings
         let arguments = file.arguments { name in
             name == "origin" && !given.origin.isEmpty || name == "tunnelPort" && !given.tunnelPort.isEmpty
+                || name == "foldEncoding" && !given.foldEncoding.isEmpty
         }
         try ServeCommand.parse(arguments + flags).run(file: file, budgetIsFlag: given.budget != nil)
     }
@@ -61,7 +62,40 @@ struct ServeCommand: ParsableCommand {
         async throws
     {
         // A slow origin must not keep its other answers waiting: the cache's own limit is the one that counts.
-        let transport = NIOTransport(NIOTransport.Configuration(connectionsPerHost: 1_024))
+        let transport = NIOTransport(
+            NIOTransport.Configuration(connectionsPerHost: 1_024, http2: setup.usesHTTP2))
+        let keeper = keeper(store, setup, over: transport)
+        let cache = keeper.use(store)
+        let gateway: Gateway
+        do {
+            gateway = try await Gateway.start(setup.gateway, cache: cache)
+        } catch {
+            throw Self.failure(error)
+        }
+        let watching = Task { await keeper.run(gateway) }
+        try Announcement(
+            gateway, try await store.statistics(), store.path.string, setup, hasDefaultBudget: hasDefaultBudget
+        )
+        .write(asJSON: options.json)
+        var reloading = Reloading(gateway, keeper, source)
+        while !Task.isCancelled {
+            try? await Task.sleep(for: .milliseconds(100))
+            reloading.obey()
+        }
+        Interruption.endAtNext()
+        Output.note("draining: running answers get \(Render.elapsed(setup.drain)); another signal ends them now")
+        await Task {
+            watching.cancel()
+            await watching.value
+            await gateway.stop(drain: setup.drain)
+        }.value
+        await keeper.cache?.drain()
+        await transport.close()
+        try keeper.close()
+    }
+
+    /// What opens the store again, where that helps.
+    private func keeper(_ store: Store, _ setup: ServeSetup, over transport: NIOTransport) -> StoreKeeper {
         var configuration = HTTPCacheConfiguration()
         configuration.caching = .gateway
         configuration.caching.cacheName = setup.name
@@ -70,31 +104,15 @@ struct ServeCommand: ParsableCommand {
         configuration.timeouts = setup.timeouts
         configuration.requestsPerHost = 1_024
         configuration.logger.logLevel = setup.logLevel
-        let cache = HTTPCache(
-            store: store,
-            transport: RoutedTransport(
-                setup.gateway.routes, over: OriginFailureLog(over: transport, level: setup.logLevel)),
-            configuration: configuration)
-        let gateway: Gateway
-        do {
-            gateway = try await Gateway.start(setup.gateway, cache: cache)
-        } catch {
-            throw Self.failure(error)
+        configuration.foldedContentCodings = setup.foldedContentCodings
+        configuration.sliceBytes = setup.sliceBytes
+        let routed = RoutedTransport(
+            setup.gateway.routes, over: OriginFailureLog(over: transport, level: setup.logLevel))
+        var opening = options.configuration(.creating)
+        opening.logger.logLevel = setup.logLevel
+        return StoreKeeper(at: options.path, opening, logger: setup.gateway.logger) { [configuration] store in
+            HTTPCache(store: store, transport: routed, configuration: configuration)
         }
-        try Announcement(
-            gateway, try await store.statistics(), store.path.string, setup, hasDefaultBudget: hasDefaultBudget
-        )
-        .write(asJSON: options.json)
-        var reloading = Reloading(gateway, store, source)
-        while !Task.isCancelled {
-            try? await Task.sleep(for: .milliseconds(100))
-            reloading.obey()
-        }
-        Interruption.endAtNext()
-        Output.note("draining: running answers get \(Render.elapsed(setup.drain)); another signal ends them now")
-        await Task { await gateway.stop(drain: setup.drain) }.value
-        await cache.drain()
-        await transport.close()
     }
 
     private static func failure(_ error: GatewayError) -> CommandError {

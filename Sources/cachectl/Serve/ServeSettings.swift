@@ -47,6 +47,11 @@ struct ServeSettings: ParsableArguments {
     @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Offer HTTP/2 on the TLS port. Default: yes.")
     var http2: Bool?
 
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Speak HTTP/2 with https origins that offer it. Default: no.")
+    var originHTTP2: Bool?
+
     @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Allow CONNECT. Default: no.")
     var tunnel: Bool?
 
@@ -74,6 +79,19 @@ struct ServeSettings: ParsableArguments {
 
     @Option(help: ArgumentHelp("Who sends this as a bearer token may PURGE from anywhere.", valueName: "token"))
     var purgeToken: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A content coding that counts in Accept-Encoding, the best first; may be given several times. Default: the field counts as it is.",
+            valueName: "coding"))
+    var foldEncoding: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Fetch ranges of large responses in whole slices of this size. Default: as they are asked for.",
+            valueName: "size"),
+        transform: { try SizeArgument.parse($0, in: .kibibytes(64) ... .gibibytes(1)) })
+    var slice: ByteCount?
 
     // MARK: Logs
 
@@ -137,6 +155,43 @@ struct ServeSettings: ParsableArguments {
         help: ArgumentHelp("Client connections at once. Default: 16384.", valueName: "n"),
         transform: { try CountArgument.parse($0, in: 1 ... .max) })
     var maxConnections: Int?
+
+    @Option(
+        help: ArgumentHelp("Client connections of one address, or IPv6 /64. Default: 4096.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1 ... .max) })
+    var maxClientConnections: Int?
+
+    @Option(
+        help: ArgumentHelp("Requests of one client that origins are asked for. Default: 512.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1 ... .max) })
+    var maxClientRequests: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Memory for what waits for clients and origins; beyond it requests are refused. Default: 512MiB.",
+            valueName: "size"),
+        transform: { try SizeArgument.parse($0, in: .mebibytes(1) ... .gibibytes(1_024)) })
+    var memory: ByteCount?
+
+    @Option(
+        help: ArgumentHelp("What all content of a request may take. Default: 6h.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var contentTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a client may take to read a response. Default: no limit.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var responseTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a request may wait for its turn at an origin. Default: 10s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var queueTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a request to an origin may take in all. Default: no limit.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var totalTimeout: Duration?
 
     @Option(
         help: ArgumentHelp(

@@ -12,6 +12,10 @@ struct ServeSetup: Sendable {
     var budget: ByteCount?
     var drain = Duration.seconds(10)
     var logLevel = Logger.Level.warning
+    /// HTTP/2 to origins that offer it.
+    var usesHTTP2 = false
+    var foldedContentCodings: [String] = []
+    var sliceBytes: Int64?
     /// Where requests go, as people read it.
     var destinations: [String] = []
 
@@ -39,6 +43,11 @@ struct ServeSetup: Sendable {
         drain = settings.drain ?? drain
         timeouts.connect = settings.connectTimeout ?? timeouts.connect
         timeouts.read = settings.readTimeout ?? timeouts.read
+        timeouts.queue = settings.queueTimeout ?? timeouts.queue
+        timeouts.total = settings.totalTimeout
+        usesHTTP2 = settings.originHTTP2 ?? false
+        foldedContentCodings = settings.foldEncoding.map { $0.lowercased() }
+        sliceBytes = settings.slice?.bytes
         setLimits(settings)
     }
 
@@ -48,6 +57,11 @@ struct ServeSetup: Sendable {
         gateway.limits.headBytes = settings.maxHead.map { Int(clamping: $0.bytes) } ?? gateway.limits.headBytes
         gateway.limits.bodyBytes = settings.maxBody?.bytes ?? gateway.limits.bodyBytes
         gateway.limits.connections = settings.maxConnections ?? gateway.limits.connections
+        gateway.limits.connectionsPerClient = settings.maxClientConnections ?? gateway.limits.connectionsPerClient
+        gateway.limits.requestsPerClient = settings.maxClientRequests ?? gateway.limits.requestsPerClient
+        gateway.limits.memoryBytes = settings.memory.map { Int(clamping: $0.bytes) } ?? gateway.limits.memoryBytes
+        gateway.limits.contentTimeout = settings.contentTimeout ?? gateway.limits.contentTimeout
+        gateway.limits.responseTimeout = settings.responseTimeout
         gateway.hotBodyBytes = settings.hotBodies.map { Int(clamping: $0.bytes) } ?? gateway.hotBodyBytes
     }
 
