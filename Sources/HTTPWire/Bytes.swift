@@ -8,6 +8,9 @@ enum Byte {
     static let comma = UInt8(ascii: ",")
     static let semicolon = UInt8(ascii: ";")
     static let slash = UInt8(ascii: "/")
+    static let equals = UInt8(ascii: "=")
+    static let quote = UInt8(ascii: "\"")
+    static let backslash = UInt8(ascii: "\\")
 }
 
 extension UInt8 {

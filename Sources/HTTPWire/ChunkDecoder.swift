@@ -1,7 +1,9 @@
 /// The chunked transfer coding (RFC 9112 section 7.1), byte for byte as its grammar says.
 struct ChunkDecoder: Sendable {
     private enum State {
-        case firstDigit, digits, blank, ignored, sizeLineFeed
+        case firstDigit, digits, blank, sizeLineFeed
+        /// In the extensions of a chunk.
+        case nameStart, name, nameEnd, valueStart, value, quoted, escaped, valueEnd
         case data
         case dataReturn, dataLineFeed
         case trailerStart, trailerName, trailerValue, trailerLineFeed
@@ -37,7 +39,10 @@ struct ChunkDecoder: Sendable {
             let byte = bytes[position]
             position += 1
             switch state {
-            case .firstDigit, .digits, .blank, .ignored, .sizeLineFeed: try takeSize(byte)
+            case .firstDigit, .digits, .blank, .sizeLineFeed: try takeSize(byte)
+            case .nameStart, .name, .nameEnd, .valueStart, .value, .quoted, .escaped, .valueEnd:
+                try takeExtension(byte)
+                try countExtension()
             case .data, .end: break
             case .dataReturn:
                 guard byte == Byte.carriageReturn else { throw .invalidChunkEnd }
@@ -51,7 +56,7 @@ struct ChunkDecoder: Sendable {
         return .end
     }
 
-    /// `1*HEXDIG *( BWS ";" BWS chunk-ext-name [...] ) CRLF`
+    /// `1*HEXDIG [ chunk-ext ] CRLF`
     private mutating func takeSize(_ byte: UInt8) throws(WireError) {
         switch state {
         case .firstDigit, .digits:
@@ -69,24 +74,48 @@ struct ChunkDecoder: Sendable {
             if byte == Byte.carriageReturn, state == .digits {
                 state = .sizeLineFeed
             } else if byte == Byte.semicolon {
-                state = .ignored
+                state = .nameStart
             } else if byte.isWhitespace {
                 state = .blank
             } else {
                 throw .invalidChunkSize
             }
             try countExtension()
-        case .ignored:
-            if byte == Byte.carriageReturn {
-                state = .sizeLineFeed
-            } else if byte.isControl {
-                throw byte == Byte.lineFeed ? .bareLineFeed : .controlCharacter
-            }
-            try countExtension()
         default:
             guard byte == Byte.lineFeed else { throw .bareCarriageReturn }
             state = size == 0 ? .trailerStart : .data
             extensions = max(0, extensions - Int(min(size, Int64(Self.extensionBytes))))
+        }
+    }
+
+    /// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )`, a value being a token or a quoted string.
+    ///
+    /// Only what has this form is passed over (section 7.1.1): a server that reads a quote where this one does not, or
+    /// the other way round, would see the chunk end elsewhere (section 11.2).
+    private mutating func takeExtension(_ byte: UInt8) throws(WireError) {
+        guard !byte.isControl || byte == Byte.carriageReturn else {
+            throw byte == Byte.lineFeed ? .bareLineFeed : .controlCharacter
+        }
+        switch state {
+        case .nameStart where byte.isTokenCharacter, .name where byte.isTokenCharacter: state = .name
+        case .nameStart where byte.isWhitespace, .valueStart where byte.isWhitespace: break
+        case .name where byte.isWhitespace, .nameEnd where byte.isWhitespace: state = .nameEnd
+        case .name where byte == Byte.equals, .nameEnd where byte == Byte.equals: state = .valueStart
+        case .valueStart where byte == Byte.quote: state = .quoted
+        case .valueStart where byte.isTokenCharacter, .value where byte.isTokenCharacter: state = .value
+        case .quoted where byte == Byte.quote: state = .valueEnd
+        case .quoted where byte == Byte.backslash: state = .escaped
+        case .quoted where byte != Byte.carriageReturn, .escaped where byte != Byte.carriageReturn: state = .quoted
+        case .value where byte.isWhitespace, .valueEnd where byte.isWhitespace: state = .blank
+        case .name, .nameEnd, .value, .valueEnd:
+            if byte == Byte.semicolon {
+                state = .nameStart
+            } else if byte == Byte.carriageReturn, state != .nameEnd {
+                state = .sizeLineFeed
+            } else {
+                throw .invalidChunkExtension
+            }
+        default: throw .invalidChunkExtension
         }
     }
 

@@ -39,6 +39,7 @@ package enum WireError: String, Error, Hashable, CaseIterable {
     case transferEncodingInHTTP10 = "Transfer-Encoding in HTTP/1.0"
     case unsupportedTransferCoding = "a transfer coding other than chunked"
     case invalidChunkSize = "a chunk's size is not a number in hexadecimal digits"
+    case invalidChunkExtension = "a chunk extension is neither a name nor a name with a value"
     case chunkExtensionsTooLong = "chunk extensions over the limit"
     case invalidChunkEnd = "a chunk does not end with CR LF"
     case trailersTooLarge = "trailer fields over the limit"

@@ -38,9 +38,11 @@ public struct LMDBError: Error, Hashable, CustomStringConvertible {
     public var isMapFull: Bool { code == MDB_MAP_FULL }
     /// `MDB_READERS_FULL`: every slot of the reader table is taken.
     public var isReadersFull: Bool { code == MDB_READERS_FULL }
-    /// The file is not an LMDB file, of another version, or damaged.
+    /// The file is not an LMDB file, of another version, or damaged. A transaction that met a damaged page says
+    /// `MDB_BAD_TXN` from then on.
     public var isDamage: Bool {
-        [MDB_INVALID, MDB_VERSION_MISMATCH, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_INCOMPATIBLE].contains(code)
+        [MDB_INVALID, MDB_VERSION_MISMATCH, MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_INCOMPATIBLE, MDB_BAD_TXN]
+            .contains(code)
     }
     /// `MDB_MAP_RESIZED`: another process uses a larger map, and this one could not follow.
     public var isMapResized: Bool { code == MDB_MAP_RESIZED }

@@ -31,17 +31,19 @@ public final class Gateway: Sendable {
     /// Where the admin server listens; nil without one.
     public let adminAddress: SocketAddress?
 
+    let tls: ServerTLS?
     let core: GatewayCore
     let workers: [Worker]
     private let listeners: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let history: TrafficHistory?
-    private let stopping = Mutex<Task<Void, Never>?>(nil)
+    private let stopping = Mutex(Stopping())
 
     private init(
         _ core: GatewayCore, _ workers: [Worker], _ group: MultiThreadedEventLoopGroup, listeners: Listeners,
-        history: TrafficHistory?
+        history: TrafficHistory?, tls: ServerTLS?
     ) {
+        self.tls = tls
         self.core = core
         self.workers = workers
         self.group = group
@@ -50,6 +52,14 @@ public final class Gateway: Sendable {
         address = listeners.plain?.localAddress
         tlsAddress = listeners.tls?.localAddress
         adminAddress = listeners.admin?.localAddress
+    }
+
+    private struct Stopping {
+        var task: Task<Void, Never>?
+        /// When connections are cut.
+        var deadlines: [Scheduled<Void>] = []
+        /// The event loops are about to go.
+        var isOver = false
     }
 
     struct Listeners {
@@ -62,17 +72,24 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Starts a gateway; when it returns, connections are accepted.
+    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to the hard
+    /// one: see ``DescriptorLimit``.
     ///
-    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address or with routes that contradict
-    /// each other, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
+    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that contradict
+    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
         try check(configuration)
-        let tls = try configuration.tls.map { settings throws(GatewayError) in try TLS.context(settings) }
+        let tls = try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
-        let core = GatewayCore(cache, configuration, accessLog: log)
+        let descriptors = DescriptorLimit.raise()
+        let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
+        if core.connectionLimit < configuration.limits.connections {
+            core.logger.warning(
+                "too few open files are allowed for all connections: raise the limit, or lower 'connections'",
+                metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
+        }
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {
@@ -98,7 +115,7 @@ public final class Gateway: Sendable {
             log?.close()
             throw error
         }
-        let gateway = Gateway(core, workers, group, listeners: listeners, history: history)
+        let gateway = Gateway(core, workers, group, listeners: listeners, history: history, tls: tls)
         if configuration.time.ticks { gateway.startTicking() }
         return gateway
     }
@@ -111,6 +128,11 @@ public final class Gateway: Sendable {
             throw GatewayError(
                 .invalidArgument,
                 "an origin for all hosts leaves none to forward to: name the hosts that it is for, or forward nothing")
+        }
+        if configuration.limits.memoryBytes < 1 << 20 {
+            throw GatewayError(
+                .invalidArgument,
+                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs 1 MiB at least")
         }
         if let count = configuration.eventLoops, count < 1 {
             throw GatewayError(.invalidArgument, "the gateway needs one event loop at least, not \(count)")
@@ -132,6 +154,14 @@ public final class Gateway: Sendable {
         for worker in workers { try? await worker.eventLoop.submit { worker.tick() }.get() }
     }
 
+    /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with the
+    /// one they began with.
+    func use(_ cache: HTTPCache) async {
+        core.cache = cache
+        // An event loop that is gone serves nothing any more.
+        for worker in workers { try? await worker.eventLoop.submit { worker.cache = cache }.get() }
+    }
+
     /// Some of what has been counted.
     package struct Readings: Sendable {
         package var requests: UInt64
@@ -140,6 +170,14 @@ public final class Gateway: Sendable {
         package var clientAborts: UInt64
         package var bytesIn: UInt64
         package var bytesOut: UInt64
+        /// Memory that waits for clients and origins.
+        package var heldBytes: Int
+        /// Of it, responses that HTTP/2 clients have not taken yet.
+        package var heldForHTTP2: Int64
+        /// Requests refused for want of memory, or because their client had too many.
+        package var refusedRequests: Int
+        /// Connections closed for want of memory.
+        package var shedConnections: UInt64
     }
 
     /// What has been counted so far.
@@ -147,34 +185,53 @@ public final class Gateway: Sendable {
         let sum = await MetricsReader.sum(workers)
         return Readings(
             requests: sum.total, openConnections: sum.connectionsOpen, timeouts: sum.timeouts,
-            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut)
+            clientAborts: sum.clientAborts, bytesIn: sum.bytesIn, bytesOut: sum.bytesOut,
+            heldBytes: core.memory.held, heldForHTTP2: sum.bytesHeld,
+            refusedRequests: core.memory.refusedRequests + core.clients.refusedRequests,
+            shedConnections: sum.connectionsShed)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
-    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. Further calls wait for
-    /// the first.
+    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns, every
+    /// connection is closed and nothing of the gateway runs any more.
+    ///
+    /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call gives
+    /// responses their time cuts them at once.
     /// - Parameter drain: how long responses may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
-        let task = stopping.withLock { task in
-            if let task { return task }
-            let new = Task { await self.end(drain) }
-            task = new
+        let task = stopping.withLock { state in
+            if let task = state.task { return task }
+            let new = Task { await self.end() }
+            state.task = new
             return new
         }
+        closeAll(after: drain)
         await task.value
     }
 
-    private func end(_ drain: Duration) async {
+    private func closeAll(after drain: Duration) {
+        let workers = workers
+        stopping.withLock { state in
+            guard !state.isOver else { return }
+            state.deadlines.append(
+                group.any().scheduleTask(in: TimeAmount(drain)) {
+                    for worker in workers { worker.eventLoop.execute { worker.closeAll() } }
+                })
+        }
+    }
+
+    private func end() async {
         for listener in listeners { try? await listener.close().get() }
         let emptied = workers.map { worker in worker.eventLoop.flatSubmit { worker.drain() } }
         let all = EventLoopFuture.andAllComplete(emptied, on: group.any())
-        let workers = workers
-        let deadline = group.any().scheduleTask(in: TimeAmount(drain)) {
-            for worker in workers { worker.eventLoop.execute { worker.closeAll() } }
-        }
         try? await all.get()
-        deadline.cancel()
+        stopping.withLock { state in
+            state.isOver = true
+            for deadline in state.deadlines { deadline.cancel() }
+        }
         history?.stop()
+        // With its connection each was cancelled; what it still does must not find the event loop gone.
+        await core.tasks.close()
         for worker in workers { try? await worker.eventLoop.submit { worker.stop() }.get() }
         try? await group.shutdownGracefully()
         core.accessLog?.close()

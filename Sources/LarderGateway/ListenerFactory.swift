@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
+import Synchronization
 
 /// Opens the ports.
 struct ListenerFactory {
@@ -8,10 +9,14 @@ struct ListenerFactory {
     let group: MultiThreadedEventLoopGroup
     let workers: [Worker]
 
+    /// What waits for a client of HTTP/1.1 in its channel: about this much, and what was written last.
+    private static let waterMark = ChannelOptions.Types.WriteBufferWaterMark(low: 16 << 10, high: 32 << 10)
+
     func plain(host: String, port: Int) async throws(GatewayError) -> any Channel {
         let find = finder()
         return try await bind(host, port) { channel in
             channel.eventLoop.makeCompletedFuture {
+                try channel.syncOptions?.setOption(.writeBufferWaterMark, value: Self.waterMark)
                 guard let worker = find(channel.eventLoop) else { throw ChannelError.operationUnsupported }
                 let isWelcome = admit(channel, worker)
                 let handler: any ChannelHandler = isWelcome ? HTTP1Handler(worker, isPlaintext: true) : BusyHandler()
@@ -39,19 +44,42 @@ struct ListenerFactory {
         let count = core.connectionCount.add(1, ordering: .relaxed).newValue
         let core = core
         channel.closeFuture.whenComplete { _ in core.connectionCount.subtract(1, ordering: .relaxed) }
-        if count <= core.configuration.limits.connections { return true }
+        if count > core.connectionLimit {
+            core.tellOfRefusal()
+        } else if admitClient(channel) {
+            return true
+        }
         worker.counters.connectionsRefused += 1
         return false
+    }
+
+    private func admitClient(_ channel: any Channel) -> Bool {
+        let address = channel.remoteAddress
+        let isExempt = address?.isLoopback == true && !core.configuration.limits.limitsLoopback
+        guard !isExempt, let client = ClientAddress(address) else { return true }
+        guard core.clients.admit(client) else { return false }
+        let core = core
+        channel.closeFuture.whenComplete { _ in core.clients.left(client) }
+        return true
     }
 
     func bind(
         _ host: String, _ port: Int, allowsHalfClosure: Bool = true,
         _ initializer: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) async throws(GatewayError) -> any Channel {
+        let core = core
         do {
             return try await ServerBootstrap(group: group)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .serverChannelOption(.backlog, value: 4_096)
+                .serverChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let acceptGuard = AcceptGuard(core.logger) {
+                            core.acceptFailures.add(1, ordering: .relaxed)
+                        }
+                        try channel.pipeline.syncOperations.addHandler(acceptGuard)
+                    }
+                }
                 .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
                 .childChannelOption(.allowRemoteHalfClosure, value: allowsHalfClosure)
                 // Otherwise each request costs another read(2) that finds nothing.
@@ -59,7 +87,7 @@ struct ListenerFactory {
                 .childChannelInitializer(initializer)
                 .bind(host: host, port: port).get()
         } catch {
-            throw GatewayError(.cannotListen, "cannot listen on \(host) port \(port): \(error)")
+            throw .cannotListen(host, port, error)
         }
     }
 }

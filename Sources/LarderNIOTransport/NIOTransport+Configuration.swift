@@ -9,10 +9,10 @@ extension NIOTransport {
         /// Where connections live. Default: the process's own, which never ends.
         public var eventLoopGroup: any EventLoopGroup
         /// Connections to one endpoint at the same time, idle ones included. 1 or more; default: 64. Further requests wait
-        /// in order for one of them, no longer than ``Timeouts/connect``.
+        /// in order for one of them, no longer than ``LarderHTTP/Timeouts/connect``.
         public var connectionsPerHost: Int
         /// Requests that may wait for a connection to one endpoint. Default: 1,024. A request beyond that fails at once
-        /// with ``TransportError/Kind/cannotConnect``.
+        /// with ``TransportError/Kind/overloaded``.
         public var waitingPerHost: Int
         /// How long a connection is kept for the next request. Zero: connections are never used again. Default: 4 s, less
         /// than the 5 s after which common servers close theirs.
@@ -20,9 +20,13 @@ extension NIOTransport {
         /// Bytes of a response's head. Default: 64 KiB. A greater one fails with
         /// ``TransportError/Kind/responseTooLarge``.
         public var maximumHeadBytes: Int
-        /// Trust roots, verification, versions, a certificate of our own. Default: the system's trust roots, certificate and
-        /// name verified.
+        /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration
+        /// Whether servers are offered HTTP/2 (RFC 9113) on connections with TLS. One connection to such a server carries
+        /// all requests to it, as many at once as it allows; further ones wait as for a connection. Default: false.
+        public var http2: Bool
+        /// The proxy that connections are made through; nil for none. Default: nil.
+        public var proxy: Proxy?
         /// Where requests go; nil for where their scheme and authority say. Default: nil. A reverse proxy sends all to
         /// its origin, and `Host` stays as the request has it. A request's own ``TransportRequest/destination`` goes before.
         public var route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)?
@@ -31,8 +35,8 @@ extension NIOTransport {
         public init(
             eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
             connectionsPerHost: Int = 64, waitingPerHost: Int = 1024, idleTimeout: Duration = .seconds(4),
-            maximumHeadBytes: Int = 64 << 10, tls: TLSConfiguration = .makeClientConfiguration(),
-            route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)? = nil
+            maximumHeadBytes: Int = 64 << 10, tls: TLSConfiguration = Configuration.defaultTLS, http2: Bool = false,
+            proxy: Proxy? = nil, route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)? = nil
         ) {
             self.eventLoopGroup = eventLoopGroup
             self.connectionsPerHost = connectionsPerHost
@@ -40,7 +44,17 @@ extension NIOTransport {
             self.idleTimeout = idleTimeout
             self.maximumHeadBytes = maximumHeadBytes
             self.tls = tls
+            self.http2 = http2
+            self.proxy = proxy
             self.route = route
+        }
+
+        /// The system's trust roots, certificate and name verified, TLS 1.2 or later: older versions are deprecated (RFC
+        /// 8996). A start for settings of one's own.
+        public static var defaultTLS: TLSConfiguration {
+            var tls = TLSConfiguration.makeClientConfiguration()
+            tls.minimumTLSVersion = .tlsv12
+            return tls
         }
     }
 

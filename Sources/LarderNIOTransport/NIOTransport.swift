@@ -4,7 +4,8 @@ import LarderHTTP
 import NIOCore
 import NIOSSL
 
-/// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for the next ones.
+/// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for the next ones; or over HTTP/2, where it may
+/// (``Configuration/http2``) and the server speaks it.
 ///
 /// ```swift
 /// let transport = NIOTransport()
@@ -15,8 +16,11 @@ import NIOSSL
 ///
 /// It owns its connections; the event loops are its caller's. Safe to use from many tasks at once.
 ///
-/// - A request is never sent twice. A kept connection that turns out closed before a byte of the request went out is
-///   replaced; one that closes afterwards is ``TransportError/Kind/closed``, and the caller decides.
+/// - A kept connection that turns out closed before a byte of the request went out is replaced. One that closes after
+///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent and
+///   its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
+///   (``LarderHTTP/TransportError/lostKeptConnection``). So does a server that says that it did not process the request
+///   (RFC 9113 section 8.7). Nothing else is sent twice.
 /// - The content of a response is read up to 256 KiB ahead of who takes it; what the system holds when the server has
 ///   closed the connection, all of it.
 /// - A final response that comes while the request's content is still being sent is delivered; no more content is sent, and
@@ -36,18 +40,31 @@ public final class NIOTransport: Transport {
         self.configuration = configuration
         pool = ConnectionPool(
             connectionsPerHost: max(1, configuration.connectionsPerHost),
-            waitingPerHost: max(0, configuration.waitingPerHost))
+            waitingPerHost: max(0, configuration.waitingPerHost), asksForHTTP2: configuration.http2)
         connector = Connector(configuration, pool)
     }
 
     /// Sends a request and returns when the head of the final response is there.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-        let endpoint = try endpoint(of: request)
-        let message = try await RequestMessage(request)
+        let target = try target(of: request)
+        let message = try await RequestMessage(request, for: target.proxy)
+        do throws(TransportError) {
+            return try await send(message, request, to: target.hop, isRepetition: false)
+        } catch {
+            let isHarmless = error.lostKeptConnection && message.isIdempotent || error.isRefusal
+            guard isHarmless, message.isReplayable, !Task.isCancelled else { throw error }
+            return try await send(message, request, to: target.hop, isRepetition: true)
+        }
+    }
+
+    /// - Parameter isRepetition: takes no kept connection: all that are left from the same time may be closed.
+    private func send(
+        _ message: RequestMessage, _ request: TransportRequest, to hop: Endpoint, isRepetition: Bool
+    ) async throws(TransportError) -> TransportResponse {
         let deadline = NIODeadline.now() + TimeAmount(request.timeouts.connect)
         while true {
-            let (connection, isReused) = try await connection(to: endpoint, deadline)
-            let exchange = Exchange(message, request, endpoint: endpoint, connection: connection)
+            let (connection, isKept) = try await connection(to: hop, deadline, isNew: isRepetition)
+            let exchange = Exchange(message, request, endpoint: hop, connection: connection, isKept: isKept)
             var event = try await connection.start(exchange)
             while case .informational(let head) = event {
                 await request.onInformational?(head)
@@ -59,20 +76,38 @@ public final class NIOTransport: Transport {
                 return TransportResponse(
                     head: head,
                     body: TransportBody(length: length) { () throws(TransportError) in try await reader.next() })
-            case .stale where isReused: continue
+            case .stale where isKept: continue
             case .stale, .informational:
-                throw TransportError(.closed, mayHaveBeenSeen: false, "\(endpoint) closed the connection at once")
+                throw TransportError(.closed, mayHaveBeenSeen: false, "\(hop) closed the connection at once")
             }
         }
+    }
+
+    /// The endpoint that connections are made to, or tunnels through the proxy.
+    public func endpoint(for request: TransportRequest) -> String {
+        guard let endpoint = try? endpoint(of: request) else { return request.head.authority ?? "" }
+        return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()
     }
 
     /// Closes connections that nobody uses, and those in use when their responses end. Requests from now on, and those that
     /// wait for a connection, fail with ``TransportError/Kind/cannotConnect``.
     public func close() async {
-        for connection in pool.close() { await connection.close() }
+        let (idle, sessions) = pool.close()
+        for session in sessions { session.closeWhenUnused() }
+        for connection in idle { await connection.close() }
     }
 
     // MARK: Parts
+
+    /// Where a request goes: to the endpoint, perhaps by a tunnel, or to the proxy as such.
+    private func target(of request: TransportRequest) throws(TransportError) -> (hop: Endpoint, proxy: Proxy?) {
+        let endpoint = try endpoint(of: request)
+        // A proxy connects to where the URL says, so any other endpoint takes a tunnel.
+        guard let proxy = configuration.proxy, proxy.serves(endpoint), !endpoint.isTLS, request.destination == nil,
+            configuration.route == nil
+        else { return (endpoint, nil) }
+        return (proxy.endpoint, proxy)
+    }
 
     private func endpoint(of request: TransportRequest) throws(TransportError) -> Endpoint {
         let head = request.head
@@ -96,12 +131,31 @@ public final class NIOTransport: Transport {
 
     /// A kept connection, or a new one.
     private func connection(
-        to endpoint: Endpoint, _ deadline: NIODeadline
-    ) async throws(TransportError) -> (Connection, isReused: Bool) {
+        to hop: Endpoint, _ deadline: NIODeadline, isNew: Bool
+    ) async throws(TransportError) -> (Connection, isKept: Bool) {
         let loop = configuration.eventLoopGroup.any()
-        switch try await pool.lease(endpoint, deadline, timer: loop) {
-        case .kept(let connection): return (connection, true)
-        case .place: return (try await connector.connect(to: endpoint, on: loop, deadline), false)
+        while true {
+            let opened: Opening.Outcome
+            switch try await pool.lease(hop, deadline, isNew: isNew, timer: loop) {
+            case .kept(let connection): return (connection, true)
+            case .stream(let session):
+                if let connection = await session.open() { return (connection, true) }
+                // It has ended meanwhile.
+                pool.retire(session)
+                continue
+            case .place: opened = try await connector.connect(to: hop, on: loop, deadline)
+            }
+            switch opened {
+            case .connection(let connection): return (connection, false)
+            case .session(let session):
+                if let connection = await session.open() { return (connection, false) }
+                throw TransportError(.closed, mayHaveBeenSeen: false, "\(hop) closed the connection at once")
+            }
         }
     }
+}
+
+extension TransportError {
+    /// The server said that it did not process the request, or had said before that it would not.
+    fileprivate var isRefusal: Bool { kind == .closed && !mayHaveBeenSeen }
 }

@@ -4,6 +4,14 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 extension TransportError {
     static func invalidRequest(_ message: String) -> TransportError {
         TransportError(.invalidRequest, mayHaveBeenSeen: false, message)
@@ -19,8 +27,10 @@ extension TransportError {
         if case ChannelError.connectTimeout = error {
             return TransportError(.timedOut, mayHaveBeenSeen: false, "\(endpoint) did not take a connection in time")
         }
-        return TransportError(
-            .cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): \(describe(error))")
+        let (failure, text) = connectFailure(error)
+        var result = TransportError(.cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): \(text)")
+        result.connectFailure = failure
+        return result
     }
 
     /// A response that is not as it should be.
@@ -34,10 +44,19 @@ extension TransportError {
     }
 
     /// What the system or the library says, without the names of types around it.
-    static func describe(_ error: any Error) -> String {
-        guard let error = error as? NIOConnectionError else { return "\(error)" }
-        if let first = error.connectionErrors.first { return "\(first.error)" }
-        if let lookup = error.dnsAError ?? error.dnsAAAAError { return "the name has no address (\(lookup))" }
-        return "the name has no address"
+    static func describe(_ error: any Error) -> String { connectFailure(error).1 }
+
+    private static func connectFailure(_ error: any Error) -> (ConnectFailure?, String) {
+        switch error {
+        case let error as NIOConnectionError:
+            if let first = error.connectionErrors.first { return connectFailure(first.error) }
+            return (.nameNotFound, "the name '\(error.host)' has no address")
+        case is SocketAddressError.UnknownHost: return (.nameNotFound, "the name has no address")
+        case let error as IOError:
+            let isRefused = error.errnoCode == ECONNREFUSED || error.errnoCode == ECONNRESET
+            return (isRefused ? .refused : .unreachable, String(cString: strerror(error.errnoCode)))
+        case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: return (.tls, TLSFailure.text(error))
+        default: return (nil, "\(error)")
+        }
     }
 }

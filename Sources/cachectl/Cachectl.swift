@@ -7,11 +7,12 @@ struct Cachectl: ParsableCommand {
         commandName: "cachectl",
         abstract: "Looks after a content-addressed cache store.",
         discussion: """
-            Every command takes --store PATH (default: larder in the platform's cache directory) and --json. Stores may be \
-            in use by other processes; commands that only read do not change them.
+            Commands take --store PATH (default: larder in the platform's cache directory) and --json; options go after the \
+            command. Stores may be in use by other processes; commands that only read do not change them.
 
             Exit status: 0 fine, 1 something found or missing, 64 usage, 65 damaged or unsuitable data, 66 no store or \
-            input, 71 no space, 73 cannot create, 74 input/output, 75 try again later, 77 no permission, 130 interrupted.
+            input, 69 not possible here or no answer from the origin, 70 a fault of cachectl, 71 no space, 73 cannot create, \
+            74 input/output, 75 try again later, 77 no permission, 130 interrupted, 141 the reader of the output went away.
             """,
         version: "cachectl 0.1.0",
         groupedSubcommands: [
@@ -58,13 +59,16 @@ struct Cachectl: ParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit()
         let arguments = Array(CommandLine.arguments.dropFirst())
+        var name: String?
         do {
+            try CommandLineHints.check(arguments)
             var command = try parseAsRoot(arguments)
+            name = type(of: command).configuration.commandName
             try command.run()
         } catch {
             // What could not be parsed cannot say whether it asked for JSON; the bare word can.
             let wantsJSON = arguments.prefix { $0 != "--" }.contains("--json")
-            ErrorReport(error).leave(asJSON: wantsJSON)
+            ErrorReport(error, command: name).leave(asJSON: wantsJSON)
         }
     }
 }

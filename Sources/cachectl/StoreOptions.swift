@@ -38,10 +38,7 @@ struct StoreOptions: ParsableArguments {
         _ body: (Store) throws -> R
     ) throws -> R {
         if access != .creating { try requireStore() }
-        var configuration = Configuration()
-        configuration.isReadOnly = access == .reading
-        configuration.allowsOtherOwner = anyOwner
-        configuration.logger.logLevel = .error
+        var configuration = configuration(access)
         adjust(&configuration)
         let store = try open(configuration, access)
         let result: R
@@ -57,6 +54,15 @@ struct StoreOptions: ParsableArguments {
         return result
     }
 
+    /// How the store is opened.
+    func configuration(_ access: Access) -> Configuration {
+        var configuration = Configuration()
+        configuration.isReadOnly = access == .reading
+        configuration.allowsOtherOwner = anyOwner
+        configuration.logger.logLevel = .error
+        return configuration
+    }
+
     private func open(_ configuration: Configuration, _ access: Access) throws -> Store {
         do {
             return try Store(at: path, configuration)
@@ -64,7 +70,7 @@ struct StoreOptions: ParsableArguments {
             // A path on which no store can be made is not a missing input.
             let status = ExitStatus(error)
             guard [.noInput, .usage, .inputOutput].contains(status), (try? requireStore()) == nil else { throw error }
-            throw CommandError(.cannotCreate, error.message, cause: error.cause)
+            throw CommandError(.cannotCreate, error.message, path: error.path ?? path, cause: error.cause)
         }
     }
 
@@ -75,9 +81,19 @@ struct StoreOptions: ParsableArguments {
         if path.appending("FORMAT").withPlatformString({ lstat($0, &status) }) == 0 { return }
         let cause = Errno(rawValue: errno)
         if cause == .permissionDenied {
-            throw CommandError(.noPermission, "no permission to look into \(path)", cause: cause)
+            throw CommandError(.noPermission, "no permission to look into \(path)", path: path, cause: cause)
         }
-        throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first")
+        if hasIndex {
+            throw LarderError(
+                .formatMismatch, "\(path) has lost its file FORMAT; the index is there and was not changed",
+                remedy: .rebuildIndex, path: path)
+        }
+        throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first", path: path)
+    }
+
+    private var hasIndex: Bool {
+        var status = stat()
+        return path.appending("index/data.mdb").withPlatformString { lstat($0, &status) } == 0
     }
 
     /// Prints `value` as JSON where that was asked for, else the text.

@@ -49,15 +49,20 @@ struct CommandRun {
     }
 
     /// Starts the program; the caller waits for it.
-    static func start(_ arguments: [String], output: FileHandle = .nullDevice) throws -> Process {
+    static func start(
+        _ arguments: [String], output: FileHandle = .nullDevice, errors: FileHandle = .nullDevice
+    ) throws -> Process {
         let process = Process()
         process.executableURL = binary
         process.arguments = arguments
         process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
+        process.standardError = errors
         try process.run()
         return process
     }
+
+    /// The path of the program.
+    static var path: String { binary.path }
 
     /// Where the build put the executable: beside the test bundle.
     private static var binary: URL {

@@ -18,6 +18,8 @@ import Testing
             #expect(try place.run("get", "file\(size)", "-o", target).status == 0)
             #expect(FileManager.default.contents(atPath: target) == Data(body))
         }
+        #expect(try place.run("get", "stdin65536", "-o", "-").output.count == 65_536)
+        #expect(!FileManager.default.fileExists(atPath: "-"))
         let encoded = try place.run("get", "stdin1", "--json").json["bodyBase64"] as? String
         #expect(Data(base64Encoded: encoded ?? "")?.count == 1)
         #expect(try place.run("verify").status == 0)
@@ -64,6 +66,12 @@ import Testing
         #expect(try place.run("rm").status == 64)
         #expect(try place.run("rm", "a/1", "--all").status == 64)
         #expect(try place.run("rm", "--prefix", "a/", "--tag", "t1").status == 64)
+        // What a shell makes of a variable that is not set.
+        for arguments in [["--prefix", ""], ["--tag", ""], [""]] {
+            let run = try CommandRun.cachectl(["rm", "--store", place.store] + arguments)
+            #expect(run.status == 64 && run.errors.contains("is empty"), "\(arguments): \(run.text)")
+        }
+        #expect(try place.run("stat", "--json").json["entryCount"] as? Int == 4)
         #expect(try place.run("rm", "--older-than", "1h", "--json").json["removed"] as? Int == 0)
         #expect(try place.run("rm", "--expired", "--json").json["removed"] as? Int == 0)
         #expect(try place.run("rm", "--tag", "t2", "--json").json["removed"] as? Int == 2)

@@ -59,48 +59,74 @@ struct HTTPCommandTests {
         #expect(try await place.run("fetch", gone.url + "/").status == 69)
     }
 
-    @Test func serveAnswersUntilItIsStopped() async throws {
+    @Test func dataMeansPostAndHeadMeansHead() async throws {
         try await withOrigin { origin, place in
-            let log = place.path.appending("addresses").string
-            FileManager.default.createFile(atPath: log, contents: nil)
-            let server = try CommandRun.start(
-                ["serve", "--origin", origin.url, "--listen", "127.0.0.1:0", "--store", place.store, "--json"],
-                output: try FileHandle(forWritingTo: URL(fileURLWithPath: log)))
-            defer { server.terminate() }
-            var address: String?
-            while address == nil, server.isRunning {
-                let text = FileManager.default.contents(atPath: log) ?? Data()
-                address = (try? JSONSerialization.jsonObject(with: text) as? [String: Any])?["address"] as? String
-                if address == nil { try await Task.sleep(for: .milliseconds(20)) }
-            }
-            let url = try #require(address) + "/a"
-            // Another store, so that the answers are the gateway's.
-            let client = try Workplace()
-            for expected in ["fwd=uri-miss", "; hit"] {
-                let run = try await client.run("fetch", url, "-i", "--policy", "do-not-read")
-                #expect(run.status == 0 && run.text.contains(expected) && run.text.hasSuffix("hello"), "\(run.text)")
-            }
-            let purge = try await client.run("fetch", url, "-X", "PURGE")
-            #expect(purge.text.contains("\"removed\": 1"))
-            #expect(origin.requests(for: "/a").count == 1)
-            server.interrupt()
-            while server.isRunning { try await Task.sleep(for: .milliseconds(10)) }
-            #expect(server.terminationStatus == 0)
+            origin.script("/form") { .ok($0.text) }
+            let post = try await place.run("fetch", origin.url + "/form", "-d", "x=1", "--timeout", "2m")
+            #expect(post.text == "x=1" && origin.requests(for: "/form").first?.method == "POST")
+            let put = try await place.run("fetch", origin.url + "/form", "-d", "y", "-X", "PUT")
+            #expect(put.text == "y" && origin.requests(for: "/form").last?.method == "PUT")
+            let head = try await place.run("fetch", origin.url + "/a", "-I")
+            #expect(head.text.hasPrefix("HTTP/1.1 200 OK\n") && head.text.contains("ETag: \"1\"\n"))
+            #expect(!head.text.contains("hello") && origin.requests(for: "/a").last?.method == "HEAD")
+            #expect(try await place.run("fetch", origin.url + "/a", "-I", "-d", "x").status == 64)
         }
     }
 
-    @Test func settingsAreChecked() async throws {
-        let place = try Workplace()
-        for arguments in [
-            [], ["--origin", "ftp://x"], ["--origin", "http://x", "--origin", "http://y"],
-            ["--origin", "http://x", "--listen", "nowhere"], ["--origin", "http://x", "--forward"],
-            ["--origin", "http://x", "--tls-listen", "127.0.0.1:0"], ["--origin", "http://x", "--threads", "0"],
-        ] {
-            let run = try await CommandRun.cachectl(["serve", "--store", place.store] + arguments)
-            #expect(run.status == 64, "\(arguments): \(run.errors)")
+    @Test func credentialsOfAURLAreSentAndNotStored() async throws {
+        try await withOrigin { origin, place in
+            let url = origin.url.replacingOccurrences(of: "://", with: "://me:p%40ss@")
+            let run = try await place.run("fetch", url + "/a", "-v")
+            #expect(run.text == "hello", "\(run.errors)")
+            let expected = "Basic " + Data("me:p@ss".utf8).base64EncodedString()
+            #expect(origin.requests(for: "/a").first?["Authorization"] == expected)
+            #expect(run.errors.contains("> Authorization: ...\n") && run.errors.contains("< HTTP/1.1 200 OK\n"))
+            #expect(try await place.run("stat", origin.url + "/a").status == 0)
+            let stored = place.contents(of: "store").values
+            for secret in ["p%40ss", "p@ss", expected] {
+                #expect(!stored.contains { $0.range(of: Data(secret.utf8)) != nil })
+            }
         }
-        let file = try place.file("settings", Array(#"{"orgin": ["http://x"]}"#.utf8))
-        let run = try await CommandRun.cachectl(["serve", "--store", place.store, "--config", file])
-        #expect(run.status == 65 && run.errors.contains("orgin"))
+    }
+
+    @Test func redirectsAreFollowedWhereAskedFor() async throws {
+        try await withOrigin { origin, place in
+            let other = try await TestOrigin.start()
+            other.script("/end") { .ok($0["Authorization"] ?? "nothing") }
+            origin.script("/r", .redirect(to: "a", status: 301))
+            origin.script("/post", .redirect(to: "/method", status: 303))
+            origin.script("/method") { .ok($0.method) }
+            origin.script("/away", .redirect(to: other.url + "/end"))
+            origin.script("/loop", .redirect(to: "/loop"))
+            let plain = try await place.run("fetch", origin.url + "/r", "-i")
+            #expect(plain.status == 0 && plain.text.hasPrefix("HTTP/1.1 301"))
+            #expect(try await place.run("fetch", "-L", origin.url + "/r").text == "hello")
+            #expect(try await place.run("fetch", "-L", origin.url + "/post", "-d", "x").text == "GET")
+            #expect(
+                try await place.run("fetch", "-L", origin.url + "/away", "-H", "Authorization: secret").text
+                    == "nothing")
+            let loop = try await place.run("fetch", "-L", origin.url + "/loop")
+            #expect(loop.status == 69 && loop.errors.contains("more than 10 times"))
+            await other.stop()
+        }
+    }
+
+    @Test func theStatusAndTheNameOfTheFileCanCount() async throws {
+        try await withOrigin { origin, place in
+            origin.script("/gone", .status(410, "no more"))
+            #expect(try await place.run("fetch", origin.url + "/gone").text == "no more")
+            let failed = try await place.run("fetch", "-f", origin.url + "/gone")
+            #expect(failed.status == 1 && failed.output.isEmpty && failed.errors.contains("410 Gone"))
+            #expect(try await place.run("fetch", origin.url + "/a", "-o", "-").text == "hello")
+            #expect(!FileManager.default.fileExists(atPath: "-"))
+            #expect(try await place.run("fetch", "-O", origin.url + "/").status == 64)
+            let shell = Process()
+            shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+            shell.currentDirectoryURL = URL(fileURLWithPath: place.path.string)
+            shell.arguments = ["-c", "\"$0\" fetch -O \"$1\" --store store", CommandRun.path, origin.url + "/a?q=1"]
+            try shell.run()
+            while shell.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(FileManager.default.contents(atPath: place.path.appending("a").string) == Data("hello".utf8))
+        }
     }
 }

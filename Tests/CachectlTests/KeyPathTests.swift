@@ -56,6 +56,23 @@ import Testing
         #expect(seen.count > 60_000)
     }
 
+    @Test func variantsHaveFilesThatNoOtherKeyCanHave() {
+        func path(_ variant: [String], _ url: String = "http://h/v") -> String {
+            let key = Key(url)
+            return KeyPath.components(of: key, after: nil, variant: variant, Key(url + " vary=\(variant)"))
+                .map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+        }
+        #expect(path(["accept-language: de"]) == "http/h/%v [accept-language: de]")
+        #expect(path(["accept", "accept-language: de, en"]) == "http/h/%v [accept, accept-language: de%2C en]")
+        #expect(path(["a", "b"]) != path(["a, b"]))
+        #expect(path(["a: ]/../x"]) == "http/h/%v [a: %5D%2F..%2Fx]")
+        #expect(path([], "http://h/") == "http/h/% []")
+        // Another key with such a name: brackets are encoded.
+        #expect(self.path("http://h/v [accept-language: de]") == "http/h/%v %5Baccept-language: de%5D")
+        let long = [String(repeating: "x", count: 300)]
+        #expect(path(long).hasPrefix("_hashed/") && path(long) != path([]))
+    }
+
     @Test(arguments: ["a b", "ümlaut", "100%", "%41", "a?b#c", "a+b=c", ".hidden", "x\u{1}y", "a\\b", "[]"])
     func importedNamesComeBack(name: String) {
         let base = KeyPath.base(directory: Array("/tmp/t r".utf8))

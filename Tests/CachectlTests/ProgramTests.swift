@@ -53,10 +53,81 @@ import Testing
         #expect(Set(json?["error"]?.keys.map(\.self) ?? []) == ["code", "exitCode", "message", "path", "key", "cause"])
     }
 
+    @Test func errorsAsJSONNameThePathAndTheKeyAndAreShort() throws {
+        func error(_ run: CommandRun) throws -> [String: Any] {
+            let json = try JSONSerialization.jsonObject(with: Data(run.errors.utf8)) as? [String: [String: Any]]
+            return try #require(json?["error"])
+        }
+        let place = try Workplace()
+        #expect(try error(place.run("stat", "--json"))["path"] as? String == place.store)
+        #expect(try error(place.run("put", "k", "/none", "--json"))["path"] as? String == "/none")
+        try place.run("put", "a", input: [1])
+        #expect(try error(place.run("get", "x", "--json"))["key"] as? String == "x")
+        #expect(
+            try error(place.run("rm", "--json"))["message"] as? String == "Give exactly one of KEY, --prefix, --tag, "
+                + "--older-than, --unused-for, --expired and --all.")
+    }
+
+    @Test func wrongWordsAreExplained() throws {
+        for (arguments, text) in [
+            (["lst", "--store", "x"], "there is no command 'lst': did you mean 'ls'?"),
+            (["--store", "x y", "ls", "--json"], "options go after the command: cachectl ls --store 'x y' --json"),
+            (["remove", "k"], "did you mean 'rm'?"), (["help", "nope"], "there is no command 'nope'"),
+        ] {
+            let run = try CommandRun.cachectl(arguments)
+            #expect(run.status == 64 && run.output.isEmpty)
+            #expect(run.errors.contains(text), "\(run.errors)")
+        }
+        #expect(try CommandRun.cachectl(["help", "stat"]).text.hasPrefix("OVERVIEW: Show the size"))
+    }
+
+    @Test func helpSaysWhatIsTrue() throws {
+        let root = try CommandRun.cachectl(["--help"]).text
+        for status in ["69", "70", "141"] { #expect(root.contains(" \(status) ")) }
+        for command in ["demo", "bench"] {
+            let help = try CommandRun.cachectl([command, "--help"]).text
+            #expect(help.contains("temporary") && !help.contains("platform's cache"))
+        }
+        #expect(try CommandRun.cachectl(["bench", "--help"]).text.contains("32MiB"))
+        #expect(try !CommandRun.cachectl(["completions", "--help"]).text.contains("--store"))
+    }
+
+    /// The remedy is the repair, not another directory.
+    @Test func aDamagedFormatFileIsNamedAsSuch() throws {
+        let place = try Workplace()
+        try place.run("put", "a", input: [1])
+        try Data("larder\nformat x".utf8).write(to: URL(fileURLWithPath: place.store + "/FORMAT"))
+        for command in [["stat"], ["get", "a"], ["put", "b", "/dev/null"], ["verify"]] {
+            let run = try CommandRun.cachectl(command + ["--store", place.store])
+            #expect(run.status == 65 && run.errors.contains("verify --repair"), "\(run.errors)")
+            #expect(!run.errors.contains("another directory") && !run.errors.contains("remove"))
+        }
+        #expect(try place.run("verify", "--repair").status == 1)
+        #expect(try place.run("get", "a").output == [1])
+        // The same of one that is gone.
+        try FileManager.default.removeItem(atPath: place.store + "/FORMAT")
+        let gone = try place.run("stat")
+        #expect(gone.status == 65 && gone.errors.contains("verify --repair"), "\(gone.errors)")
+        #expect(try place.run("verify", "--repair").status == 1)
+        #expect(try place.run("get", "a").output == [1])
+    }
+
+    @Test func aSourceThatCannotBeReadIsNotTakenForAFileOfTheStore() throws {
+        let place = try Workplace()
+        let file = try place.file("tree/secret", [1])
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: file)
+        // The superuser may read everything.
+        if access(file, R_OK) == 0 { return }
+        let run = try place.run("import", place.path.appending("tree").string)
+        #expect(run.status == 1 && run.errors.contains("no permission to read \(file)"), "\(run.errors)")
+    }
+
     @Test(arguments: ["bash", "zsh", "fish"])
     func completionScriptsNameEveryCommand(shell: String) throws {
         let script = try CommandRun.cachectl(["completions", shell]).text
         for command in ["gc", "stat", "verify", "import", "demo"] { #expect(script.contains(command)) }
+        // Values: policies, orders, forms and levels of the logs.
+        for value in ["do-not-read", "common", "warning"] { #expect(script.contains(value)) }
     }
 
     @Test func benchFiguresHaveTheirKeys() throws {

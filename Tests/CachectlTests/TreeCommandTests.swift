@@ -37,7 +37,7 @@ import Testing
         _ = try place.file("tree/large", [UInt8](repeating: 2, count: 3 << 20))
         let run = try place.run("import", place.path.appending("tree").string, "--budget", "2MiB")
         #expect(run.status == 0)
-        #expect(run.text == "stored 1 files, 1 B, skipped 1 too large\n")
+        #expect(run.text == "stored 1 file, 1 B, skipped 1 too large\n")
         #expect(run.errors.contains("tree/large"))
         #expect(recount(.init(place.store)) <= 2 << 20)
     }

@@ -22,7 +22,11 @@ enum Examples {
         try store.close()
     }
 
-    static func readmeStream(store: Store, pieces: AsyncStream<[UInt8]>) async throws {
+    static func readmeStream(store: Store) async throws {
+        let pieces = AsyncStream<[UInt8]> { stream in  // or what a socket or a file gives
+            stream.yield(Array("hello".utf8))
+            stream.finish()
+        }
         let writer = try store.writer(for: "backup.tar", PutOptions(lifetime: .duration(.seconds(86_400))))
         try await writer.write(contentsOf: pieces)
         let digest = try await writer.commit()
@@ -53,11 +57,18 @@ enum Examples {
         for violation in report.violations { print(violation) }
     }
 
-    static func readmeHTTPCache(store: Store) async throws {
-        let cache = HTTPCache(store: store, transport: NIOTransport())
+    static func readmeHTTPCache() async throws {
+        let store = try Store(at: "/var/cache/app")
+        let transport = NIOTransport()
+        let cache = HTTPCache(store: store, transport: transport)
+
         let answer = try await cache.fetch(
             "https://example.org/news", FetchOptions(policy: [.askIfModified, .fallbackToCacheIfLoadFails]))
         print(answer.source, answer.ageSeconds ?? 0, try await answer.body.bytes().count)
+
+        await cache.drain()
+        await transport.close()
+        try store.close()
     }
 
     static func httpCacheFiveMinutes() async throws {
@@ -85,7 +96,7 @@ enum Examples {
     }
 
     static func httpCacheSynchronous(cache: HTTPCache) throws {
-        let response = try cache.fetchAndWait(HTTPCache.request(for: "https://example.org/news"))
+        let response = try cache.fetchAndWait("https://example.org/news")
         let bytes = try response.body.bytesAndWait()
         print(bytes.count)
     }
@@ -124,6 +135,17 @@ enum Examples {
             count(request)
             return try await inner.send(request)
         }
+
+        func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: request) }
+    }
+
+    static func transportProxy() async {
+        var configuration = NIOTransport.Configuration()
+        configuration.proxy = NIOTransport.Proxy(
+            host: "proxy.example", port: 3_128, credentials: .init(user: "me", password: "secret"),
+            exceptions: ["localhost", "127.0.0.1", ".intern.example"])
+        let transport = NIOTransport(configuration)
+        await transport.close()
     }
 
     static func gatewayEmbedding() async throws {

@@ -45,8 +45,14 @@ package enum SelectionScenarios {
         vary("order of unknown lists", .required, "Foo", ["Foo: 1, 2"], ["Foo: 2, 1"], .notCached),
         vary("case of unknown fields", .required, "Foo", ["Foo: a"], ["Foo: A"], .notCached),
         vary(
-            "language order", .optimal, "Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: de, en"],
-            .cached),
+            "language order", .required, "Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: de, en"],
+            .notCached),
+        vary(
+            "order of equal weights", .required, "Accept-Language", ["Accept-Language: fr, en;q=0.5, de;q=0.5"],
+            ["Accept-Language: fr, de;q=0.5, en;q=0.5"], .notCached),
+        vary(
+            "order of media ranges", .required, "Accept", ["Accept: text/html, application/json"],
+            ["Accept: application/json, text/html"], .notCached),
         vary(
             "language case", .optimal, "Accept-Language", ["Accept-Language: en, de"], ["Accept-Language: eN, De"],
             .cached),

@@ -11,7 +11,8 @@ import Testing
     private static let rounds = 20_000
 
     private static let words = [
-        "\r\n", "\r", "\n", "\0", " ", "\t", ":", ",", ";", "0", "5", "f", "chunked", "Content-Length: 5\r\n",
+        "\r\n", "\r", "\n", "\0", " ", "\t", ":", ",", ";", "0", "5", "f", "chunked", ";a=\"", "\"", "\\", "=",
+        "Content-Length: 5\r\n",
         "Host: a\r\n",
         "Transfer-Encoding: chunked\r\n", "HTTP/1.1", "Connection: close\r\n", "\u{ff}", "\r\n\r\n", "[::1]", "%",
         "http://",
@@ -116,7 +117,8 @@ import Testing
     }
 
     private static let bodies = [
-        "5\r\nhello\r\n0\r\n\r\n", "1;a=b\r\nx\r\n10\r\n0123456789abcdef\r\n0\r\nA: b\r\nC: d\r\n\r\nHTTP/1.1 200 OK",
+        "5\r\nhello\r\n0\r\n\r\n", "1 ; a = \"\\\";\" ;b\r\nx\r\n0;c=d\r\n\r\n",
+        "1;a=b\r\nx\r\n10\r\n0123456789abcdef\r\n0\r\nA: b\r\nC: d\r\n\r\nHTTP/1.1 200 OK",
     ]
 
     @Test func chunkedBodies() async throws {

@@ -170,8 +170,26 @@ import Testing
         } _: { setting in
             let response = try await exchange(setting.port, get("/"))
             #expect(response.status == 502)
-            #expect(response.text == "The origin cannot be reached.\n")
+            #expect(response.text == "The origin cannot be reached: it takes no connections.\n")
         }
         await transport.close()
+    }
+
+    @Test func aNameWithoutAddressAndAFailureOfTLSAreTold() async throws {
+        let origin = try await TestOrigin.start()
+        for (url, text) in [
+            ("http://larder.invalid:80", "its name has no address"), ("https://127.0.0.1:\(origin.port)", "TLS failed"),
+        ] {
+            let transport = NIOTransport()
+            try await withGateway(transport: transport) {
+                $0.routes.otherwise = try OriginServer(url)
+            } _: { setting in
+                let response = try await exchange(setting.port, get("/"))
+                #expect(response.status == 502)
+                #expect(response.text == "The origin cannot be reached: \(text).\n")
+            }
+            await transport.close()
+        }
+        await origin.stop()
     }
 }

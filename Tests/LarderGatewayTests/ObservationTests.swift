@@ -3,6 +3,7 @@ import HTTPTypes
 import LarderGateway
 import LarderHTTP
 import SystemPackage
+import TestOrigin
 import TestSupport
 import Testing
 
@@ -115,6 +116,28 @@ import Testing
             #expect(samples["larder_store_entries"] == 1)
             #expect(samples["larder_gateway_bytes_total{direction=\"out\"}"] ?? 0 > 600)
             try await client.close()
+        }
+    }
+
+    @Test func aRequestThatEndsBeforeItsAnswerHasNoStatus() async throws {
+        let arrived = Gate()
+        let transport = StubTransport { _ throws(TransportError) in
+            arrived.open()
+            try? await Gate().wait()
+            throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
+        }
+        try await withGateway(transport: transport) {
+            $0.adminPort = 0
+        } _: { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/"))
+            try await arrived.wait()
+            try await client.reset()
+            try await setting.waitForConnections(0)
+            let samples = try await metrics(setting)
+            #expect(samples["larder_gateway_requests_total{method=\"GET\",status=\"none\"}"] == 1)
+            #expect(samples["larder_gateway_requests_total{method=\"GET\",status=\"1xx\"}"] == nil)
+            try await #expect(exchange(setting.port, get("/", "Via: 1.1 test-gateway")).status == 508)
         }
     }
 

@@ -25,6 +25,8 @@ struct Fixture: Sendable {
             var configuration = HTTPCacheConfiguration()
             configuration.clock = clock
             configuration.retries = .none
+            // With a sanitizer, waiting takes longer than the limit for it.
+            configuration.timeouts.queue = .seconds(120)
             configuration.logger.logLevel = .critical
             change(&configuration)
             let cache = HTTPCache(store: store, transport: transport, configuration: configuration)

@@ -140,9 +140,10 @@ final class TruthfulOrigin: Sendable {
         var generator = SeededGenerator(seed: seed)
         var tally: [String: Int] = [:]
         let requests = ProcessInfo.processInfo.environment["LARDER_OPERATIONS"].flatMap(Int.init) ?? 1_200
-        for _ in 0..<(requests / 60) {
+        for number in 0..<(requests / 60) {
             try await Fixture.run { configuration in
                 configuration.caching = mode == .shared ? .gateway : .privateCache
+                if number % 2 == 1 { configuration.sliceBytes = 32 }
             } _: { fixture in
                 let origin = TruthfulOrigin(clock: fixture.clock)
                 fixture.transport.handler = { request throws(TransportError) in try origin.answer(request.head) }

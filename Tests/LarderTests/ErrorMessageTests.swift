@@ -39,11 +39,11 @@ import Testing
             ) { try store.put([1], for: "k", PutOptions(metadata: [UInt8](repeating: 0, count: 1_048_577))) }
             try expect(
                 path,
-                "tooLarge: the body of k has 900000 bytes or more; the largest entry allowed is 819200: raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
+                "tooLarge: the body of k has 900 KB (900000 bytes) or more; the largest entry allowed is 819.2 KB (819200 bytes): raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
             ) { try store.put(body(900_000), for: "k") }
             try expect(
                 path,
-                "tooLarge: the body of k has 800000 bytes or more and does not fit the byte budget of 1048576: raise the budget (`Store.setBudget(_:)`) or store it elsewhere"
+                "tooLarge: the body of k has 800 KB (800000 bytes) or more and does not fit the byte budget of 1 MB (1048576 bytes): raise the budget (`Store.setBudget(_:)`) or store it elsewhere"
             ) { try store.put(body(800_000), for: "k") }
             try expect(
                 path,
@@ -225,7 +225,7 @@ import Testing
             ),
             (
                 EROFS,
-                "io: /f lies on a read-only file system: open the store read-only or remount it (Read-only file system)"
+                "io: /f lies on a read-only file system: set `Configuration.isReadOnly`, or remount the file system (Read-only file system)"
             ),
             (
                 EMFILE,

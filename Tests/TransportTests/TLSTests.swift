@@ -48,6 +48,10 @@ import Testing
             let error = await error { try await send(server, host: "localhost", .init()) }
             #expect(error?.kind == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
+            #expect(error?.connectFailure == .tls)
+            #expect(
+                error?.message
+                    == "cannot connect to localhost:\(server.port): TLS failed: the certificate is not trusted")
         }
     }
 
@@ -70,6 +74,26 @@ import Testing
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }
+    }
+
+    /// RFC 8996: TLS 1.0 and 1.1 must not be used.
+    @Test(arguments: [(TLSVersion.tlsv11, false), (.tlsv12, true)])
+    func oldVersionsAreRefused(newest: TLSVersion, isTalkedTo: Bool) async throws {
+        let tls: (inout TLSConfiguration) -> Void = {
+            $0.minimumTLSVersion = .tlsv1
+            $0.maximumTLSVersion = newest
+        }
+        try await ScriptedServer.run(certificate: .names, tls: tls, script: Self.script) { server in
+            let configuration = NIOTransport.Configuration(tls: try TestCertificate.client())
+            if isTalkedTo {
+                let text = try await send(server, host: "localhost", configuration)
+                #expect(text == "00")
+            } else {
+                let error = await error { try await send(server, host: "localhost", configuration) }
+                #expect(error?.kind == .cannotConnect)
+            }
+        }
+        #expect(NIOTransport.Configuration().tls.minimumTLSVersion == .tlsv12)
     }
 
     @Test func aServerWithoutTLSIsRefused() async throws {

@@ -30,6 +30,11 @@ public struct CachingOptions: Sendable, Hashable {
     public var heuristicPercent: Int64 = 10
     /// The longest heuristic freshness lifetime, in seconds. Default: one day.
     public var heuristicCeilingSeconds: Int64 = 86_400
+    /// Lifetimes for responses that state none, by status code, in seconds: `[404: 10, 301: 3_600]` remembers a missing
+    /// resource for ten seconds (negative caching). They count as heuristic freshness, go before the share of the time
+    /// since `Last-Modified`, and do not apply to a response that says `no-cache` or has a `Set-Cookie` in a shared cache.
+    /// Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
+    public var lifetimesByStatus: [Int: Int64] = [:]
     /// Take `Age` plus the response delay as the initial age, and leave the apparent age out (RFC 9111 section 4.2.3
     /// allows both). Default: false, the more cautious one; true helps when the origin's clock is wrong.
     public var trustsAge = false
@@ -70,7 +75,7 @@ public struct CachingOptions: Sendable, Hashable {
     /// Safe, cacheable methods understood beside GET, HEAD and POST; they have keys of their own. The joining layer
     /// has to add to the key what else selects the answer.
     public var extraMethods: Set<String> = []
-    /// Methods known to be safe beside GET, HEAD, OPTIONS, TRACE, PROPFIND, REPORT and SEARCH (RFC 9110 section
+    /// Methods known to be safe beside GET, HEAD, OPTIONS, TRACE, PROPFIND, QUERY, REPORT and SEARCH (RFC 9110 section
     /// 9.2.1). All others invalidate.
     public var extraSafeMethods: Set<String> = []
     /// Status codes whose caching requirements the caller implements beside those listed in
@@ -102,6 +107,10 @@ public struct CachingOptions: Sendable, Hashable {
         mix(trustsAge ? 1 : 0)
         mixWide(heuristicPercent)
         mixWide(heuristicCeilingSeconds)
+        for (status, seconds) in lifetimesByStatus.sorted(by: { $0.key < $1.key }) {
+            mixWide(Int64(status))
+            mixWide(seconds)
+        }
         for name in targetedFields {
             for byte in name.canonicalName.utf8 { mix(byte) }
             mix(0)
@@ -119,6 +128,8 @@ extension HTTPField.Name {
     public static let cacheGroups = HTTPField.Name("Cache-Groups")!
     /// `Cache-Group-Invalidation` (RFC 9875 section 3).
     public static let cacheGroupInvalidation = HTTPField.Name("Cache-Group-Invalidation")!
+    /// `No-Vary-Search` (draft-ietf-httpbis-no-vary-search-10).
+    public static let noVarySearch = HTTPField.Name("No-Vary-Search")!
     static let hostField = HTTPField.Name("Host")!
     static let pragma = HTTPField.Name("Pragma")!
 }

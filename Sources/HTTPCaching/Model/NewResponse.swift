@@ -37,6 +37,11 @@ public struct NewResponse: Sendable, Hashable {
         if case .part(let content, _) = expected { content.range?.lowerBound ?? 0 } else { 0 }
     }
 
+    /// The positions that a part said it would bring; nil for a whole representation.
+    public var announcedRange: Range<Int64>? {
+        if case .part(let content, _) = expected { content.range } else { nil }
+    }
+
     /// The stored response, once the body has ended.
     ///
     /// - Parameters:

@@ -10,16 +10,19 @@ public struct ReceivedDecision: Sendable, Hashable {
         public var response: StoredResponse
     }
 
-    /// A whole representation put together from a stored part and the part that is arriving (RFC 9111 section 3.4).
+    /// A whole representation put together from stored parts and the part that is arriving (RFC 9111 section 3.4).
     public struct Combination: Sendable, Hashable {
-        /// The position of the stored part.
+        /// The position of the stored response.
         public var index: Int
         /// The head to send; its status is 200.
         public var head: HTTPResponse
-        /// The positions that the stored part has.
-        public var stored: Range<Int64>
-        /// The positions that are arriving.
+        /// The positions that are stored.
+        public var stored: ByteRanges
+        /// The positions that are arriving: the first that were missing.
         public var received: Range<Int64>
+        /// The positions that are still missing, ascending. Each is to be fetched with the `Range` and the `If-Range` of the
+        /// request that was sent, and has to be a part of the same representation.
+        public var missing: [Range<Int64>]
     }
 
     /// What the client gets.
@@ -34,6 +37,8 @@ public struct ReceivedDecision: Sendable, Hashable {
         /// Nothing yet: the answer is of no use, ask again with this exchange. At most once per request: it has
         /// neither preconditions nor a range of the cache's own.
         case fetch(Exchange)
+        /// None: the next hop answered a question that was not asked. To the client that is a 502 (Bad Gateway).
+        case unusable
     }
 
     /// Stored responses to update.

@@ -20,6 +20,8 @@ public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     case requestNoStore
     /// RFC 9111 section 4.1: `Vary` has `*`, or is broken, so that the response never matches.
     case varyMatchesNothing
+    /// RFC 9111 section 4.1: an update has a `Vary` that names more than the stored response was selected by.
+    case varyChanged
     /// The request had content, which is not part of the key.
     case requestHasContent
     /// RFC 9110 section 9.3.3: a POST response without explicit freshness or without a `Content-Location` equal to
@@ -30,6 +32,9 @@ public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     /// RFC 9111 section 3.3: a part that cannot be kept: not in bytes, multipart, or with a broken `Content-Range`;
     /// or partial responses are not kept at all.
     case partNotUnderstood
+    /// RFC 9110 section 15.3.7: a part that answers the client's own `If-Range` may lack the metadata of the
+    /// representation, which that client has already.
+    case partWithoutMetadata
     /// It sets a cookie (``CachingOptions/SetCookiePolicy``).
     case setsCookie
     /// It is stale from the start and cannot be validated.

@@ -8,7 +8,7 @@ extension CacheRules {
     /// Preconditions apply to responses with a status of 2xx only (RFC 9110 section 13.2.1).
     func isNotModified(_ request: HTTPRequest, facts: RequestFacts, stored: StoredResponse, now: Instant) -> Bool {
         guard facts.hasIfNoneMatch || facts.hasIfModifiedSince, (200...299).contains(stored.head.status.code),
-            request.method == .get || request.method == .head
+            allowsReuse(request.method)
         else { return false }
         if facts.hasIfNoneMatch {
             guard let value = request.headerFields.combined(.ifNoneMatch) else { return false }

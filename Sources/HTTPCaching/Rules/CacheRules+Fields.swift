@@ -39,7 +39,8 @@ extension CacheRules {
     /// replaces all values of the old one, except those that are not stored and `Content-Length`. `Content-Range` of
     /// a part has done its work already. `Age` and `Date` always belong to the newer response.
     func updatedFields(of stored: StoredResponse, from response: HTTPResponse, responseTime: Instant) -> HTTPFields {
-        let excluded = excludedNames(of: response)
+        var excluded = excludedNames(of: response)
+        if !takesCookies(of: response) { excluded.insert("set-cookie") }
         let isPart = response.status.code == 206 || !stored.body.isComplete
         var incoming: [HTTPField] = []
         var names: Set<String> = ["age", "date"]
@@ -60,6 +61,30 @@ extension CacheRules {
         for field in incoming { fields.append(field) }
         if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
         return fields
+    }
+
+    /// Whether the cookies of an update (a 304, a 206 or an answer to HEAD) become part of the stored response.
+    ///
+    /// Such a response answers one client. What it sets for that client must not reach others, so in a shared cache it
+    /// has to say itself that it may be shared, just as a 200 with the same fields would have to.
+    func takesCookies(of response: HTTPResponse) -> Bool {
+        guard isShared, response.headerFields.contains(.setCookie) else { return true }
+        switch options.setCookie {
+        case .ignore: return true
+        case .neverStore: return false
+        case .requireExplicitFreshness:
+            let (directives, isTargeted) = control(of: response)
+            guard directives.noCache != .unqualified else { return false }
+            return directives.isPublic || (directives.maxAge.seconds ?? 0) > 0 || (directives.sMaxage.seconds ?? 0) > 0
+                || (!isTargeted && response.headerFields.contains(.expires))
+        }
+    }
+
+    /// Gives the client whose request brought an update the cookies that were meant for it alone.
+    func addCookies(of response: HTTPResponse, to head: inout HTTPResponse) {
+        guard !takesCookies(of: response) else { return }
+        head.headerFields.remove(.setCookie)
+        for field in response.headerFields where field.name == .setCookie { head.headerFields.append(field) }
     }
 
     /// RFC 9110 section 7.6.1 and RFC 9111 section 3.1: fields for one connection or one proxy.

@@ -16,6 +16,23 @@ extension CacheRules {
         return result
     }
 
+    /// Whether an update nominates request fields that did not select the stored response (RFC 9111 section 4.1).
+    ///
+    /// What the request that brought the stored response had in those fields is not known, so the response cannot be
+    /// kept for requests that may differ in them. The client that asked now may have it: the update answers its request.
+    ///
+    /// The same holds for an update with another `No-Vary-Search` than the stored response: what it may answer is decided
+    /// by where it is stored.
+    func nominatesMore(_ response: HTTPResponse, than stored: StoredResponse) -> Bool {
+        if response.headerFields.contains(.noVarySearch), URLVariation(of: response) != URLVariation(of: stored.head) {
+            return true
+        }
+        guard let vary = response.headerFields.combined(.vary) else { return false }
+        guard let named = SelectingFields(vary: vary, request: HTTPFields()) else { return true }
+        let known = Set(stored.selecting.fields.map(\.name))
+        return !named.fields.allSatisfy { known.contains($0.name) }
+    }
+
     /// Which stored responses a 304 identifies for an update.
     enum Identified: Equatable {
         case these([Int])

@@ -39,7 +39,8 @@ extension CacheRules {
         if date != nil { flags.insert(.hasDate) }
         if let lastModified {
             flags.insert(.hasLastModified)
-            if let date, date.milliseconds(since: lastModified) >= 60_000 { flags.insert(.strongLastModified) }
+            // A missing Date is added with the time of the response (RFC 9110 section 6.6.1), and counts like one that came.
+            if (date ?? responseTime).milliseconds(since: lastModified) >= 60_000 { flags.insert(.strongLastModified) }
         }
         return StoredPolicy(
             flags: flags, lifetimeSource: lifetime.source, lifetimeMilliseconds: lifetime.milliseconds,
@@ -93,6 +94,11 @@ extension CacheRules {
         let setsCookie =
             isShared && options.setCookie != .ignore && !directives.isPublic
             && response.headerFields.contains(.setCookie)
+        if let seconds = options.lifetimesByStatus[response.status.code], understands(status: response.status.code),
+            !setsCookie, directives.noCache == .absent
+        {
+            return (.heuristic, max(0, seconds).secondsAsMilliseconds)
+        }
         guard isAllowed, !setsCookie, let lastModified, options.heuristicPercent > 0 else { return (.none, 0) }
         let sinceModified = max(0, date.milliseconds(since: lastModified))
         let part = sinceModified / 100 * min(100, options.heuristicPercent)

@@ -46,6 +46,19 @@ extension CacheRules {
         return .ranges(merged, total: total)
     }
 
+    /// Section 15.3.7.3: whether two stored parts belong to one representation, so that their bytes may stand together.
+    public func areCombinable(_ left: StoredResponse, _ right: StoredResponse) -> Bool {
+        guard left.method == right.method, left.policy.hasStrongValidator, right.policy.hasStrongValidator,
+            !left.policy.flags.contains(.neverCombined), !right.policy.flags.contains(.neverCombined),
+            left.body.total == nil || right.body.total == nil || left.body.total == right.body.total
+        else { return false }
+        switch (left.entityTag, right.entityTag) {
+        case (let tag?, let other?): return tag.matchesStrongly(other)
+        case (nil, nil): return left.policy.lastModified == right.policy.lastModified
+        default: return false
+        }
+    }
+
     /// Section 15.3.7.2: ranges that overlap or lie closer together than the overhead of a part are sent as one; the
     /// order stays. What lies between has to be there. Nil when more than two overlap.
     static func merged(_ ranges: [Range<Int64>], of available: ByteRanges) -> [Range<Int64>]? {

@@ -12,10 +12,12 @@ extension CacheRules {
     ///     there.
     ///   - requestTime: when the request was sent.
     ///   - responseTime: when the head was received; also the current time.
+    ///   - lifetimeSeconds: a lifetime that the caller gives in place of the response's own. A response whose status is
+    ///     understood is then stored although it states neither freshness nor a validator. Nil: its own.
     /// - Returns: what to change and what to answer. Interim responses (1xx) change nothing and are passed on.
     public func received(
         _ response: HTTPResponse, for exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
-        responseTime: Instant
+        responseTime: Instant, lifetimeSeconds: Int64? = nil
     ) -> ReceivedDecision {
         var decision = ReceivedDecision()
         let status = response.status.code
@@ -32,6 +34,11 @@ extension CacheRules {
             decision.answer = .fetch(unconditional(exchange))
             return decision
         }
+        if let obstacle = unsolicited(status, exchange) {
+            decision.obstacle = obstacle
+            decision.answer = .unusable
+            return decision
+        }
         if status == 304, !exchange.candidates.isEmpty {
             return notModified(
                 response, exchange: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
@@ -39,7 +46,8 @@ extension CacheRules {
         if let selected, Self.isServerError(status),
             let served = serveOnError(
                 exchange, stored: stored[selected], index: selected, now: responseTime,
-                isDisconnected: options.takesServerErrorAsDisconnection)
+                // Section 4.3.3 allows that for a validation only.
+                isDisconnected: options.takesServerErrorAsDisconnection && exchange.purpose == .validate)
         {
             decision.answer = .serve(served)
             return decision
@@ -53,13 +61,14 @@ extension CacheRules {
         {
             // Section 3.4: a part of what is stored already brings new fields only.
             let update = freshened(stored[selected], by: response, requestTime: requestTime, responseTime: responseTime)
-            keep([ReceivedDecision.Update(index: selected, response: update)], for: exchange, in: &decision)
+            keep(
+                [ReceivedDecision.Update(index: selected, response: update)], from: response, stored: stored,
+                for: exchange, in: &decision)
             return decision
         }
         switch newResponse(
             response, to: exchange.request, hasContent: exchange.hasContent, stored: stored, selected: selected,
-            requestTime: requestTime,
-            responseTime: responseTime)
+            requestTime: requestTime, responseTime: responseTime, lifetimeSeconds: lifetimeSeconds)
         {
         case .success(let new): decision.store = new
         case .failure(let refusal): decision.obstacle = refusal.obstacle
@@ -103,6 +112,20 @@ extension CacheRules {
             isCollapsed: isCollapsed)
     }
 
+    /// A 304 to a request without a precondition and a 206 to one without a range answer a question that was not asked
+    /// (RFC 9110 sections 15.4.5 and 15.3.7): a client could only take them for the whole representation.
+    private func unsolicited(_ status: Int, _ exchange: Exchange) -> StoringObstacle? {
+        let fields = exchange.sent.headerFields
+        switch status {
+        case 304:
+            let hasCondition = [.ifNoneMatch, .ifModifiedSince].contains { fields.contains($0) }
+            return hasCondition ? nil : .statusNotUnderstood
+        case 206 where exchange.request.method == .get:
+            return fields.contains(.range) ? nil : .partNotUnderstood
+        default: return nil
+        }
+    }
+
     private func serveOnError(
         _ exchange: Exchange, stored: StoredResponse, index: Int, now: Instant, isDisconnected: Bool
     ) -> ServedResponse? {
@@ -132,13 +155,14 @@ extension CacheRules {
                     index: $0,
                     response: freshened(stored[$0], by: response, requestTime: requestTime, responseTime: responseTime))
             }
-            keep(updates, for: exchange, in: &decision)
+            keep(updates, from: response, stored: stored, for: exchange, in: &decision)
             guard exchange.purpose == .validate else { return decision }
             let newest = updates.first { $0.index == exchange.selected } ?? updates[0]
             let facts = RequestFacts(exchange.request, options: options)
-            if let served = serve(
+            if var served = serve(
                 exchange.request, facts: facts, stored: newest.response, index: newest.index, now: responseTime)
             {
+                addCookies(of: response, to: &served.head)
                 decision.answer = .serve(served)
             } else {
                 decision.answer = .fetch(unconditional(exchange))
@@ -157,15 +181,20 @@ extension CacheRules {
     /// Takes over updates. What its new fields forbid to keep is removed; where only this request forbids to keep
     /// what belongs to it (its credentials, section 3.5, or its `no-store`, section 5.2.1.5), the stored response
     /// stays as it was.
-    private func keep(_ updates: [ReceivedDecision.Update], for exchange: Exchange, in decision: inout ReceivedDecision)
-    {
+    private func keep(
+        _ updates: [ReceivedDecision.Update], from response: HTTPResponse, stored: [StoredResponse],
+        for exchange: Exchange, in decision: inout ReceivedDecision
+    ) {
         let forbidsStoring = RequestFacts(exchange.request, options: options).directives.noStore
         for update in updates {
             let (directives, isTargeted) = control(of: update.response.head)
             let conditions = storingConditions(
                 update.response.head, request: exchange.request, directives: directives,
                 isTargeted: isTargeted)
-            if !conditions.noStoreIsAbsent || !conditions.privateAllowsStoring {
+            if nominatesMore(response, than: stored[update.index]) {
+                decision.removals.append(update.index)
+                decision.obstacle = .varyChanged
+            } else if !conditions.noStoreIsAbsent || !conditions.privateAllowsStoring {
                 decision.removals.append(update.index)
                 decision.obstacle = conditions.noStoreIsAbsent ? .privateResponse : .noStore
             } else if forbidsStoring {
@@ -191,11 +220,14 @@ extension CacheRules {
             if describes(response, stored[index], responseTime: responseTime) {
                 let update = freshened(
                     stored[index], by: response, requestTime: requestTime, responseTime: responseTime)
-                keep([ReceivedDecision.Update(index: index, response: update)], for: exchange, in: &decision)
+                keep(
+                    [ReceivedDecision.Update(index: index, response: update)], from: response, stored: stored,
+                    for: exchange, in: &decision)
                 let facts = RequestFacts(exchange.request, options: options)
                 if index == exchange.selected,
-                    let served = serve(exchange.request, facts: facts, stored: update, index: index, now: responseTime)
+                    var served = serve(exchange.request, facts: facts, stored: update, index: index, now: responseTime)
                 {
+                    addCookies(of: response, to: &served.head)
                     decision.answer = .serve(served)
                 }
             } else {
@@ -216,9 +248,8 @@ extension CacheRules {
         case 206:
             guard let new = decision.store, new.combines == selected,
                 case .part(let content, let existing) = new.expected,
-                let received = content.range, let total = content.completeLength, let have = existing.ranges.first,
-                (have.lowerBound == 0 && received == have.upperBound..<total)
-                    || (have.upperBound == total && received == 0..<have.lowerBound)
+                let received = content.range, let total = content.completeLength,
+                case let gaps = existing.gaps(in: 0..<total), gaps.first == received
             else {
                 // Not combinable: another representation, no strong validator, or other bytes than asked for.
                 if stored[selected].policy.hasStrongValidator { decision.removals.append(selected) }
@@ -228,8 +259,11 @@ extension CacheRules {
             }
             var head = new.head
             head.headerFields.set(.contentLength, String(total))
+            addCookies(of: response, to: &head)
             decision.answer = .combined(
-                ReceivedDecision.Combination(index: selected, head: head, stored: have, received: received))
+                ReceivedDecision.Combination(
+                    index: selected, head: head, stored: existing, received: received, missing: Array(gaps.dropFirst()))
+            )
         case 416:
             decision.removals.append(selected)
             decision.store = nil

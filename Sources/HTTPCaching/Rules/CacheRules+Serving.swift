@@ -72,7 +72,7 @@ extension CacheRules {
     }
 
     /// RFC 9110 section 15.5.17.
-    private static func makeUnsatisfiable(_ served: inout ServedResponse, _ total: Int64) {
+    static func makeUnsatisfiable(_ served: inout ServedResponse, _ total: Int64) {
         served.head.status = .rangeNotSatisfiable
         for name: HTTPField.Name in [.contentType, .contentEncoding, .contentLanguage, .contentLength] {
             served.head.headerFields.remove(name)

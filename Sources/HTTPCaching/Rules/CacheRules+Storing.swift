@@ -56,12 +56,19 @@ extension CacheRules {
     }
 
     /// Why a response may not or should not be stored; nil when it may.
+    ///
+    /// - Parameter lifetimeSeconds: see ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``.
     public func storingObstacle(
-        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy
+        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy,
+        lifetimeSeconds: Int64? = nil
     ) -> StoringObstacle? {
         let (directives, isTargeted) = control(of: response)
-        let conditions = storingConditions(
+        var conditions = storingConditions(
             response, request: request, directives: directives, isTargeted: isTargeted)
+        let given = understands(status: response.status.code) ? lifetimeSeconds : nil
+        if given != nil || (policy.lifetimeSource == .heuristic && policy.lifetimeMilliseconds > 0) {
+            conditions.somethingAllowsStoring = true
+        }
         if let obstacle = conditions.obstacle {
             return obstacle
         }
@@ -90,7 +97,8 @@ extension CacheRules {
             }
         }
         let isEverFresh =
-            policy.lifetimeMilliseconds > policy.initialAgeMilliseconds && !policy.flags.contains(.noCache)
+            given.map { $0 > 0 }
+            ?? (policy.lifetimeMilliseconds > policy.initialAgeMilliseconds && !policy.flags.contains(.noCache))
         let mayBeStale = policy.staleWhileRevalidateSeconds > 0 || policy.staleIfErrorSeconds > 0
         if !isEverFresh && !policy.hasValidator && (!mayBeStale || policy.flags.contains(.staleProhibited)) {
             return .neverReusable
@@ -111,7 +119,7 @@ extension CacheRules {
     /// Stored without `Vary`, they would answer others.
     static func dependsOnRequest(status: Int) -> Bool {
         switch status {
-        case 407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 431: true
+        case 401, 407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 431: true
         default: false
         }
     }
@@ -119,10 +127,12 @@ extension CacheRules {
     /// Makes the value to be stored from a response, nil with the reason when it is not stored.
     func newResponse(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool, stored: [StoredResponse], selected: Int?,
-        requestTime: Instant, responseTime: Instant
+        requestTime: Instant, responseTime: Instant, lifetimeSeconds: Int64? = nil
     ) -> Result<NewResponse, StoringRefusal> {
         let policy = policy(for: response, requestTime: requestTime, responseTime: responseTime)
-        if let obstacle = storingObstacle(response, to: request, hasContent: hasContent, policy: policy) {
+        if let obstacle = storingObstacle(
+            response, to: request, hasContent: hasContent, policy: policy, lifetimeSeconds: lifetimeSeconds)
+        {
             return .failure(StoringRefusal(obstacle: obstacle))
         }
         guard
@@ -164,21 +174,32 @@ extension CacheRules {
                 existing: stored[selected].body.available)
             new.combines = selected
             if !new.replaces.contains(selected) { new.replaces.append(selected) }
+        } else if request.headerFields.contains(.ifRange) {
+            return .failure(StoringRefusal(obstacle: .partWithoutMetadata))
         }
         return .success(new)
     }
 
     /// Makes the value to be stored from a response that the rules would not store, for a caller whose user wants that.
     ///
-    /// The conditions of section 3 are left out; a final response to GET with all its bytes is all it takes. Set a
-    /// lifetime with ``StoredPolicy/override(lifetimeSeconds:)``. A `Vary` that matches nothing counts as none. Nil
-    /// for other methods, for 1xx, 206 and 304.
+    /// What the response says of caching is left out; what its request and status say is not. Set a lifetime with
+    /// ``StoredPolicy/override(lifetimeSeconds:)``. A `Vary` that matches nothing counts as none.
+    ///
+    /// Nil for
+    /// - methods other than GET, requests with content, and requests with `no-store`;
+    /// - statuses that ``understands(status:)`` does not know, 206, and those that answer the request rather than its
+    ///   target, such as 401, 412 and 416: under the URL they would answer other requests;
+    /// - in a shared cache, what belongs to one user: `private`, `Set-Cookie`, an answer to `Authorization`, and a
+    ///   `Vary` that matches nothing.
     public func storingRegardless(
-        _ response: HTTPResponse, to request: HTTPRequest, stored: [StoredResponse], requestTime: Instant,
-        responseTime: Instant
+        _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, stored: [StoredResponse],
+        requestTime: Instant, responseTime: Instant
     ) -> NewResponse? {
-        guard request.method == .get, response.status.code >= 200, ![206, 304].contains(response.status.code),
-            response.headerFields.count <= Self.maximumFields
+        let status = response.status.code
+        guard request.method == .get, !hasContent, understands(status: status), status != 206,
+            !Self.dependsOnRequest(status: status), response.headerFields.count <= Self.maximumFields,
+            !RequestFacts(request, options: options).directives.noStore,
+            !isShared || mayBeShared(response, to: request)
         else { return nil }
         let selecting =
             SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields) ?? .none
@@ -192,13 +213,20 @@ extension CacheRules {
             expected: .whole(length: nil), keepsIncomplete: false)
     }
 
+    /// Whether nothing of a response belongs to the user who asked.
+    private func mayBeShared(_ response: HTTPResponse, to request: HTTPRequest) -> Bool {
+        directives(of: response).isPrivate == .absent && !request.headerFields.contains(.authorization)
+            && !response.headerFields.contains(.setCookie)
+            && SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields) != nil
+    }
+
     /// Section 3.4 and RFC 9110 section 15.3.7.3: both have the same strong validator, and the lengths do not
     /// contradict each other.
     func canCombine(_ stored: StoredResponse, with response: HTTPResponse, content: ContentRange, responseTime: Instant)
         -> Bool
     {
         guard case .partial(_, let total) = stored.body, stored.policy.hasStrongValidator,
-            !stored.policy.flags.contains(.neverCombined),
+            !stored.policy.flags.contains(.neverCombined), !nominatesMore(response, than: stored),
             total == nil || content.completeLength == nil || total == content.completeLength
         else { return false }
         return hasSameStrongValidator(stored, response, responseTime: responseTime)

@@ -35,22 +35,27 @@ extension CacheRules {
         return sent
     }
 
-    /// A request for the bytes that a stored part lacks; nil when there is more than one gap, or the answer could not
-    /// be used.
+    /// The most gaps of a stored part that are filled; with more the whole representation is fetched.
+    static let maximumGaps = 16
+
+    /// A request for the first bytes that a stored part lacks; nil when there are too many gaps, or the answer could not be
+    /// used. Several gaps take a strong validator: their answers have to be of one representation.
     func completionRequest(_ request: HTTPRequest, stored: StoredResponse, isFresh: Bool) -> HTTPRequest? {
-        guard request.method == .get, case .partial(let available, let total) = stored.body,
-            available.ranges.count == 1,
+        guard request.method == .get, case .partial(let available, let total) = stored.body, !available.ranges.isEmpty,
             !stored.policy.flags.contains(.neverCombined),
             stored.policy.hasStrongValidator || (isFresh && options.completesWithoutValidator)
         else { return nil }
-        let range = available.ranges[0]
         let wanted: String
-        if range.lowerBound == 0 {
-            wanted = "bytes=\(range.upperBound)-"
-        } else if range.upperBound == total {
-            wanted = "bytes=0-\(range.lowerBound - 1)"
+        if let total {
+            let gaps = available.gaps(in: 0..<total)
+            guard let first = gaps.first, gaps.count <= (stored.policy.hasStrongValidator ? Self.maximumGaps : 1) else {
+                return nil
+            }
+            wanted = "bytes=\(first.lowerBound)-" + (first.upperBound == total ? "" : "\(first.upperBound - 1)")
         } else {
-            return nil
+            // Where the representation ends only its rest will tell.
+            guard available.ranges.count == 1, available.ranges[0].lowerBound == 0 else { return nil }
+            wanted = "bytes=\(available.ranges[0].upperBound)-"
         }
         var sent = request
         for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .ifRange] { sent.headerFields.remove(name) }

@@ -35,7 +35,7 @@ public struct CacheRules: Sendable {
     /// Whether a method is safe (RFC 9110 section 9.2.1). Unknown methods are not.
     public func isSafe(_ method: HTTPRequest.Method) -> Bool {
         switch method.rawValue {
-        case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH": true
+        case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "REPORT", "SEARCH": true
         default: options.extraSafeMethods.contains(method.rawValue) || options.extraMethods.contains(method.rawValue)
         }
     }

@@ -32,6 +32,26 @@ public struct ByteRanges: Sendable, Hashable {
         range.isEmpty || ranges.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
     }
 
+    /// The positions of `whole` that are not in the set, ascending.
+    public func gaps(in whole: Range<Int64>) -> [Range<Int64>] {
+        var result: [Range<Int64>] = []
+        var position = whole.lowerBound
+        for range in ranges where range.upperBound > position {
+            if range.lowerBound >= whole.upperBound { break }
+            if range.lowerBound > position { result.append(position..<range.lowerBound) }
+            position = range.upperBound
+        }
+        if position < whole.upperBound { result.append(position..<whole.upperBound) }
+        return result
+    }
+
+    /// The positions of both sets.
+    public func union(_ other: ByteRanges) -> ByteRanges {
+        var result = self
+        for range in other.ranges { result.insert(range) }
+        return result
+    }
+
     /// The number of positions.
     public var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 

@@ -4,9 +4,11 @@ import HTTPTypes
 /// Normalisation of selecting fields to values of identical meaning (RFC 9111 section 4.1).
 ///
 /// Every field: lines combined, white space around commas and empty members dropped, quoted strings left alone. For
-/// `Accept-Language`, `Accept-Encoding` and `Accept-Charset` also case, the spelling of weights and the order of
-/// members, which carry no meaning there (RFC 9110 section 12.5); for `Accept` the order, and the case of names and
-/// types. Of credentials the SHA-256 stands for the value: the secondary key is stored, they must not be.
+/// `Accept-Language`, `Accept-Encoding` and `Accept-Charset` also case and the spelling of weights, for `Accept` the
+/// case of names and types (RFC 9110 section 12.5). The order of members is dropped for `Accept-Encoding` and
+/// `Accept-Charset`, where all that are listed serve the client. In `Accept-Language` and `Accept` it stays among members
+/// of equal weight: some origins take it for the user's preference (section 12.5.4), and then two orders get two answers.
+/// Of credentials the SHA-256 stands for the value: the secondary key is stored, they must not be.
 enum SelectingValue {
     private static let secrets: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
@@ -20,15 +22,39 @@ enum SelectingValue {
         if secrets.contains(name) { return Array("sha-256:".utf8) + SHA256.hash(data: value) }
         var members = FieldBytes.members(value).map { Array($0) }
         switch name {
-        case "accept-language", "accept-encoding", "accept-charset":
+        case "accept-encoding", "accept-charset":
             members = members.map { weighted(FieldBytes.lowercased($0)) }
             members.sort { $0.lexicographicallyPrecedes($1) }
-        case "accept":
-            members = members.map { mediaRange($0) }
-            members.sort { $0.lexicographicallyPrecedes($1) }
+        case "accept-language": members = byWeight(members.map { weighted(FieldBytes.lowercased($0)) })
+        case "accept": members = byWeight(members.map { mediaRange($0) })
         default: break
         }
         return Array(members.joined(separator: [FieldBytes.comma]))
+    }
+
+    /// Members in descending order of their weights, those of equal weight in the order in which they stand. The order
+    /// stays whole where a weight cannot be read.
+    private static func byWeight(_ members: [[UInt8]]) -> [[UInt8]] {
+        var weights: [Int] = []
+        for member in members {
+            guard let weight = lastWeight(member) else { return members }
+            weights.append(weight)
+        }
+        let order = members.indices.sorted { (weights[$1], $0) < (weights[$0], $1) }
+        return order.map { members[$0] }
+    }
+
+    /// The weight that a member ends with, in thousandths; 1,000 where it has none, nil where it is broken.
+    private static func lastWeight(_ member: [UInt8]) -> Int? {
+        guard let semicolon = member.lastIndex(of: UInt8(ascii: ";")) else { return 1_000 }
+        let parameter = member[(semicolon + 1)...]
+        guard FieldBytes.lowercased(parameter.prefix(2)) == Array("q=".utf8) else { return 1_000 }
+        let digits = parameter.dropFirst(2)
+        // Weights that were normalised before are whole numbers of thousandths.
+        if digits.count <= 4, digits.allSatisfy({ FieldBytes.isDigit($0) }), digits.count > 1 || digits.first != 0x31 {
+            return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        }
+        return weight(digits)
     }
 
     /// `name;q=0.50` as `name;q=500`, the weight 1 left out. What is not of that form stays as it is.

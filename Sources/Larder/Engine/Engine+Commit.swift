@@ -30,7 +30,13 @@ extension Engine {
     func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
         guard let writing else { throw readOnly() }
         do {
-            var outcome = try attempt(writing, purpose, body)
+            var outcome =
+                purpose == .put
+                ? try displacingWhenFull(slack(), writing) {
+                    do { return try attempt(writing, purpose, body) } catch let error as LMDBError {
+                        throw translate(error)
+                    }
+                } : try attempt(writing, purpose, body)
             var tries = 0
             while tries < 200, case .lacks(let bytes) = outcome {
                 tries += 1

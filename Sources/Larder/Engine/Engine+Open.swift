@@ -80,7 +80,7 @@ extension Engine {
         for shard in try engine.files.shards() { count += try shard.names().count }
         if count == 0 { return }
         engine.logger.error(
-            "the index was gone: the store starts empty, without a budget. `Store.collect()` removes files that nothing names",
+            "the index was gone: the store starts empty, without a budget. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
 
@@ -120,7 +120,10 @@ extension Engine {
             let path = root.path(of: Layout.format)
             var bytes = [UInt8](repeating: 0, count: 256)
             let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: path) }
-            let format = try FormatFile(contents: String(decoding: bytes[..<count], as: UTF8.self), path: path)
+            let data = root.path.appending(Layout.index).appending(Layout.data)
+            let format = try FormatFile(
+                contents: String(decoding: bytes[..<count], as: UTF8.self), path: path,
+                hasIndex: try FileSystem.status(path: data) != nil)
             // What somebody removed under a store that was closed is made again, and found missing entry by entry.
             if !configuration.isReadOnly {
                 for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }

@@ -14,9 +14,8 @@ extension Engine {
                 if bytes > state.budget.usableBytes {
                     throw LarderError(
                         .tooLarge,
-                        "a body of \(bytes) bytes does not fit the byte budget of \(state.budget.bytes.bytes) of \(path): "
-                            + "raise the budget or store it elsewhere",
-                        path: path, key: key)
+                        "a body of \(ByteCount(bytes).exactly) does not fit the byte budget of \(state.budget.bytes.exactly) of \(path)",
+                        remedy: .raiseBudget, path: path, key: key)
                 }
                 excess = try writing.room.excess(adding: 0, state, usable: usableBytes(state.budget, writing))
             } catch {
@@ -38,6 +37,26 @@ extension Engine {
             writing.pending.wait(for: generation)
         }
         throw noRoom()
+    }
+
+    /// Runs `body`; where the file system turns out to be full, displaces entries and runs it again, a few times.
+    ///
+    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk goes on by giving up
+    /// what was used longest ago, rather than by taking nothing more in. Throws the `noSpace` of `body` where nothing can go.
+    func displacingWhenFull<R>(_ bytes: Int64, _ writing: Writing, _ body: () throws -> R) throws -> R {
+        for _ in 0..<8 {
+            do {
+                return try body()
+            } catch let full as LarderError where full.code == .noSpace {
+                do {
+                    guard try makeRoom(max(bytes, 256 << 10), writing) else { throw full }
+                } catch {
+                    // The index cannot be written either: the first failure is the one to tell.
+                    throw full
+                }
+            }
+        }
+        return try body()
     }
 
     /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again first.
@@ -100,8 +119,12 @@ extension Engine {
         return true
     }
 
-    /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB.
-    private func slack() throws -> Int64 { try min(max(state().budget.bytes.bytes / 64, 64 << 10), 8 << 20) }
+    /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB;
+    /// 512 KiB where there is no budget, and the disk is full.
+    func slack() throws -> Int64 {
+        let budget = try state().budget.bytes
+        return budget == .unlimited ? 512 << 10 : min(max(budget.bytes / 64, 64 << 10), 8 << 20)
+    }
 
     /// Free pages that room for files leaves alone: a 16th of the budget.
     private func freeReserve() throws -> Int64 {

@@ -23,12 +23,18 @@ struct FormatFile: Sendable, Equatable {
     }
 
     /// Reads the file's text. Throws `formatMismatch` for another program's file and for a newer format.
-    init(contents: String, path: FilePath) throws(LarderError) {
+    /// - Parameter hasIndex: an index lies beside it: then the directory is a store, whatever this file says.
+    init(contents: String, path: FilePath, hasIndex: Bool = false) throws(LarderError) {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0] == Self.magic, lines[1].hasPrefix("format "), lines[2].hasPrefix("store "),
             let version = Int(lines[1].dropFirst(7)), version > 0, lines[3].isEmpty,
             version > Self.currentVersion || Self.isStoreID(lines[2].dropFirst(6))
         else {
+            if hasIndex {
+                throw LarderError(
+                    .formatMismatch, "\(path) is damaged; the index beside it is there and was not changed",
+                    remedy: .rebuildIndex, path: path)
+            }
             throw LarderError(
                 .formatMismatch,
                 "\(path) is not the format file of a Larder store: choose another directory. If this is a store whose file was damaged",

@@ -52,6 +52,9 @@ extension ByteCount: CustomStringConvertible {
         let tenths = Int64((value * 10).rounded())
         return tenths % 10 == 0 ? "\(tenths / 10) \(units[unit])" : "\(tenths / 10).\(tenths % 10) \(units[unit])"
     }
+
+    /// As above and to the byte, for errors: `900 KB (900000 bytes)`, `5 B`.
+    var exactly: String { bytes < 1000 || self == .unlimited ? description : "\(description) (\(bytes) bytes)" }
 }
 
 extension ByteCount {

@@ -66,6 +66,8 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         case raiseLargestEntry
         /// `Configuration.allowsOtherOwner`.
         case allowOtherOwner
+        /// `Configuration.isReadOnly`.
+        case openReadOnly
 
         /// What to do, for a developer.
         public var description: String {
@@ -80,6 +82,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
             case .raiseLargestEntry: "raise `Budget.largestEntry` (`Store.setBudget(_:)`)"
             case .allowOtherOwner:
                 "open it as that user, choose another directory, or set `Configuration.allowsOtherOwner`"
+            case .openReadOnly: "set `Configuration.isReadOnly`, or remount the file system"
             }
         }
     }

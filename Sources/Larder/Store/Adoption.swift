@@ -30,10 +30,20 @@ struct Adoption: Sendable {
         declared = digest
         self.store = store
         if method == .move { try Self.requireOutside(store.path, path) }
-        source = try FileSystem.open(path: path, flags: O_RDONLY | O_NONBLOCK)
+        source = try Self.open(path)
         status = try FileSystem.status(source, path: path)
         guard status.isRegular else {
             throw LarderError(.invalidArgument, "\(path) is not a regular file: only those can be adopted", path: path)
+        }
+    }
+
+    private static func open(_ path: FilePath) throws(LarderError) -> OwnedDescriptor {
+        do throws(LarderError) {
+            return try FileSystem.open(path: path, flags: O_RDONLY | O_NONBLOCK)
+        } catch {
+            // The file is the caller's: what is said of files of the store does not apply.
+            guard error.cause as? Errno == .permissionDenied else { throw error }
+            throw LarderError(.io, "no permission to read \(path)", path: path, key: nil, cause: error.cause)
         }
     }
 

@@ -181,8 +181,8 @@ public final class BodyWriter: @unchecked Sendable {
         if options.storagePolicy == .memoryOnly, total > store.configuration.memoryLimit.bytes {
             throw LarderError(
                 .tooLarge,
-                "the body of \(key) has \(total) bytes or more, over the memory limit of "
-                    + "\(store.configuration.memoryLimit.bytes): store it on disk",
+                "the body of \(key) has \(ByteCount(total).exactly) or more, over the memory limit of "
+                    + "\(store.configuration.memoryLimit.exactly): store it on disk",
                 key: key)
         }
         hash.update(bytes)
@@ -193,7 +193,8 @@ public final class BodyWriter: @unchecked Sendable {
             }
         } else {
             try spill(total)
-            try write(bytes, at: length)
+            let offset = length
+            try store.engine.displacingWhenFull(Int64(bytes.count), store.writing()) { try write(bytes, at: offset) }
             lock.locked { length = total }
         }
     }
@@ -207,14 +208,18 @@ public final class BodyWriter: @unchecked Sendable {
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
             let created = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
             lock.locked { file = created }
-            if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
-            try memory.withUnsafeBytes { try write($0, at: 0) }
+            try store.engine.displacingWhenFull(max(needed, expected), writing) {
+                if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
+                try memory.withUnsafeBytes { try write($0, at: 0) }
+            }
             lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
             try store.engine.reserve(more, for: key, writing)
             lock.locked { file?.reserved += more }
-            try preallocate(from: length, to: min(length + more, total + Self.step))
+            try store.engine.displacingWhenFull(more, writing) {
+                try preallocate(from: length, to: min(length + more, total + Self.step))
+            }
             // The largest entry may have been changed meanwhile.
             budget = try store.engine.budget()
         }

@@ -146,20 +146,22 @@ extension Store {
     static func checkSize(_ bytes: Int64, _ key: Key, _ budget: Budget) throws(LarderError) {
         if bytes > maximumLength {
             throw LarderError(
-                .tooLarge, "the body of \(key) has \(bytes) bytes; no body can have more than \(maximumLength)",
+                .tooLarge,
+                "the body of \(key) has \(ByteCount(bytes).exactly); no body can have more than \(ByteCount(maximumLength))",
                 key: key)
         }
         if bytes > budget.largestEntry.bytes {
             throw LarderError(
                 .tooLarge,
-                "the body of \(key) has \(bytes) bytes or more; the largest entry allowed is "
-                    + "\(budget.largestEntry.bytes)",
+                "the body of \(key) has \(ByteCount(bytes).exactly) or more; the largest entry allowed is "
+                    + "\(budget.largestEntry.exactly)",
                 remedy: .raiseLargestEntry, key: key)
         }
         if bytes > budget.usableBytes {
             throw LarderError(
                 .tooLarge,
-                "the body of \(key) has \(bytes) bytes or more and does not fit the byte budget of \(budget.bytes.bytes)",
+                "the body of \(key) has \(ByteCount(bytes).exactly) or more and does not fit the byte budget of "
+                    + budget.bytes.exactly,
                 remedy: .raiseBudget, key: key)
         }
     }
@@ -204,8 +206,11 @@ extension Engine {
         do {
             let path = files.staging.path(of: file.token.name)
             reach("stage.created")
-            try preallocate(file, from: 0, to: Int64(bytes.count))
-            try FileSystem.write(file.descriptor, bytes, at: 0, path: path)
+            let created = file
+            try displacingWhenFull(Int64(bytes.count), writing) {
+                try preallocate(created, from: 0, to: Int64(bytes.count))
+                try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
+            }
             file.length = Int64(bytes.count)
             reach("stage.written")
             try settle(&file, isDurable: isDurable, writing)

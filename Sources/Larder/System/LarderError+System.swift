@@ -16,8 +16,8 @@ extension LarderError {
                 path: path, key: key, cause: cause)
         case EROFS:
             return LarderError(
-                .io, "\(place) lies on a read-only file system: open the store read-only or remount it",
-                path: path, key: key, cause: cause)
+                .io, "\(place) lies on a read-only file system", remedy: .openReadOnly, path: path, key: key,
+                cause: cause)
         case EMFILE, ENFILE:
             return LarderError(
                 .io, "no descriptor left to \(call) \(place): close some or raise the limit (ulimit -n)",

@@ -44,10 +44,16 @@ final class AdminHandler: ChannelInboundHandler {
         let path = String((head.request.path ?? "/").prefix { $0 != "?" })
         let reader = reader
         let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        context.eventLoop.makeFutureWithTask { await Self.page(path, reader) }.whenSuccess { page in
+        let promise = context.eventLoop.makePromise(of: OwnAnswer.self)
+        promise.futureResult.whenComplete { page in
             let (handler, context) = bound.value
-            handler.answer(page, isHead: isHead, context)
+            switch page {
+            case .success(let page): handler.answer(page, isHead: isHead, context)
+            case .failure: context.close(promise: nil)
+            }
         }
+        let task = reader.core.tasks.start { promise.succeed(await Self.page(path, reader)) }
+        if task == nil { promise.fail(CancellationError()) }
     }
 
     private func parse() throws(WireError) -> RequestHead? {
@@ -61,18 +67,23 @@ final class AdminHandler: ChannelInboundHandler {
     private static func page(_ path: String, _ reader: MetricsReader) async -> OwnAnswer {
         switch path {
         case "/metrics":
+            let cache = reader.core.cache
             let text = PrometheusText(
-                await reader.counters(), await reader.statistics(),
-                droppedLogBytes: reader.core.accessLog?.droppedBytes ?? 0)
+                await reader.counters(), await reader.statistics(), reader.core,
+                troubles: await cache.storeTroubles(), storeFailures: cache.storeFailures)
             return body(text.text, PrometheusText.contentType)
         case "/healthz":
-            guard await reader.statistics() != nil else { return OwnAnswer(503, "the store cannot be read") }
+            let troubles = await reader.core.cache.storeTroubles()
+            if troubles.isEmpty { return OwnAnswer(200, "ok") }
+            let causes = troubles.map { "\($0)" }.joined(separator: "\n")
+            return OwnAnswer(503, "requests are served from the origin, the store is in trouble\n\(causes)")
+        case "/livez":
             return OwnAnswer(200, "ok")
         case "/":
             let page = StatusPage.html(await reader.counters(), await reader.statistics(), reader.history.intervals)
             return body(page, "text/html; charset=utf-8")
         default:
-            return OwnAnswer(404, "There are /, /metrics and /healthz.")
+            return OwnAnswer(404, "There are /, /metrics, /healthz and /livez.")
         }
     }
 

@@ -7,16 +7,23 @@ struct Counters: Sendable {
     /// Upper bounds of the latency histogram, in seconds. Loopback hits are far below a millisecond, origins can take long.
     static let latencyBounds = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60]
 
-    /// Requests by method and class of status (index 0 for 1xx, to 8 for 9xx).
-    var requests = [UInt64](repeating: 0, count: methods.count * 9)
+    /// Classes of status: 0 for requests that ended before their answer began, then 1xx to 9xx.
+    static let statusClasses = 10
+
+    /// Requests by method and class of status.
+    var requests = [UInt64](repeating: 0, count: methods.count * statusClasses)
     /// Answers by where they came from, in the order of ``sources``; the gateway's own last.
     var answers = [UInt64](repeating: 0, count: sources.count + 1)
     var latency = [UInt64](repeating: 0, count: latencyBounds.count + 1)
     var latencySumSeconds = 0.0
     var bytesIn: UInt64 = 0
     var bytesOut: UInt64 = 0
+    /// Responses in memory for HTTP/2 clients that have not taken them yet.
+    var bytesHeld: Int64 = 0
     var connectionsAccepted: UInt64 = 0
     var connectionsRefused: UInt64 = 0
+    /// Closed because more memory was held than may be.
+    var connectionsShed: UInt64 = 0
     var connectionsOpen: Int64 = 0
     var upstreamErrors: UInt64 = 0
     var malformedRequests: UInt64 = 0
@@ -28,7 +35,7 @@ struct Counters: Sendable {
 
     /// Counts a request that is over.
     mutating func record(method: Int, status: Int, source: FetchResponse.Source?, seconds: Double) {
-        requests[method * 9 + min(max(status / 100, 1), 9) - 1] += 1
+        requests[method * Self.statusClasses + min(max(status / 100, 0), 9)] += 1
         switch source {
         case .hit: answers[0] += 1
         case .network: answers[1] += 1
@@ -55,8 +62,10 @@ struct Counters: Sendable {
         sum.latencySumSeconds += right.latencySumSeconds
         sum.bytesIn += right.bytesIn
         sum.bytesOut += right.bytesOut
+        sum.bytesHeld += right.bytesHeld
         sum.connectionsAccepted += right.connectionsAccepted
         sum.connectionsRefused += right.connectionsRefused
+        sum.connectionsShed += right.connectionsShed
         sum.connectionsOpen += right.connectionsOpen
         sum.upstreamErrors += right.upstreamErrors
         sum.malformedRequests += right.malformedRequests

@@ -1,4 +1,5 @@
 import Larder
+import LarderHTTP
 
 /// The text exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
 struct PrometheusText {
@@ -6,21 +7,35 @@ struct PrometheusText {
 
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-    init(_ counters: Counters, _ statistics: Statistics?, droppedLogBytes: Int) {
+    init(
+        _ counters: Counters, _ statistics: Statistics?, _ core: GatewayCore, troubles: [StoreTrouble],
+        storeFailures: UInt64
+    ) {
         addRequests(counters)
         addConnections(counters)
+        addLimits(counters, core)
         add("larder_gateway_log_dropped_bytes_total", "counter", "Bytes of access log lines that were given up.")
-        sample("larder_gateway_log_dropped_bytes_total", droppedLogBytes)
+        sample("larder_gateway_log_dropped_bytes_total", core.accessLog?.droppedBytes ?? 0)
         if let statistics { addStore(statistics) }
+        add("larder_store_failures_total", "counter", "Times that the store could not be read or written.")
+        sample("larder_store_failures_total", storeFailures)
+        add("larder_store_trouble", "gauge", "1 while the store fails at this work, and the origin is asked instead.")
+        for work in StoreTrouble.Work.allCases {
+            sample(
+                "larder_store_trouble{work=\"\(work.rawValue)\"}", troubles.contains { $0.work == work } ? 1 : 0)
+        }
     }
 
     private mutating func addRequests(_ counters: Counters) {
-        add("larder_gateway_requests_total", "counter", "Requests answered, by method and class of status.")
+        add(
+            "larder_gateway_requests_total", "counter",
+            "Requests by method and class of status; none for those that ended before an answer.")
         for (row, method) in Counters.methods.enumerated() {
-            for column in 0..<9 where counters.requests[row * 9 + column] > 0 {
-                sample(
-                    "larder_gateway_requests_total{method=\"\(method)\",status=\"\(column + 1)xx\"}",
-                    counters.requests[row * 9 + column])
+            for column in 0..<Counters.statusClasses {
+                let count = counters.requests[row * Counters.statusClasses + column]
+                guard count > 0 else { continue }
+                let status = column == 0 ? "none" : "\(column)xx"
+                sample("larder_gateway_requests_total{method=\"\(method)\",status=\"\(status)\"}", count)
             }
         }
         add("larder_gateway_answers_total", "counter", "Answers by where they came from.")
@@ -60,6 +75,24 @@ struct PrometheusText {
         sample("larder_gateway_timeouts_total", counters.timeouts)
         add("larder_gateway_tunnels_total", "counter", "Tunnels made for CONNECT.")
         sample("larder_gateway_tunnels_total", counters.tunnels)
+    }
+
+    private mutating func addLimits(_ counters: Counters, _ core: GatewayCore) {
+        add("larder_gateway_held_bytes", "gauge", "Memory that waits for clients and origins.")
+        sample("larder_gateway_held_bytes", core.memory.held)
+        add("larder_gateway_held_limit_bytes", "gauge", "Memory that may wait for clients and origins.")
+        sample("larder_gateway_held_limit_bytes", core.memory.limit)
+        add(
+            "larder_gateway_shed_total", "counter",
+            "What was refused or closed to stay within a limit, by what and why.")
+        for (what, why, count) in [
+            ("request", "memory", core.memory.refusedRequests), ("request", "client", core.clients.refusedRequests),
+            ("connection", "memory", Int(clamping: counters.connectionsShed)),
+        ] {
+            sample("larder_gateway_shed_total{kind=\"\(what)\",limit=\"\(why)\"}", count)
+        }
+        add("larder_gateway_accept_failures_total", "counter", "Connections that could not be accepted.")
+        sample("larder_gateway_accept_failures_total", core.acceptFailures.load(ordering: .relaxed))
     }
 
     private mutating func addStore(_ statistics: Statistics) {

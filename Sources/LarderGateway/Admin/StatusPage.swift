@@ -13,16 +13,16 @@ enum StatusPage {
             ("Revalidated", "\(counters.answers[2])"), ("Stale", "\(counters.answers[3])"),
             ("Instead of an error", "\(counters.answers[4])"), ("Upstream errors", "\(counters.upstreamErrors)"),
             ("Open connections", "\(counters.connectionsOpen)"),
-            ("Bytes sent", size(Int64(clamping: counters.bytesOut))),
+            ("Bytes sent", "\(ByteCount(Int64(clamping: counters.bytesOut)))"),
         ]
         if let statistics {
             rows.append(("Stored responses", "\(statistics.entryCount)"))
-            let limit = statistics.budget.bytes == .unlimited ? "" : " of \(size(statistics.budget.bytes.bytes))"
-            rows.append(("On disk", size(statistics.allocatedBytes.bytes) + limit))
+            let limit = statistics.budget.bytes == .unlimited ? "" : " of \(statistics.budget.bytes)"
+            rows.append(("On disk", "\(statistics.allocatedBytes)" + limit))
         }
         let table = rows.map { "<tr><th>\($0.0)</th><td>\($0.1)</td></tr>" }.joined(separator: "\n")
         let rates = intervals.map { Double($0.requests) / Double(TrafficHistory.intervalSeconds) }
-        let ratios = intervals.map { $0.requests == 0 ? 0 : Double($0.hits) / Double($0.requests) }
+        let ratios = intervals.map { $0.requests == 0 ? nil : Double($0.hits) / Double($0.requests) }
         let peak = rates.max() ?? 0
         return """
             <!DOCTYPE html>
@@ -31,7 +31,7 @@ enum StatusPage {
             body { font: 15px/1.4 system-ui, sans-serif; margin: 2rem auto; max-width: 46rem; padding: 0 1rem; }
             table { border-collapse: collapse; } th { text-align: left; font-weight: normal; padding-right: 2rem; }
             td { text-align: right; font-variant-numeric: tabular-nums; } svg { width: 100%; height: auto; }
-            polyline { fill: none; stroke: #06c; stroke-width: 1.5; } rect { fill: #8881; }
+            polyline { fill: none; stroke: #06c; stroke-width: 1.5; stroke-linecap: round; } rect { fill: #8881; }
             </style></head><body>
             <h1>Larder gateway</h1>
             <table>
@@ -48,16 +48,24 @@ enum StatusPage {
             """
     }
 
-    private static func plot(_ values: [Double], highest: Double) -> String {
+    /// A line through the values, interrupted where there is none.
+    private static func plot(_ values: [Double?], highest: Double) -> String {
         let width = Double(TrafficHistory.capacity * 2)
         let height = 120.0
         let start = width - Double(max(values.count - 1, 0)) * 2
-        let points = values.enumerated().map { index, value in
-            let y = highest > 0 ? height - value / highest * (height - 4) - 2 : height - 2
-            return "\(rounded(start + Double(index) * 2)),\(rounded(y))"
+        var lines = ""
+        for part in values.indices.split(whereSeparator: { values[$0] == nil }) {
+            let points = part.map { index in
+                let value = values[index] ?? 0
+                let y = highest > 0 ? height - value / highest * (height - 4) - 2 : height - 2
+                return "\(rounded(start + Double(index) * 2)),\(rounded(y))"
+            }
+            // A line of one point is not drawn.
+            let line = points.count == 1 ? [points[0], points[0]] : points
+            lines += "<polyline points=\"\(line.joined(separator: " "))\"/>"
         }
         return "<svg viewBox=\"0 0 \(Int(width)) \(Int(height))\" role=\"img\"><rect width=\"\(Int(width))\" "
-            + "height=\"\(Int(height))\"/><polyline points=\"\(points.joined(separator: " "))\"/></svg>"
+            + "height=\"\(Int(height))\"/>\(lines)</svg>"
     }
 
     private static func percent(_ value: Double) -> String { "\(rounded(value * 100)) %" }
@@ -66,14 +74,5 @@ enum StatusPage {
     private static func rounded(_ value: Double) -> String {
         let tenths = Int64((value * 10).rounded())
         return "\(tenths / 10).\(abs(tenths % 10))"
-    }
-
-    private static func size(_ bytes: Int64) -> String {
-        var value = Double(bytes)
-        for unit in ["B", "KiB", "MiB", "GiB"] {
-            if value < 1024 { return unit == "B" ? "\(bytes) B" : "\(rounded(value)) \(unit)" }
-            value /= 1024
-        }
-        return "\(rounded(value)) TiB"
     }
 }

@@ -24,7 +24,13 @@ final class TrafficHistory: Sendable {
     func start(on eventLoop: any EventLoop, _ reader: MetricsReader) {
         let period = TimeAmount.seconds(Int64(Self.intervalSeconds))
         let task = eventLoop.scheduleRepeatedAsyncTask(initialDelay: .zero, delay: period) { _ in
-            eventLoop.makeFutureWithTask { self.add(await reader.counters()) }
+            let promise = eventLoop.makePromise(of: Void.self)
+            let task = reader.core.tasks.start {
+                self.add(await reader.counters())
+                promise.succeed()
+            }
+            if task == nil { promise.fail(CancellationError()) }
+            return promise.futureResult
         }
         state.withLock { $0.task = task }
     }

@@ -46,13 +46,32 @@ public struct GatewayTLS: Sendable, Hashable {
     public var keyFile: String
     /// Whether HTTP/2 is offered (ALPN). Default: true.
     public var allowsHTTP2: Bool
+    /// The oldest version of TLS that is spoken. Default: 1.2.
+    public var minimumVersion: Version
+    /// Whether requests over HTTP/2 for hosts without an origin are forwarded, where ``Routes/allowsForwarding`` is set; 421
+    /// otherwise. HTTP/2 has one form for requests to a server and requests to a proxy (RFC 9113 section 8.3.1), so with this
+    /// every client of the port reaches every host that the gateway reaches. Default: false.
+    public var allowsForwarding: Bool
+
+    /// A version of TLS.
+    public enum Version: Sendable, Hashable {
+        /// RFC 5246.
+        case tls12
+        /// RFC 8446.
+        case tls13
+    }
 
     /// Describes a TLS port.
-    public init(port: Int = 0, certificateFile: String, keyFile: String, allowsHTTP2: Bool = true) {
+    public init(
+        port: Int = 0, certificateFile: String, keyFile: String, allowsHTTP2: Bool = true,
+        minimumVersion: Version = .tls12, allowsForwarding: Bool = false
+    ) {
         self.port = port
         self.certificateFile = certificateFile
         self.keyFile = keyFile
         self.allowsHTTP2 = allowsHTTP2
+        self.minimumVersion = minimumVersion
+        self.allowsForwarding = allowsForwarding
     }
 }
 

@@ -1,3 +1,5 @@
+import SystemPackage
+
 /// Why a gateway cannot start.
 public struct GatewayError: Error, Sendable, CustomStringConvertible {
     /// What can be done about it.
@@ -16,10 +18,16 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     public let code: Code
     /// What is wrong, where, and how to mend it.
     public let message: String
+    /// The file concerned, where there is one.
+    public let path: FilePath?
+    /// What the system said, where a system call failed.
+    public let systemError: Errno?
 
-    init(_ code: Code, _ message: String) {
+    init(_ code: Code, _ message: String, path: FilePath? = nil, systemError: Errno? = nil) {
         self.code = code
         self.message = message
+        self.path = path
+        self.systemError = systemError
     }
 
     /// The message.

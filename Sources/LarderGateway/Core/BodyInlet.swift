@@ -19,10 +19,19 @@ final class BodyInlet: Sendable {
     }
 
     private let state = Mutex(State())
+    private let memory: MemoryBudget?
     private let onDemand: @Sendable () -> Void
 
-    /// - Parameter onDemand: called when content is asked for that is not there; from any thread.
-    init(onDemand: @escaping @Sendable () -> Void) { self.onDemand = onDemand }
+    /// - Parameters:
+    ///   - memory: counts what waits here.
+    ///   - onDemand: called when content is asked for that is not there; from any thread, with a lock held, and
+    ///     never once ``finish()`` or ``fail()`` has returned: by then the event loop may be gone.
+    init(memory: MemoryBudget? = nil, onDemand: @escaping @Sendable () -> Void) {
+        self.memory = memory
+        self.onDemand = onDemand
+    }
+
+    deinit { state.withLock { memory?.add(-$0.bytes) } }
 
     /// The content as a load wants it.
     func body(length: Int64?) -> RequestBody {
@@ -44,6 +53,7 @@ final class BodyInlet: Sendable {
             }
             state.pieces.append(bytes)
             state.bytes += bytes.count
+            memory?.add(bytes.count)
             return nil
         }
         waiter?.resume(returning: bytes)
@@ -59,7 +69,10 @@ final class BodyInlet: Sendable {
         let waiter = state.withLock { state in
             guard state.ending == nil else { return nil as CheckedContinuation<[UInt8]?, any Error>? }
             state.ending = ending
-            if case .failure = ending { (state.pieces, state.bytes) = ([], 0) }
+            if case .failure = ending {
+                memory?.add(-state.bytes)
+                (state.pieces, state.bytes) = ([], 0)
+            }
             defer { state.waiter = nil }
             return state.waiter
         }
@@ -69,21 +82,23 @@ final class BodyInlet: Sendable {
     private func next() async throws -> [UInt8]? {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let (outcome, isDemand) = state.withLock { state -> (Result<[UInt8]?, any Error>?, Bool) in
+                let outcome = state.withLock { state -> Result<[UInt8]?, any Error>? in
                     let isFirst = !state.hasBeenPulled
                     state.hasBeenPulled = true
                     if !state.pieces.isEmpty {
                         let wasFull = state.bytes >= Self.capacity
                         let piece = state.pieces.removeFirst()
                         state.bytes -= piece.count
-                        return (.success(piece), isFirst || wasFull)
+                        memory?.add(-piece.count)
+                        if isFirst || wasFull, state.ending == nil { onDemand() }
+                        return .success(piece)
                     }
-                    if let ending = state.ending { return (ending.map { nil }, false) }
-                    if Task.isCancelled { return (.failure(CancellationError()), false) }
+                    if let ending = state.ending { return ending.map { nil } }
+                    if Task.isCancelled { return .failure(CancellationError()) }
                     state.waiter = continuation
-                    return (nil, true)
+                    onDemand()
+                    return nil
                 }
-                if isDemand { onDemand() }
                 if let outcome { continuation.resume(with: outcome) }
             }
         } onCancel: {

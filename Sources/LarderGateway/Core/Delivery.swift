@@ -1,9 +1,12 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
+import Synchronization
 
 /// Takes an answer that comes later, or in pieces. On its event loop only.
 protocol DeliverySink: AnyObject {
+    /// Of the event loop.
+    var worker: Worker { get }
     /// An interim (1xx) response.
     func deliver(informational head: HTTPResponse)
     /// The answer. Returns whether its content has to be brought piece by piece.
@@ -21,24 +24,37 @@ protocol DeliverySink: AnyObject {
 /// What of an exchange cannot be done at once: asking the origin, and content that arrives or comes from a disk. One task,
 /// which a client that leaves cancels.
 ///
-/// SAFETY: everything that changes is used on `eventLoop` only.
+/// SAFETY: everything that changes is used on `eventLoop` only, besides `isClosed`, which has a lock.
 final class Delivery: @unchecked Sendable {
     private let eventLoop: any EventLoop
+    private let tasks: RunningTasks
     private weak var sink: (any DeliverySink)?
     private var task: Task<Void, Never>?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
+    /// Content is read ahead of the client, and lies in memory only.
+    private(set) var readsAhead = false
+    /// Held for as long as this is.
+    var place: ClientTable.Place?
+    /// Whether the event loop is out of bounds: it may be gone, and a load that others wait for too goes on and may still
+    /// have something to tell.
+    private let isClosed = Mutex(false)
 
     init(_ eventLoop: any EventLoop, to sink: any DeliverySink) {
         self.eventLoop = eventLoop
         self.sink = sink
+        tasks = sink.worker.core.tasks
     }
 
     /// Loads what the store could not answer.
     func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
-        task = Task {
+        task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
-            let hasContent = await self.onLoop { $0.deliver(result) } ?? false
+            let hasContent =
+                await self.onLoop { sink in
+                    if case .success(let response) = result { self.readsAhead = !response.isStored }
+                    return sink.deliver(result)
+                } ?? false
             if hasContent, case .success(let response) = result { await self.pump(response.body) }
         }
     }
@@ -61,13 +77,13 @@ final class Delivery: @unchecked Sendable {
 
     /// Brings content whose head has been written.
     func send(_ body: ResponseBody) {
-        task = Task { await self.pump(body) }
+        task = tasks.start { await self.pump(body) }
     }
 
     /// Does something away from the event loop, and delivers its answer.
     func perform(_ work: @escaping @Sendable () async -> OwnAnswer, then body: @escaping @Sendable (OwnAnswer) -> Void)
     {
-        task = Task {
+        task = tasks.start {
             let answer = await work()
             await self.onLoop { _ in body(answer) }
         }
@@ -83,7 +99,9 @@ final class Delivery: @unchecked Sendable {
     /// Nobody wants the rest.
     func cancel() {
         isOver = true
+        isClosed.withLock { $0 = true }
         sink = nil
+        place = nil
         task?.cancel()
         writer?.resume(throwing: CancellationError())
         writer = nil
@@ -115,7 +133,7 @@ final class Delivery: @unchecked Sendable {
 
     private func write(_ piece: [UInt8]) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-            eventLoop.execute {
+            let isOpen = execute {
                 guard !self.isOver, let sink = self.sink else {
                     return continuation.resume(throwing: CancellationError())
                 }
@@ -127,16 +145,26 @@ final class Delivery: @unchecked Sendable {
                     self.writer = continuation
                 }
             }
+            if !isOpen { continuation.resume(throwing: CancellationError()) }
         }
     }
 
     @discardableResult
     private func onLoop<R: Sendable>(_ body: @escaping @Sendable (any DeliverySink) -> R) async -> R? {
         await withCheckedContinuation { continuation in
-            eventLoop.execute {
+            let isOpen = execute {
                 guard !self.isOver, let sink = self.sink else { return continuation.resume(returning: nil) }
                 continuation.resume(returning: body(sink))
             }
+            if !isOpen { continuation.resume(returning: nil) }
+        }
+    }
+
+    /// Runs something on the event loop, unless it was cancelled there; returns whether it will.
+    private func execute(_ body: @escaping @Sendable () -> Void) -> Bool {
+        isClosed.withLock { isClosed in
+            if !isClosed { eventLoop.execute(body) }
+            return !isClosed
         }
     }
 }

@@ -8,13 +8,24 @@ import Synchronization
 
 /// What all connections share, and what is done about a request, whatever version of HTTP brought it.
 final class GatewayCore: Sendable {
-    let cache: HTTPCache
     let configuration: GatewayConfiguration
     let accessLog: AccessLogWriter?
     let time: any GatewayTime
     let logger: Logger
+    /// The cache in use: another takes its place where its store had to be opened again.
+    private let current: Mutex<HTTPCache>
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
+    private let lastRefusal = Atomic<UInt64>(0)
+    /// Connections that could not be accepted.
+    let acceptFailures = Atomic<Int>(0)
+    /// What works for connections, on all event loops.
+    let tasks = RunningTasks()
+    /// What waits for clients and origins, on all event loops.
+    let memory: MemoryBudget
+    let clients: ClientTable
+    /// Client connections at once: as configured, or fewer where the system allows fewer.
+    let connectionLimit: Int
     /// How this gateway is named in `Via`: a request that has it has been here before.
     private let pseudonym: String?
     /// Whether hits may go the short way: one origin for all hosts, and a cache whose keys are URLs.
@@ -23,13 +34,19 @@ final class GatewayCore: Sendable {
     /// What follows the age in such a hit, up to the seconds of freshness that are left.
     let hitFields: [UInt8]
 
-    init(_ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?) {
-        self.cache = cache
+    init(
+        _ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?,
+        descriptors: Int = .max
+    ) {
+        current = Mutex(cache)
         self.configuration = configuration
         self.accessLog = accessLog
         time = configuration.time
         logger = configuration.logger
         let limits = configuration.limits
+        memory = MemoryBudget(limit: limits.memoryBytes)
+        clients = ClientTable(limits)
+        connectionLimit = min(limits.connections, DescriptorLimit.connections(within: descriptors))
         headLimits = HeadLimits(
             headBytes: limits.headBytes, startLineBytes: limits.requestLineBytes, fields: limits.fieldCount)
         pseudonym = cache.configuration.viaName
@@ -40,6 +57,29 @@ final class GatewayCore: Sendable {
         let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
         fields += "Cache-Status: \(status.fieldValue); ttl="
         hitFields = Array(fields.utf8)
+    }
+
+    /// The cache in use. A ``Worker`` has it without a lock.
+    var cache: HTTPCache {
+        get { current.withLock { $0 } }
+        set { current.withLock { $0 = newValue } }
+    }
+
+    /// Tells that connections are refused, once a minute at most.
+    func tellOfRefusal() {
+        let now = time.now().uptimeNanoseconds
+        let last = lastRefusal.load(ordering: .relaxed)
+        guard last == 0 || now - min(now, last) >= 60_000_000_000,
+            lastRefusal.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged
+        else { return }
+        // What the configuration allows and the system does not is a mistake; the rest is load.
+        let isShort = connectionLimit < configuration.limits.connections
+        logger.log(
+            level: isShort ? .error : .warning,
+            isShort
+                ? "refusing connections: the limit of open files has no room for more; raise it, or lower 'connections'"
+                : "refusing connections: as many are open as 'connections' allows",
+            metadata: ["limit": "\(connectionLimit)"])
     }
 
     /// Decides on a request.
@@ -58,7 +98,11 @@ final class GatewayCore: Sendable {
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: hasContent) {
             case .response(let response): return .stored(response)
-            case .load(let pending): return .load(pending)
+            case .load(let pending):
+                guard memory.admitsRequest() else {
+                    return .own(.retryLater(503, "This gateway is short of memory; try again later."))
+                }
+                return .load(pending)
             }
         } catch {
             return .own(Self.answer(to: error))
@@ -149,19 +193,27 @@ final class GatewayCore: Sendable {
     /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.
     static func answer(to error: FetchError) -> OwnAnswer {
         switch error.kind {
+        case .overloaded: .retryLater(503, "Too many requests wait for the origin.")
         case .timedOut: OwnAnswer(504, "The origin did not answer in time.")
         case .notCached: OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
         case .invalidURL: OwnAnswer(400, "The target of the request is no proper URL.")
         case .unknownPolicy, .policyFailed: OwnAnswer(500, "A policy of the cache failed.")
         case .tooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .cancelled: OwnAnswer(503, "The request was cancelled.")
-        case .origin: originAnswer(error.transport?.kind)
+        case .origin: originAnswer(error.transport)
         }
     }
 
-    private static func originAnswer(_ kind: TransportError.Kind?) -> OwnAnswer {
-        switch kind {
-        case .cannotConnect: OwnAnswer(502, "The origin cannot be reached.")
+    /// Without names and addresses, which are nothing that clients should know.
+    private static func originAnswer(_ error: TransportError?) -> OwnAnswer {
+        switch error?.kind {
+        case .cannotConnect:
+            switch error?.connectFailure {
+            case .nameNotFound: OwnAnswer(502, "The origin cannot be reached: its name has no address.")
+            case .refused: OwnAnswer(502, "The origin cannot be reached: it takes no connections.")
+            case .tls: OwnAnswer(502, "The origin cannot be reached: TLS failed.")
+            default: OwnAnswer(502, "The origin cannot be reached.")
+            }
         case .malformedResponse: OwnAnswer(502, "The origin's response is no proper HTTP.")
         case .responseTooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .closed, .incompleteResponse:
@@ -179,5 +231,6 @@ extension HTTPField.Name {
     static let purgeGroup = HTTPField.Name("Purge-Group")!
     static let purgeTag = HTTPField.Name("Purge-Tag")!
     static let referer = HTTPField.Name("Referer")!
+    static let retryAfter = HTTPField.Name("Retry-After")!
     static let keepAlive = HTTPField.Name("Keep-Alive")!
 }

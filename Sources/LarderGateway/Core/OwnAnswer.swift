@@ -16,6 +16,13 @@ struct OwnAnswer: Sendable {
         fields = [.contentType: contentType, .cacheControl: "no-store"]
     }
 
+    /// An answer that asks the client to come again in a second.
+    static func retryLater(_ status: Int, _ text: String) -> OwnAnswer {
+        var answer = OwnAnswer(status, text)
+        answer.fields[.retryAfter] = "1"
+        return answer
+    }
+
     /// Status and fields as a response's head.
     /// - Parameter seconds: the time, since 1970. Who makes an answer dates it: RFC 9110 section 6.6.1.
     func head(at seconds: Int64) -> HTTPResponse {

@@ -1,4 +1,6 @@
 import HTTPWire
+import Larder
+import LarderHTTP
 import NIOCore
 import Synchronization
 
@@ -8,6 +10,8 @@ import Synchronization
 final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
     let core: GatewayCore
+    /// The cache in use, as ``GatewayCore/cache``.
+    var cache: HTTPCache
     var counters = Counters()
     /// Answers on their way to the connection that is being served; empty when its handler returns.
     var output: ByteBuffer
@@ -20,6 +24,8 @@ final class Worker: @unchecked Sendable {
     var scratch: [UInt8] = []
     var log: AccessLogLines?
     private var connections: [ObjectIdentifier: any SupervisedConnection] = [:]
+    /// Bodies that writes under way share, by how many of them.
+    private var lent: [Digest: Int] = [:]
     private var ticker: RepeatedTask?
     private(set) var isDraining = false
     private var emptied: EventLoopPromise<Void>?
@@ -27,6 +33,7 @@ final class Worker: @unchecked Sendable {
     init(_ eventLoop: any EventLoop, _ core: GatewayCore, hotBodies: HotBodies) {
         self.eventLoop = eventLoop
         self.core = core
+        cache = core.cache
         output = ByteBufferAllocator().buffer(capacity: Self.outputRoom)
         sent = output
         self.hotBodies = hotBodies
@@ -63,8 +70,39 @@ final class Worker: @unchecked Sendable {
     func tick() {
         let now = core.time.now()
         for connection in connections.values { connection.tick(now) }
+        shed()
         hotBodies.sweep(now)
         log?.handOver()
+    }
+
+    /// Closes connections while more memory is held than may be: those first whose clients took least since the last look, of
+    /// these those that hold most. Each event loop gives back its share.
+    private func shed() {
+        let excess = core.memory.excess
+        guard excess > 0 else { return }
+        let holders = connections.values.filter { $0.heldBytes > 0 }
+        let sum = holders.reduce(0) { $0 + $1.heldBytes }
+        var due = Int((Double(excess) * Double(sum) / Double(max(core.memory.held, 1))).rounded(.up))
+        let order = holders.sorted { ($0.progress, -$0.heldBytes) < ($1.progress, -$1.heldBytes) }
+        for connection in order where due > 0 {
+            due -= connection.heldBytes
+            counters.connectionsShed += 1
+            connection.abort()
+        }
+    }
+
+    // MARK: Shared bodies
+
+    /// Counts the memory of a body that is being sent, once however many share it.
+    func lend(_ digest: Digest, _ count: Int) {
+        if lent[digest, default: 0] == 0 { core.memory.add(count) }
+        lent[digest, default: 0] += 1
+    }
+
+    func takeBack(_ digest: Digest, _ count: Int) {
+        guard let writes = lent[digest] else { return }
+        lent[digest] = writes > 1 ? writes - 1 : nil
+        if writes == 1 { core.memory.add(-count) }
     }
 
     func startTicking(every interval: TimeAmount) {
@@ -111,4 +149,13 @@ protocol SupervisedConnection: AnyObject {
     func drain()
     /// Ends now.
     func abort()
+    /// Memory that waits for the client, in bytes: what ``MemoryBudget`` counts for the connection.
+    var heldBytes: Int { get }
+    /// Bytes that the client took between the last two looks.
+    var progress: Int64 { get }
+}
+
+extension SupervisedConnection {
+    var heldBytes: Int { 0 }
+    var progress: Int64 { 0 }
 }

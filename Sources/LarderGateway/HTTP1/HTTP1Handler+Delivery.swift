@@ -4,7 +4,7 @@ import NIOCore
 
 /// Answers that come later.
 extension HTTP1Handler: DeliverySink {
-    var takesMore: Bool { context?.channel.isWritable ?? false }
+    var takesMore: Bool { rest.isEmpty && context?.channel.isWritable ?? false }
 
     func deliver(informational head: HTTPResponse) {
         guard let context else { return }
@@ -22,6 +22,7 @@ extension HTTP1Handler: DeliverySink {
             write(GatewayCore.answer(to: error), context)
             return false
         case .success(let response):
+            if response.originError != nil { worker.counters.upstreamErrors += 1 }
             guard case .live = response.body.source else {
                 write(response, context)
                 return false
@@ -33,9 +34,26 @@ extension HTTP1Handler: DeliverySink {
     func deliver(piece: [UInt8]) {
         guard let context, current != nil else { return }
         enter()
-        writePiece(piece)
-        flush(context)
+        rest = piece[...]
+        writeRest(context)
+        countMemory(context)
     }
+
+    /// Writes of a piece what the channel takes: what waits for a slow client should be in one place only.
+    func writeRest(_ context: ChannelHandlerContext) {
+        guard !rest.isEmpty else { return }
+        while !rest.isEmpty, context.channel.isWritable {
+            let part = rest.prefix(Self.writeBytes)
+            rest = rest.dropFirst(part.count)
+            writePiece(part, context)
+            flush(context)
+        }
+        // An empty slice holds on to the piece.
+        if rest.isEmpty { rest = [] }
+        if heldBytes > 0 { countMemory(context) }
+    }
+
+    private static let writeBytes = 32 << 10
 
     func deliverEnd() {
         guard let context else { return }

@@ -11,6 +11,7 @@ struct RateMark {
 extension HTTP1Handler: SupervisedConnection {
     func tick(_ now: NIODeadline) {
         guard let context else { return }
+        let pending = look(context)
         let limits = worker.core.configuration.limits
         switch phase {
         case .head:
@@ -20,23 +21,19 @@ extension HTTP1Handler: SupervisedConnection {
                     refuse(408, "The head of the request did not arrive in time.", context)
                     flush(context)
                 }
-            } else if isStalled(outbound: true, now, context) {
+                return
+            }
+            let isIdle = now - since > TimeAmount(limits.idleTimeout)
+            if isTooSlow(pending, countsSystem: isIdle, now, context) {
                 timeOut(context)
-            } else if now - since > TimeAmount(limits.idleTimeout) {
+            } else if isIdle, outboundMark == nil {
                 close(context)
             }
         case .exchange:
-            if isStalled(outbound: true, now, context) { return timeOut(context) }
-            guard isStalled(outbound: false, now, context) else { return }
-            guard current?.hasBegun == false else { return timeOut(context) }
-            worker.counters.timeouts += 1
-            current?.inlet?.fail()
-            delivery?.cancel()
-            delivery = nil
-            refuse(408, "The content of the request did not arrive in time.", context)
-            flush(context)
+            if isTooSlow(pending, now, context) { return timeOut(context) }
+            if isContentLate(now) { contentIsLate(context) }
         case .lingering:
-            if isStalled(outbound: true, now, context) { return timeOut(context) }
+            if isTooSlow(pending, now, context) { return timeOut(context) }
             if outboundMark == nil, now - since > .seconds(2) { close(context) }
         case .tunnel:
             let bytes = bytesQueued &+ bytesReceived
@@ -50,41 +47,105 @@ extension HTTP1Handler: SupervisedConnection {
         }
     }
 
+    /// Sees how far the client has come. Returns what waits for it in the channel, in bytes.
+    private func look(_ context: ChannelHandlerContext) -> Int {
+        let pending = pendingBytes(context)
+        let taken = bytesQueued - Int64(pending)
+        progress = taken - takenAtLastLook
+        takenAtLastLook = taken
+        if !unsent.isEmpty || current?.hasBegun == true { noteTaken(context) }
+        countMemory(context)
+        return pending
+    }
+
     private func timeOut(_ context: ChannelHandlerContext) {
         worker.counters.timeouts += 1
         close(context)
     }
 
-    /// Whether a client that is waited for has been too slow for as long as ``GatewayLimits/stallTimeout``.
-    private func isStalled(outbound: Bool, _ now: NIODeadline, _ context: ChannelHandlerContext) -> Bool {
-        let limits = worker.core.configuration.limits
-        let isWaiting: Bool
-        let bytes: Int64
-        if outbound {
-            // What the kernel has not taken; the channel counts it, files included.
-            let held = (try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
-            isWaiting = held > 0
-            bytes = bytesQueued - Int64(held)
-        } else {
-            isWaiting = current?.content != nil && current?.owesContinue == false && (current?.inlet?.takesMore ?? true)
-            bytes = bytesReceived
-        }
-        let path = outbound ? \HTTP1Handler.outboundMark : \HTTP1Handler.inboundMark
-        guard isWaiting else {
-            self[keyPath: path] = nil
+    // MARK: The response
+
+    /// Whether a client is too far behind the least rate, or has had all the time there is for a response.
+    ///
+    /// What counts is what its system has acknowledged: our own takes some MB of a response at once, and no more for a long
+    /// time. A system acknowledges in steps, as room for a good part of its buffer has to be free before it asks for
+    /// more (RFC 9293 section 3.8.6.2.2). So a client may be some way behind. With every byte it moves the time by which it has done
+    /// its part, which is never further ahead than that way takes at the least rate.
+    /// - Parameters:
+    ///   - pending: bytes that wait in the channel.
+    ///   - countsSystem: whether those count that wait in the system only.
+    private func isTooSlow(
+        _ pending: Int, countsSystem: Bool = false, _ now: NIODeadline, _ context: ChannelHandlerContext
+    ) -> Bool {
+        guard pending > 0 || countsSystem else {
+            outboundMark = nil
             return false
         }
-        guard let mark = self[keyPath: path] else {
-            self[keyPath: path] = RateMark(time: now, bytes: bytes)
+        let unacknowledged = SendQueue.unacknowledged(context.channel)
+        guard pending > 0 || unacknowledged > 0 else {
+            outboundMark = nil
+            return false
+        }
+        let limits = worker.core.configuration.limits
+        let rate = Double(max(1, limits.minimumRate))
+        let lead = Double(Self.steps) / rate
+        let bytes = bytesQueued - Int64(pending) - Int64(unacknowledged)
+        guard let mark = outboundMark else {
+            outboundMark = RateMark(time: now + .rounding(lead), bytes: bytes)
+            return false
+        }
+        let gained = min(lead, Double(max(0, bytes - mark.bytes)) / rate)
+        let time = min(mark.time + .rounding(gained), now + .rounding(lead))
+        outboundMark = RateMark(time: time, bytes: bytes)
+        if let limit = limits.responseTimeout, let start = (unsent.first?.record ?? current?.record)?.start,
+            now - start > TimeAmount(limit)
+        {
+            return true
+        }
+        return now - time > TimeAmount(limits.stallTimeout)
+    }
+
+    /// The largest steps in which systems acknowledge, over loopback with Linux, in bytes.
+    private static let steps = 96 << 10
+
+    // MARK: The content
+
+    /// Whether content that is waited for has come too slowly for as long as ``GatewayLimits/stallTimeout``, or has had all
+    /// the time there is.
+    private func isContentLate(_ now: NIODeadline) -> Bool {
+        let limits = worker.core.configuration.limits
+        guard let current, current.content != nil else {
+            inboundMark = nil
+            return false
+        }
+        if now - current.record.start > TimeAmount(limits.contentTimeout) { return true }
+        guard !current.owesContinue, current.inlet?.takesMore ?? true else {
+            inboundMark = nil
+            return false
+        }
+        guard let mark = inboundMark else {
+            inboundMark = RateMark(time: now, bytes: bytesReceived)
             return false
         }
         let elapsed = now - mark.time
         guard elapsed >= TimeAmount(limits.stallTimeout) else { return false }
         let least = Double(limits.minimumRate) * Double(elapsed.nanoseconds) / 1e9
-        guard Double(bytes - mark.bytes) >= max(1, least) else { return true }
-        self[keyPath: path] = RateMark(time: now, bytes: bytes)
+        guard Double(bytesReceived - mark.bytes) >= max(1, least) else { return true }
+        inboundMark = RateMark(time: now, bytes: bytesReceived)
         return false
     }
+
+    private func contentIsLate(_ context: ChannelHandlerContext) {
+        guard current?.hasBegun == false else { return timeOut(context) }
+        worker.counters.timeouts += 1
+        current?.inlet?.fail()
+        delivery?.cancel()
+        delivery = nil
+        refuse(408, "The content of the request did not arrive in time.", context)
+        flush(context)
+    }
+
+    // MARK: The gateway's end
 
     func drain() {
         guard let context else { return }
@@ -100,4 +161,8 @@ extension HTTP1Handler: SupervisedConnection {
         guard let context else { return }
         close(context)
     }
+}
+
+extension TimeAmount {
+    static func rounding(_ seconds: Double) -> TimeAmount { .nanoseconds(Int64(seconds * 1e9)) }
 }

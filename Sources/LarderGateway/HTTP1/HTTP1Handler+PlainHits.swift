@@ -40,7 +40,7 @@ extension HTTP1Handler {
             append(UnsafeRawBufferPointer(rebasing: head[worker.view.path]))
         }
         var answer: PlainAnswer?
-        core.cache.withPlainHit(Key(bytes: key)) { hit in
+        worker.cache.withPlainHit(Key(bytes: key)) { hit in
             guard isPlaintext || hit.length <= Self.smallFile else { return }
             var record = plainRecord(head)
             record.status = hit.status
@@ -122,17 +122,18 @@ extension HTTP1Handler {
         do {
             if let (body, digest) = answer.stored {
                 if let bytes = try worker.hotBodies.bytes(of: body, digest) {
-                    write(bytes, context)
+                    write(bytes, digest, context)
                 } else {
                     try content(of: body, 0..<body.length.bytes, context)
                 }
             }
             requestCount += 1
             since = record.start
-            worker.finished(record)
+            answered(record)
         } catch {
             worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
             record.isIncomplete = true
+            record.bytesSent = 0
             worker.finished(record)
             closeWhenWritten(context)
         }

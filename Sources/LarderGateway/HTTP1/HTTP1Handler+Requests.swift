@@ -105,8 +105,10 @@ extension HTTP1Handler {
             return refuse(413, "The content of the request is over the limit of \(limits.bodyBytes) bytes.", context)
         }
         var request = head.request
+        // Content of no bytes says as much as none: some clients declare it with every GET.
         let decision = worker.core.decide(
-            &request, hasContent: hasContent, isAbsolute: head.targetForm == .absolute, isLoopback: isLoopback)
+            &request, hasContent: hasContent && head.framing != .length(0), isAbsolute: head.targetForm == .absolute,
+            isLoopback: isLoopback)
         switch decision {
         case .own(let answer): write(answer, context)
         case .stored(let response): write(response, context)
@@ -140,11 +142,21 @@ extension HTTP1Handler {
     // MARK: Content
 
     private func load(_ pending: PendingLoad, _ framing: BodyFraming, _ context: ChannelHandlerContext) {
+        var place: ClientTable.Place?
+        let limits = worker.core.configuration.limits
+        if limits.limitsLoopback || !isLoopback, let client = ClientAddress(context.remoteAddress) {
+            place = worker.core.clients.place(for: client)
+            guard place != nil else {
+                return write(.retryLater(429, "Too many requests at once; try again later."), context)
+            }
+        }
         var body: RequestBody?
         if framing != .none {
             let loop = worker.eventLoop
             let handler = NIOLoopBound(self, eventLoop: loop)
-            let inlet = BodyInlet { loop.execute { handler.value.contentWanted() } }
+            let inlet = BodyInlet(memory: worker.core.memory) {
+                loop.execute { handler.value.contentWanted() }
+            }
             if case .length(let length) = framing {
                 body = inlet.body(length: length)
             } else {
@@ -154,6 +166,7 @@ extension HTTP1Handler {
         }
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
+        delivery.place = place
         delivery.load(
             pending, from: worker.core.cache, body: body, relaysInformational: current?.version == .http11)
     }

@@ -18,7 +18,7 @@ extension HTTP1Handler {
     func write(_ answer: OwnAnswer, _ context: ChannelHandlerContext) {
         if answer.closes { current?.closes = true }
         begin(answer.head(at: worker.core.time.wallSeconds()), length: Int64(answer.body.count))
-        if current?.method != .head { content(answer.body) }
+        if current?.method != .head { content(answer.body, count: answer.body.count) }
         finish()
     }
 
@@ -144,7 +144,7 @@ extension HTTP1Handler {
 
     private func content(_ segment: ResponseBody.Segment, _ context: ChannelHandlerContext) throws {
         switch segment {
-        case .bytes(let bytes): content(bytes)
+        case .bytes(let bytes): content(bytes, count: bytes.count)
         case .stored(let body, let range):
             current?.record.bytesSent += range.upperBound - range.lowerBound
             try content(of: body, range, context)
@@ -161,7 +161,11 @@ extension HTTP1Handler {
             bytesQueued += Int64(region.readableBytes)
             worker.counters.bytesOut += UInt64(region.readableBytes)
             hasUnflushed = true
-            context.write(wrapOutboundOut(.fileRegion(region))).assumeIsolated().whenComplete { _ in
+            bulkWrites += 1
+            let write = context.write(wrapOutboundOut(.fileRegion(region)))
+            track(write)
+            write.assumeIsolated().whenComplete { _ in
+                self.bulkWrites -= 1
                 // Of a duplicate that was read from: closing cannot lose anything.
                 try? handle.close()
             }
@@ -174,31 +178,54 @@ extension HTTP1Handler {
         }
     }
 
-    /// Writes bytes that are shared with other answers.
-    func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+    /// Writes a body that is shared with other answers.
+    func write(_ bytes: ByteBuffer, _ digest: Digest, _ context: ChannelHandlerContext) {
         append(to: context)
+        worker.lend(digest, bytes.readableBytes)
+        bulkWrites += 1
+        write(bytes, context).assumeIsolated().whenComplete { _ in
+            self.bulkWrites -= 1
+            self.worker.takeBack(digest, bytes.readableBytes)
+        }
+    }
+
+    private func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) -> EventLoopFuture<Void> {
         bytesQueued += Int64(bytes.readableBytes)
         worker.counters.bytesOut += UInt64(bytes.readableBytes)
         hasUnflushed = true
-        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+        let write = context.write(wrapOutboundOut(.byteBuffer(bytes)))
+        track(write)
+        return write
     }
 
-    private func content(_ bytes: [UInt8]) {
-        guard !bytes.isEmpty else { return }
-        current?.record.bytesSent += Int64(bytes.count)
+    private func content(_ bytes: some Sequence<UInt8>, count: Int) {
+        guard count > 0 else { return }
+        current?.record.bytesSent += Int64(count)
         worker.output.writeBytes(bytes)
     }
 
     /// Writes a piece of content whose length need not be known.
-    func writePiece(_ bytes: [UInt8]) {
-        guard current?.isChunked == true else { return content(bytes) }
+    func writePiece(_ bytes: ArraySlice<UInt8>, _ context: ChannelHandlerContext) {
         guard !bytes.isEmpty else { return }
-        worker.scratch.removeAll(keepingCapacity: true)
-        MessageWriter.appendChunkStart(count: bytes.count, to: &worker.scratch)
-        worker.output.writeBytes(worker.scratch)
-        content(bytes)
-        worker.output.writeBytes(MessageWriter.chunkEnd)
+        let isChunked = current?.isChunked == true
+        if isChunked {
+            worker.scratch.removeAll(keepingCapacity: true)
+            MessageWriter.appendChunkStart(count: bytes.count, to: &worker.scratch)
+            worker.output.writeBytes(worker.scratch)
+        }
+        if bytes.count < Self.ownBuffer {
+            content(bytes, count: bytes.count)
+        } else {
+            append(to: context)
+            current?.record.bytesSent += Int64(bytes.count)
+            _ = write(ByteBuffer(bytes: bytes), context)
+        }
+        if isChunked { worker.output.writeBytes(MessageWriter.chunkEnd) }
+        append(to: context, isTracked: true)
     }
+
+    /// From here on a piece has a buffer to itself: beside a head it would take one of twice the size.
+    private static let ownBuffer = 8 << 10
 
     // MARK: Endings
 
@@ -210,7 +237,7 @@ extension HTTP1Handler {
         // Content that is still coming is for nobody.
         current.inlet?.fail()
         current.inlet = nil
-        worker.finished(current.record)
+        answered(current.record)
     }
 
     /// The answer will not be complete: the client sees that by the connection's end. Where that is how a complete answer
@@ -218,7 +245,8 @@ extension HTTP1Handler {
     func fail(_ context: ChannelHandlerContext) {
         guard let current, !current.isAnswered else { return }
         current.record.isIncomplete = true
-        worker.finished(current.record)
+        answered(current.record)
+        current.inlet?.fail()
         self.current = nil
         if current.version == .http10, let socket = context.channel as? any SocketOptionProvider {
             phase = .lingering
@@ -248,12 +276,18 @@ extension HTTP1Handler {
     }
 
     /// Hands over what is held.
-    func append(to context: ChannelHandlerContext) {
+    /// - Parameter isTracked: whether to hear when it has gone out.
+    func append(to context: ChannelHandlerContext, isTracked: Bool = false) {
         let count = worker.output.readableBytes
         guard count > 0 else { return }
+        let bytes = worker.takeOutput()
+        if isTracked {
+            _ = write(bytes, context)
+            return
+        }
         bytesQueued += Int64(count)
         worker.counters.bytesOut += UInt64(count)
         hasUnflushed = true
-        context.write(wrapOutboundOut(.byteBuffer(worker.takeOutput())), promise: nil)
+        context.write(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
     }
 }

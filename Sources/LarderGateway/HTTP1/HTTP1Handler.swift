@@ -84,6 +84,22 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var bytesQueued: Int64 = 0
     /// Bytes received by the time of the last look.
     var bytesReceived: Int64 = 0
+    /// Of ``bytesQueued``, those that the system is known to have.
+    var bytesTaken: Int64 = 0
+    /// Of these, those that the client's system is known to have.
+    var bytesAcknowledged: Int64 = 0
+    /// Answers that wait for the system, in order.
+    var unsent: [UnsentAnswer] = []
+    /// Of the content that arrives, what the channel has no room for.
+    var rest: ArraySlice<UInt8> = []
+    /// Writes under way that cost this connection no memory: of files, and of bodies that are shared.
+    var bulkWrites = 0
+    /// What the memory budget counts for this connection, in bytes.
+    var heldBytes = 0
+    /// Bytes that the client took between the last two looks.
+    var progress: Int64 = 0
+    var takenAtLastLook: Int64 = 0
+    /// Until when the client has done its part, by the bytes it has taken.
     var outboundMark: RateMark?
     var inboundMark: RateMark?
     var lingered = 0
@@ -151,6 +167,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
+            writeRest(context)
             delivery?.resume()
             tunnel?.clientTakesMore()
             advance(context)
@@ -169,6 +186,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
     /// a client that closes its socket sends the same packet as one that only closes one direction of it.
     private func inputEnded(_ context: ChannelHandlerContext) {
         hasInputEnded = true
+        if !unsent.isEmpty || current != nil { noteTaken(context) }
         switch phase {
         case .head: closeWhenWritten(context)
         case .exchange:
@@ -252,7 +270,9 @@ final class HTTP1Handler: ChannelDuplexHandler {
     /// Everything that ends with the connection.
     private func leave() {
         guard phase != .over else { return }
+        if !unsent.isEmpty || current != nil, let context { noteTaken(context) }
         phase = .over
+        rest = []
         delivery?.cancel()
         delivery = nil
         tunnel?.clientLeft()
@@ -261,11 +281,12 @@ final class HTTP1Handler: ChannelDuplexHandler {
             current.inlet?.fail()
             if !current.isAnswered {
                 worker.counters.clientAborts += 1
-                current.record.isIncomplete = true
-                worker.finished(current.record)
+                logCut(current.record, end: bytesQueued)
             }
         }
         current = nil
+        logUnsent()
+        setHeld(0)
         worker.remove(self)
     }
 }

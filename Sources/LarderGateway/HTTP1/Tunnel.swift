@@ -8,6 +8,7 @@ import NIOPosix
 final class Tunnel {
     private weak var handler: HTTP1Handler?
     private var peer: (any Channel)?
+    private var resolver: TunnelResolver?
     private var isOver = false
     private var hasPeerFinished = false
     private var hasClientFinished = false
@@ -18,7 +19,10 @@ final class Tunnel {
 
     func connect(host: String, port: Int, timeout: Duration, on eventLoop: any EventLoop) {
         let tunnel = NIOLoopBound(self, eventLoop: eventLoop)
+        let resolver = TunnelResolver(eventLoop)
+        self.resolver = resolver
         ClientBootstrap(group: eventLoop)
+            .resolver(resolver)
             .connectTimeout(TimeAmount(timeout))
             .channelOption(.socketOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
@@ -31,6 +35,7 @@ final class Tunnel {
             .connect(host: host, port: port)
             .assumeIsolated()
             .whenComplete { result in
+                self.resolver = nil
                 switch result {
                 case .failure: self.handler?.tunnelFailed()
                 case .success(let channel): self.connected(channel)
@@ -72,6 +77,8 @@ final class Tunnel {
     func clientLeft() {
         isOver = true
         handler = nil
+        resolver?.cancelQueries()
+        resolver = nil
         peer?.close(promise: nil)
         peer = nil
     }

@@ -1,17 +1,54 @@
 import NIOCore
 import NIOHTTP2
+import NIOSSL
 
-/// A client connection that speaks HTTP/2: watches over its streams, which have handlers of their own.
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
+/// A client connection that speaks HTTP/2: watches over its streams, which have handlers of their own, and says which of
+/// them may send.
 final class HTTP2Connection: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
 
-    private let worker: Worker
-    private let channel: any Channel
-    private var streams: [ObjectIdentifier: HTTP2StreamHandler] = [:]
-    private var since: NIODeadline
-    private var isLeaving = false
+    let worker: Worker
+    let channel: any Channel
+    var windows = HTTP2Windows()
+    private(set) var streams: [Int: HTTP2StreamHandler] = [:]
+    /// Streams whose answer has begun and not ended, in turn.
+    var sending = CircularBuffer<HTTP2StreamHandler>()
+    var isSending = false
+    /// Something changed while ``send()`` was at it.
+    var hasChanged = false
+    /// Something waits for memory.
+    var lacksMemory = false
+    /// Streams whose requests wait for memory.
+    var waiting = CircularBuffer<HTTP2StreamHandler>()
+    /// Content that swift-nio-http2 has and has not put into frames yet, in bytes.
+    var queued: Int64 = 0
+    /// Content that is in memory for the client, from the store or the origin to the kernel, in bytes.
+    private(set) var held: Int64 = 0
+    /// What open files count as.
+    private(set) var files: Int64 = 0
+    /// Content that has been handed over, and what of it the kernel has taken, in bytes.
+    var handedOver: Int64 = 0
+    var taken: Int64 = 0
+
+    var since: NIODeadline
+    /// When the client is due to have taken what it has not, at the least rate; nil while it is not waited for.
+    var due: RateMark?
+    /// What the client took between the last two looks, in bytes.
+    var progress: Int64 = 0
+    var takenAtLastLook: Int64 = 0
+    private(set) var isLeaving = false
     private var hasBegun = false
+    /// A GOAWAY with an error was sent.
+    private var hasFailed = false
     private var requestCount = 0
     private var lastStream = HTTP2StreamID.rootStream
 
@@ -21,8 +58,12 @@ final class HTTP2Connection: ChannelInboundHandler {
         since = worker.core.time.now()
     }
 
+    /// What is in memory for the client, in bytes.
+    var heldBytes: Int { Int(held) }
     var client: String { channel.remoteAddress?.ipAddress ?? "local" }
     var isLoopback: Bool { channel.remoteAddress?.isLoopback ?? false }
+
+    // MARK: Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
         // Added when the handshake is over, on a connection that is active.
@@ -37,29 +78,68 @@ final class HTTP2Connection: ChannelInboundHandler {
         context.fireChannelInactive()
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func channelReadComplete(context: ChannelHandlerContext) {
+        windows.forget(over: 2 * streams.count + 64) { streams[$0] != nil }
+        send()
+        context.fireChannelReadComplete()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { send() }
+        context.fireChannelWritabilityChanged()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // An error of one stream comes by here, too; swift-nio-http2 has reset the stream, and the others go on. Where the
+        // connection is at fault it has sent a GOAWAY that says so.
+        if error is any NIOHTTP2Error, !hasFailed { return }
+        context.close(promise: nil)
+    }
+
+    /// A frame is on its way to the client.
+    func wrote(_ frame: HTTP2FrameScanner.Frame) {
+        switch frame.type {
+        case .data:
+            windows.sent(Int64(frame.length), on: frame.stream)
+            streams[frame.stream]?.wroteFrame(Int64(frame.length), isLast: frame.flags & 1 == 1)
+        case .goAway:
+            // RFC 9113 section 6.8: behind the last stream, the error code.
+            if frame.number(at: 4) != 0 { hasFailed = true }
+        case .settings, .windowUpdate:
+            break
+        }
+    }
 
     // MARK: Streams
 
-    func began(_ stream: HTTP2StreamHandler, id: HTTP2StreamID?) {
-        lastStream = id ?? lastStream
-        streams[ObjectIdentifier(stream)] = stream
+    func began(_ stream: HTTP2StreamHandler) {
+        lastStream = HTTP2StreamID(stream.id)
+        streams[stream.id] = stream
         requestCount += 1
         if requestCount >= worker.core.configuration.limits.requestsPerConnection { drain() }
     }
 
     func ended(_ stream: HTTP2StreamHandler) {
-        streams[ObjectIdentifier(stream)] = nil
+        streams[stream.id] = nil
+        windows.forget(stream.id)
+        sending.removeAll { $0 === stream }
+        waiting.removeAll { $0 === stream }
         since = worker.core.time.now()
         if isLeaving, streams.isEmpty { closeWhenWritten() }
     }
-}
 
-extension HTTP2Connection: SupervisedConnection {
-    func tick(_ now: NIODeadline) {
-        for stream in streams.values { stream.tick(now) }
-        if streams.isEmpty, now - since > TimeAmount(worker.core.configuration.limits.idleTimeout) { drain() }
+    /// More or less is in memory for the client, and open.
+    func hold(_ bytes: Int64, files count: Int64) {
+        held += bytes
+        files += count
+        worker.counters.bytesHeld += bytes
+        worker.core.memory.add(Int(bytes))
+        guard lacksMemory, bytes < 0 || count < 0 else { return }
+        lacksMemory = false
+        send()
     }
+
+    // MARK: Endings
 
     /// No new streams; those that are open end as they would. RFC 9113 section 6.8: "a server that is attempting to
     /// gracefully shut down a connection SHOULD send an initial GOAWAY frame with the last stream identifier set to
@@ -67,12 +147,14 @@ extension HTTP2Connection: SupervisedConnection {
     func drain() {
         guard !isLeaving else { return }
         isLeaving = true
+        since = worker.core.time.now()
         goAway(.maxID).assumeIsolated().whenComplete { _ in
             if self.streams.isEmpty { self.closeWhenWritten() }
         }
     }
 
-    /// The last frame of all: when it is written, so is everything before.
+    /// The last frame of all: when it is written, so is everything before. ``tick(_:)`` sees to it that a client that does
+    /// not read cannot put this off.
     private func closeWhenWritten() {
         goAway(lastStream).assumeIsolated().whenComplete { _ in self.channel.close(promise: nil) }
     }
@@ -83,5 +165,18 @@ extension HTTP2Connection: SupervisedConnection {
                 streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)))
     }
 
-    func abort() { channel.close(promise: nil) }
+    /// Closes at once: past TLS, which would want to say goodbye to a client that may not read, and with a reset, so that the
+    /// kernel does not keep what was not taken.
+    func abort() {
+        let close = {
+            let pipeline = self.channel.pipeline.syncOperations
+            if let tls = try? pipeline.context(handlerType: NIOSSLServerHandler.self) {
+                tls.close(promise: nil)
+            } else {
+                self.channel.close(promise: nil)
+            }
+        }
+        guard let socket = channel as? any SocketOptionProvider else { return close() }
+        socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).assumeIsolated().whenComplete { _ in close() }
+    }
 }

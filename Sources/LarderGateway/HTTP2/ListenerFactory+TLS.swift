@@ -7,7 +7,7 @@ import NIOTLS
 /// The port with TLS: HTTP/2 or HTTP/1.1, as the client chooses (ALPN, RFC 7301).
 extension ListenerFactory {
     func tls(
-        host: String, settings: GatewayTLS, context: NIOSSLContext
+        host: String, settings: GatewayTLS, context: ServerTLS
     ) async throws(GatewayError) -> any Channel {
         let find = finder()
         // TLS ends a connection as a whole.
@@ -17,7 +17,7 @@ extension ListenerFactory {
                 // To say more would take a handshake, which is what a gateway that is busy has no time for.
                 guard admit(channel, worker) else { throw ChannelError.eof }
                 let pipeline = channel.pipeline.syncOperations
-                try pipeline.addHandler(NIOSSLServerHandler(context: context))
+                try pipeline.addHandler(NIOSSLServerHandler(context: context.current))
                 // A handshake has as much time as the head of a request.
                 try pipeline.addHandler(HandshakeTimer(worker))
                 try pipeline.addHandler(
@@ -39,15 +39,19 @@ extension ListenerFactory {
         let connection = HTTP2Connection(worker, channel)
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         var http2 = NIOHTTP2Handler.ConnectionConfiguration()
+        // swift-nio-http2 ends the whole connection for a head over what it announces. So it announces more than the gateway
+        // takes, and a head in between is answered with 431.
+        let announced = min(max(4 * limits.headBytes, 256 << 10), 64 << 20)
         http2.initialSettings = [
             HTTP2Setting(parameter: .maxConcurrentStreams, value: limits.streams),
-            HTTP2Setting(parameter: .maxHeaderListSize, value: limits.headBytes),
-            HTTP2Setting(parameter: .initialWindowSize, value: 256 << 10),
+            HTTP2Setting(parameter: .maxHeaderListSize, value: announced),
         ]
-        var stream = NIOHTTP2Handler.StreamConfiguration()
-        stream.targetWindowSize = 256 << 10
-        _ = try channel.pipeline.syncOperations.configureHTTP2Pipeline(
-            mode: .server, connectionConfiguration: http2, streamConfiguration: stream
+        // As many frames as such a head has, with room for clients that do not fill them.
+        http2.maximumSequentialContinuationFrames = max(5, 2 * announced / (16 << 10))
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(HTTP2FrameObserver(connection))
+        _ = try pipeline.configureHTTP2Pipeline(
+            mode: .server, connectionConfiguration: http2, streamConfiguration: .init()
         ) { channel in
             channel.eventLoop.makeCompletedFuture {
                 let pipeline = channel.pipeline.syncOperations
@@ -55,7 +59,7 @@ extension ListenerFactory {
                 try pipeline.addHandler(HTTP2StreamHandler(worker, bound.value))
             }
         }
-        try channel.pipeline.syncOperations.addHandler(connection)
+        try pipeline.addHandler(connection)
     }
 }
 

@@ -8,8 +8,10 @@ final class AccessLogWriter: Sendable {
     private static let pendingLimit = 16 << 20
 
     let format: AccessLogConfiguration.Format
-    private let descriptor: FileDescriptor
-    private let isOwned: Bool
+    /// Replaced on the queue only.
+    private let descriptor: Mutex<FileDescriptor>
+    /// Nil for the standard output.
+    private let path: FilePath?
     private let queue = DispatchQueue(label: "larder.gateway.log")
     private let pending = Atomic<Int>(0)
     private let droppedLines = Atomic<Int>(0)
@@ -17,18 +19,35 @@ final class AccessLogWriter: Sendable {
     /// Opens the file, for appending. Throws ``GatewayError``.
     init(_ configuration: AccessLogConfiguration) throws(GatewayError) {
         format = configuration.format
-        isOwned = configuration.path != nil
-        guard let path = configuration.path else {
-            descriptor = .standardOutput
-            return
-        }
+        path = configuration.path.map { FilePath($0) }
+        descriptor = Mutex(try path.map(Self.open) ?? .standardOutput)
+    }
+
+    private static func open(_ path: FilePath) throws(GatewayError) -> FileDescriptor {
         do {
-            descriptor = try FileDescriptor.open(
-                FilePath(path), .writeOnly, options: [.append, .create, .closeOnExec],
-                permissions: [.ownerReadWrite, .groupRead])
+            return try FileDescriptor.open(
+                path, .writeOnly, options: [.append, .create, .closeOnExec], permissions: [.ownerReadWrite, .groupRead])
         } catch {
-            throw GatewayError(.io, "the access log '\(path)' cannot be opened: \(error)")
+            throw GatewayError(
+                .io, "the access log '\(path)' cannot be opened: \(error)", path: path, systemError: error as? Errno)
         }
+    }
+
+    /// Goes on in the file that has the path now; false for the standard output, which stays. Lines that were handed over
+    /// before are written to the old file. After an error that one is kept.
+    func reopen() throws(GatewayError) -> Bool {
+        guard let path else { return false }
+        let new = try Self.open(path)
+        let old = queue.sync {
+            descriptor.withLock { descriptor in
+                let old = descriptor
+                descriptor = new
+                return old
+            }
+        }
+        // Every write to it has been answered for.
+        try? old.close()
+        return true
     }
 
     /// Bytes of lines that were given up, as the file took them too slowly or not at all.
@@ -43,7 +62,7 @@ final class AccessLogWriter: Sendable {
         queue.async { [self] in
             defer { pending.subtract(lines.count, ordering: .relaxed) }
             do {
-                _ = try descriptor.writeAll(lines)
+                _ = try descriptor.withLock { $0 }.writeAll(lines)
             } catch {
                 // A log that cannot be written must not keep answers from clients; the loss can be seen in the metrics.
                 droppedLines.add(lines.count, ordering: .relaxed)
@@ -55,6 +74,6 @@ final class AccessLogWriter: Sendable {
     func close() {
         queue.sync {}
         // Nothing can be done about a failure any more: every write has been answered for.
-        if isOwned { try? descriptor.close() }
+        if path != nil { try? descriptor.withLock { $0 }.close() }
     }
 }

@@ -17,9 +17,14 @@ public struct RoutedTransport: Transport {
 
     /// As the inner transport does.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-        guard let origin = routes.origin(for: request.head.authority ?? "") else {
-            return try await inner.send(request)
-        }
+        try await inner.send(routed(request))
+    }
+
+    /// The origin that the host is routed to: all names of an origin share its places.
+    public func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: routed(request)) }
+
+    private func routed(_ request: TransportRequest) -> TransportRequest {
+        guard let origin = routes.origin(for: request.head.authority ?? "") else { return request }
         var request = request
         if routes.passesHost {
             request.destination = TransportDestination(scheme: origin.scheme, host: origin.host, port: origin.port)
@@ -27,6 +32,6 @@ public struct RoutedTransport: Transport {
             request.head.scheme = origin.scheme
             request.head.authority = origin.authority
         }
-        return try await inner.send(request)
+        return request
     }
 }

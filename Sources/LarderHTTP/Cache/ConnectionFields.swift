@@ -1,9 +1,12 @@
 import HTTPTypes
 
-/// Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1).
+/// Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1), or to the proxy that was used.
 extension HTTPFields {
+    /// Credentials for a proxy end at the proxy: an origin that got them could use them. RFC 9110 sections 11.7.1 to
+    /// 11.7.3.
     private static let connectionNames: Set<String> = [
-        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
     /// Whether there is something for ``withoutConnectionFields(besides:)`` to take out.

@@ -12,7 +12,9 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
         case policyFailed
         /// The origin cannot be reached or gave no proper answer: see ``FetchError/transport``.
         case origin
-        /// A time limit passed while waiting for the origin.
+        /// Too many requests wait for the origin already; this one was not sent. Trying later may help.
+        case overloaded
+        /// A time limit passed while waiting for the origin, or for a place among the requests to it.
         case timedOut
         /// The fetch was cancelled.
         case cancelled
@@ -26,7 +28,7 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
     public let url: String
     /// What happened, in words; names the URL.
     public let message: String
-    /// What the transport said, for ``Kind/origin`` and ``Kind/timedOut``.
+    /// What the transport said, for ``Kind/origin``, ``Kind/overloaded`` and ``Kind/timedOut``.
     public let transport: TransportError?
 
     /// Makes an error.

@@ -14,12 +14,14 @@ struct FetchPlan: Sendable {
     var isOffline: Bool
     var tags: [String]
     var timeouts: Timeouts
+    /// When ``Timeouts/total`` has passed.
+    var deadline: Deadline?
     var priority: FetchPriority
 
     init(_ options: FetchOptions, _ cache: HTTPCache, url: String) throws(FetchError) {
         let configuration = cache.configuration
         policy = options.policy == .useDefault ? configuration.defaultPolicy : options.policy
-        if let id = options.policyID {
+        if let id = options.policyID ?? (options.policy == .useDefault ? configuration.defaultPolicyID : nil) {
             switch configuration.registry.entry(id) {
             case nil:
                 throw FetchError(.unknownPolicy, url: url, "no policy is registered under \(id), asked for with \(url)")
@@ -35,6 +37,7 @@ struct FetchPlan: Sendable {
         isOffline = options.isOffline || cache.isOffline
         tags = options.tags
         timeouts = options.timeouts ?? configuration.timeouts
+        deadline = timeouts.total.map { Deadline(after: $0) }
         priority = options.priority
     }
 

@@ -27,6 +27,8 @@ public struct FetchResponse: Sendable {
     public var storedStatus: Int?
     /// The status with which the origin answered now; nil when it was not asked or gave no answer.
     public var originStatus: Int?
+    /// Why the origin gave no answer now, where a stored one hides that; nil when it was not asked.
+    public var originError: FetchError?
     /// The age in seconds (RFC 9111 section 4.2.3); nil for an answer that was not stored.
     public var ageSeconds: Int64?
     /// Seconds of freshness left, negative when stale; nil where nothing says.

@@ -8,8 +8,11 @@ extension HTTPCache {
     /// take waiting for a disk, the answer is to load, which asks the store again.
     package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: nil, FetchOptions())
+        if question.wantsContent { return .load(PendingLoad(undecided: question)) }
         guard question.needsStored, let primary = question.primary else { return try answer(question, []) }
-        guard let found = findAtOnce(primary) else { return .load(PendingLoad(undecided: question)) }
+        guard let found = findAtOnce(primary, question.search, for: question.subject) else {
+            return .load(PendingLoad(undecided: question))
+        }
         return try answer(question, found)
     }
 
@@ -26,62 +29,31 @@ extension HTTPCache {
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) throws(FetchError) -> LocalAnswer {
         let question = try question(request, hasContent: hasContent, body: body, options)
+        if question.wantsContent { return .load(PendingLoad(undecided: question)) }
         var found: [Shelf.Found] = []
-        if question.needsStored, let primary = question.primary { found = findWaiting(primary) }
+        if question.needsStored, let primary = question.primary {
+            found = findWaiting(primary, question.search, for: question.subject)
+        }
         return try answer(question, found)
     }
 
     /// What the store says to a question; the cooperative pool does not wait.
     func answer(_ question: Question) async throws(FetchError) -> LocalAnswer {
+        if question.wantsContent { return .load(PendingLoad(undecided: question)) }
         var found: [Shelf.Found] = []
-        if question.needsStored, let primary = question.primary { found = await find(primary) }
+        if question.needsStored, let primary = question.primary {
+            found = await find(primary, question.search, for: question.subject)
+        }
         return try answer(question, found)
-    }
-
-    private func question(
-        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
-    ) throws(FetchError) -> Question {
-        var request = request
-        let url = Self.url(of: request)
-        let plan = try FetchPlan(options, self, url: url)
-        let key = rules.cacheKey(for: request)
-        if let authorization = configuration.authorization, let key, !request.headerFields.contains(.authorization) {
-            request.headerFields[.authorization] = authorization(key.origin)
-        }
-        var question = Question(
-            request: request, subject: request, hasContent: hasContent, primary: nil, plan: plan, url: url,
-            generation: 0, needsStored: false)
-        if let key {
-            let primary: String
-            do {
-                primary = try plan.keyPolicy.uri(key) + plan.keyPolicy.additions(request, body: body?.bytes)
-            } catch {
-                throw FetchError(.policyFailed, url: url, "the key policy failed for \(url): \(error)")
-            }
-            if plan.keyPolicy.addsMethod, request.method != .head {
-                // Under a key of its own such a request is as good as a GET.
-                question.subject.method = .get
-                question.hasContent = false
-            }
-            question.primary = primary
-            question.generation = generations.current(primary)
-        }
-        question.needsStored =
-            question.reads || plan.policy.contains(.fallbackToCacheIfLoadFails)
-            || !rules.isSafe(question.subject.method)
-        return question
     }
 
     private func answer(_ question: Question, _ found: [Shelf.Found]) throws(FetchError) -> LocalAnswer {
         let now = now
         let (subject, plan, url, hasContent) = (question.subject, question.plan, question.url, question.hasContent)
-        func pending(_ exchange: Exchange) -> LocalAnswer {
-            .load(PendingLoad(question, found: found, exchange: exchange))
-        }
-
         guard question.reads else {
             if plan.isOffline || plan.policy.contains(.doNotLoad) { throw notCached(url) }
-            return pending(Exchange(request: subject, reason: .bypass, hasContent: hasContent))
+            let exchange = Exchange(request: subject, reason: .bypass, hasContent: hasContent)
+            return .load(PendingLoad(question, found: found, exchange: exchange))
         }
         let use = try use(of: found, for: subject, plan: plan, now: now, url: url)
         if use == .use, !hasContent, let served = serveRegardless(subject, found, now: now) {
@@ -89,53 +61,25 @@ extension HTTPCache {
         }
         if plan.policy.contains(.doNotLoad) { throw notCached(url) }
         let asksFirst = use == .load || plan.policy.contains(.askIfModified)
-        let stored = found.map { asksFirst ? $0.response.needingValidation : $0.response }
+        var found = found
+        if asksFirst {
+            // Also when the origin fails: what had to be validated before its use is not used without.
+            for index in found.indices { found[index].response.isInvalidated = true }
+        }
+        let stored = found.map(\.response)
         switch rules.reuse(
             subject, hasContent: hasContent, stored: stored, now: now, isDisconnected: plan.isOffline)
         {
         case .serve(let served):
             if let background = served.background, let primary = question.primary {
-                refresh(background, primary: primary, found: found, plan: plan, generation: question.generation)
+                refresh(background, question, primary: primary, found: found)
             }
             return .response(response(from: served, found, now: now))
         case .refuse(let head):
             if plan.isOffline { throw notCached(url) }
             return .response(refusal(head))
-        case .forward(let exchange): return pending(exchange)
+        case .forward(let exchange): return .load(PendingLoad(question, found: found, exchange: exchange))
         }
-    }
-
-    /// What is stored under a primary key; nothing when the store cannot be read, for a cache in trouble is a miss.
-    func find(_ primary: String) async -> [Shelf.Found] {
-        do {
-            return try await shelf.find(primary)
-        } catch {
-            return unreadable(primary, error)
-        }
-    }
-
-    /// As above, waiting on the calling thread.
-    private func findWaiting(_ primary: String) -> [Shelf.Found] {
-        do {
-            return try shelf.findWaiting(primary)
-        } catch {
-            return unreadable(primary, error)
-        }
-    }
-
-    /// As above; nil where it would take waiting.
-    private func findAtOnce(_ primary: String) -> [Shelf.Found]? {
-        do {
-            return try shelf.findAtOnce(primary)
-        } catch {
-            return unreadable(primary, error)
-        }
-    }
-
-    private func unreadable(_ primary: String, _ error: any Error) -> [Shelf.Found] {
-        configuration.logger.warning(
-            "cannot read what is stored", metadata: ["key": "\(primary)", "error": "\(error)"])
-        return []
     }
 
     /// What the policy says of what is stored, before the rules are asked.
@@ -193,26 +137,19 @@ extension HTTPCache {
     }
 
     private static func segments(_ content: ServedResponse.Content, _ found: Shelf.Found) -> [ResponseBody.Segment] {
-        let body = found.entry.body
         switch content {
         case .none: return []
-        case .whole: return [.stored(body, 0..<body.length.bytes)]
-        case .range(let range): return stored(range, found)
+        case .whole: return found.segments(0..<(found.response.body.total ?? 0))
+        case .range(let range): return found.segments(range)
         case .multipart(let parts):
             var segments: [ResponseBody.Segment] = []
             for (index, range) in parts.ranges.enumerated() {
                 segments.append(.bytes(parts.header(of: index)))
-                segments += stored(range, found)
+                segments += found.segments(range)
             }
             segments.append(.bytes(parts.trailer))
             return segments
         }
-    }
-
-    /// Where the bytes of a range of the representation stand in the stored body.
-    static func stored(_ range: Range<Int64>, _ found: Shelf.Found) -> [ResponseBody.Segment] {
-        guard let offset = found.response.body.available.storageOffset(of: range.lowerBound) else { return [] }
-        return [.stored(found.entry.body, offset..<(offset + Int64(range.count)))]
     }
 
     private func refusal(_ head: HTTPResponse) -> FetchResponse {
@@ -235,13 +172,6 @@ extension HTTPCache {
 }
 
 extension StoredResponse {
-    /// The same response as one that may not be used before the origin was asked.
-    fileprivate var needingValidation: StoredResponse {
-        var result = self
-        result.isInvalidated = true
-        return result
-    }
-
     /// The same response as one that never goes stale.
     fileprivate var alwaysFresh: StoredResponse {
         var result = self

@@ -9,12 +9,12 @@ extension HTTPCache {
         var found = pending.found
         for update in decision.updates {
             let old = found[update.index]
-            await attempt("freshen", pending.primary) { _ = try await shelf.update(old, to: update.response) }
+            await attempt(pending.primary) { _ = try await shelf.update(old, to: update.response) }
             found[update.index].response = update.response
         }
         for index in decision.removals {
             let old = found[index]
-            await attempt("remove", pending.primary) { _ = try await shelf.remove(old) }
+            await attempt(pending.primary) { _ = try await shelf.remove(old) }
         }
         return found
     }
@@ -23,34 +23,43 @@ extension HTTPCache {
     func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) async {
         for key in invalidation.keys {
             let primary = keyPolicy.uri(key)
-            generations.advance(primary)
-            await attempt("invalidate", primary) {
-                try await store.perform { [shelf] in _ = try shelf.removeAll(primary) }
+            let scope = scope(of: key, keyPolicy)
+            advance(primary, scope)
+            await attempt(primary) {
+                try await store.perform { [shelf] in
+                    _ = try shelf.removeAll(primary)
+                    if let scope { _ = try shelf.removeShared(scope) }
+                }
                 // Keys with additions start with the URI and a space, which no URI has.
-                if keyPolicy.hasAdditions { try await store.remove(.prefix(Key(primary + " "))) }
+                if keyPolicy.hasAdditions || key.method == Self.queryMethod {
+                    try await store.remove(.prefix(Key(primary + " ")))
+                }
             }
         }
         for group in invalidation.groups {
             generations.advanceAll()
-            await attempt("invalidate", group) {
+            await attempt(group) {
                 try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
             }
         }
     }
 
+    /// What was asked for under a key before now is not stored any more.
+    func advance(_ primary: String, _ scope: SearchScope?) {
+        generations.advance(primary)
+        if let scope { generations.advance(scope.listKey) }
+    }
+
     /// A store in trouble does not keep the answer from the client.
-    private func attempt(_ what: String, _ key: String?, _ body: () async throws -> Void) async {
+    private func attempt(_ key: String?, _ body: () async throws -> Void) async {
         do {
             try await body()
         } catch {
-            configuration.logger.error(
-                "could not \(what) what is stored", metadata: ["key": "\(key ?? "")", "error": "\(error)"])
+            watch.failed(.write, error, key: key ?? "")
         }
     }
 
-    func logRefusal(_ error: any Error, _ key: String) {
-        configuration.logger.debug("a response is not stored", metadata: ["key": "\(key)", "error": "\(error)"])
-    }
+    func logRefusal(_ error: any Error, _ key: String) { watch.failed(.write, error, key: key) }
 
     // MARK: Tags
 

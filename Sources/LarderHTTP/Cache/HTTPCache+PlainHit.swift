@@ -31,7 +31,7 @@ extension HTTPCache {
     /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be asked.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
-            && configuration.defaultPolicy == .askIfModifiedWhenStale
+            && configuration.defaultPolicy == .askIfModifiedWhenStale && configuration.defaultPolicyID == nil
     }
 
     /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does not,

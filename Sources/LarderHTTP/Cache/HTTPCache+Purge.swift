@@ -10,14 +10,18 @@ extension HTTPCache {
     public func purge(_ url: String) throws -> Int {
         let request = try Self.request(for: url)
         guard let key = rules.cacheKey(for: request) else { return 0 }
+        let uri = configuration.keyPolicy.uri(key)
+        let scope = scope(of: key, configuration.keyPolicy)
         var count = 0
-        for method in [nil] + configuration.caching.extraMethods.sorted().map(Optional.some) {
-            let uri = configuration.keyPolicy.uri(key)
+        for method in [nil] + rules.options.extraMethods.sorted().map(Optional.some) {
             let primary = method.map { "\($0) \(uri)" } ?? uri
-            generations.advance(primary)
+            advance(primary, scope)
             count += try shelf.removeAll(primary)
-            if configuration.keyPolicy.hasAdditions { count += try store.remove(.prefix(Key(primary + " "))) }
+            if configuration.keyPolicy.hasAdditions || method == Self.queryMethod {
+                count += try store.remove(.prefix(Key(primary + " ")))
+            }
         }
+        if let scope { count += try shelf.removeShared(scope) }
         return count
     }
 
@@ -25,12 +29,19 @@ extension HTTPCache {
     @discardableResult
     public func purge(_ url: String) async throws -> Int { try await store.performLong { [self] in try purge(url) } }
 
-    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. Returns
-    /// how many entries. Errors of the store.
+    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. A prefix
+    /// without a path stands for everything of that host and port: `http://a.example` does not reach `http://a.example.org`.
+    /// Returns how many entries. Errors of the store.
     @discardableResult
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
-        return try store.remove(.prefix(Key(normalized(prefix))))
+        let start = normalized(prefix, endsHost: true)
+        var count = try store.remove(.prefix(Key(start)))
+        // What several queries share stands under the path: where a query is named, all of it goes.
+        if start.contains("?") {
+            count += try store.remove(.prefix(Key(SearchScope(uri: start).path + " search=")))
+        }
+        return count
     }
 
     /// As the synchronous `purge`; the cooperative pool does not wait.
@@ -54,13 +65,14 @@ extension HTTPCache {
     }
 
     /// A URL, or the beginning of one, with scheme and host as keys have them.
-    private func normalized(_ prefix: String) -> String {
+    private func normalized(_ prefix: String, endsHost: Bool = false) -> String {
         guard let colon = prefix.firstRange(of: "://") else { return prefix }
         let rest = prefix[colon.upperBound...]
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         let request = HTTPRequest(
             method: .get, scheme: String(prefix[..<colon.lowerBound]), authority: String(rest[..<end]), path: "/")
-        return rules.cacheKey(for: request).map { $0.origin + rest[end...] } ?? prefix
+        let target = end == rest.endIndex && endsHost ? "/" : rest[end...]
+        return rules.cacheKey(for: request).map { $0.origin + target } ?? prefix
     }
 
     /// Removes everything stored under a tag; for a cache group the tag is `group`, the origin and the name, with spaces

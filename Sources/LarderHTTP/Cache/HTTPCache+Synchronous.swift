@@ -23,6 +23,13 @@ extension HTTPCache {
         }
     }
 
+    /// As `fetch(_:_:)` for a URL, waiting on the calling thread: any thread but those of Swift's cooperative pool.
+    public func fetchAndWait(_ url: String, _ options: FetchOptions = FetchOptions()) throws(FetchError)
+        -> FetchResponse
+    {
+        try fetchAndWait(Self.request(for: url), body: nil, options)
+    }
+
     /// Runs `body` in a task and waits for it.
     static func wait<R: Sendable>(_ body: @escaping @Sendable () async -> R) -> R {
         let waiting = Waiting<R>()

@@ -22,6 +22,9 @@ public final class HTTPCache: Sendable {
     let active = ActiveLoads()
     let limiter: HostLimiter
     let generations = Generations()
+    let watch: StoreWatch
+    let failures: OriginFailures
+    let abandoned: AbandonedLoads
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
@@ -31,9 +34,16 @@ public final class HTTPCache: Sendable {
         self.store = store
         self.transport = transport
         self.configuration = configuration
-        rules = CacheRules(configuration.caching)
-        shelf = Shelf(store: store, retention: configuration.retention)
-        limiter = HostLimiter(perHost: configuration.requestsPerHost, total: configuration.requestLimit)
+        var caching = configuration.caching
+        if configuration.cachesQueries { caching.extraMethods.insert(Self.queryMethod) }
+        rules = CacheRules(caching)
+        shelf = Shelf(store: store, rules: rules, retention: configuration.retention)
+        failures = OriginFailures(configuration.originFailureMemory)
+        abandoned = AbandonedLoads(configuration.abandonedLoads)
+        watch = StoreWatch(configuration.logger)
+        limiter = HostLimiter(
+            perHost: configuration.requestsPerHost, waitingPerHost: configuration.waitingPerHost,
+            total: configuration.requestLimit)
     }
 
     /// Offline mode: while true no connection is attempted, and what is not stored ends with
@@ -95,8 +105,19 @@ public final class HTTPCache: Sendable {
     // MARK: Cancelling
 
     /// Cancels every load of a URL; those who wait for one get ``FetchError/Kind/cancelled``. Returns how many loads.
+    ///
+    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default port,
+    /// an empty path and a fragment make no difference.
     @discardableResult
-    public func cancel(url: String) -> Int { active.cancel { $0.url == url } }
+    public func cancel(url: String) -> Int {
+        let wanted = Self.normalized(url)
+        return active.cancel { Self.normalized($0.url) == wanted }
+    }
+
+    private static func normalized(_ url: String) -> String {
+        guard let request = try? request(for: url), let key = CacheRules().cacheKey(for: request) else { return url }
+        return key.uri
+    }
 
     /// Cancels every load. Returns how many.
     @discardableResult

@@ -9,6 +9,9 @@ public struct HTTPCacheConfiguration: Sendable {
     public var caching = CachingOptions.privateCache
     /// What ``CachePolicy/useDefault`` stands for. Default: ``CachePolicy/askIfModifiedWhenStale``.
     public var defaultPolicy = CachePolicy.askIfModifiedWhenStale
+    /// The number of a registered policy that holds where a fetch names neither a policy nor a number. Nil:
+    /// ``defaultPolicy``. Default: nil.
+    public var defaultPolicyID: Int?
     /// False stores responses to GET although they say `no-store`, `private` or nothing at all, for
     /// ``defaultLifetimeSeconds``. Default: true.
     public var respectsCacheControl = true
@@ -21,18 +24,43 @@ public struct HTTPCacheConfiguration: Sendable {
     public var storagePolicy = StoragePolicy.permanent
     /// How keys are made. Default: the target URI.
     public var keyPolicy = KeyPolicy()
+    /// The content codings that count in `Accept-Encoding`, the best first, such as `["br", "gzip"]`. The field of each
+    /// request is replaced by those of them that the client takes, or by `identity`, before it selects a stored response
+    /// and before it goes to the origin: a handful of variants instead of one for each spelling that a client has. A
+    /// request that refuses `identity` is left alone. Default: none, the field stays as it is.
+    public var foldedContentCodings: [String] = []
+    /// Whether responses to QUERY are stored, under a key that takes in the content of the request, its media type, coding
+    /// and language (RFC 10008 section 2.7). Default: true.
+    public var cachesQueries = true
+    /// The most content of a QUERY that is held to make its key, in bytes. A longer one is passed on as it comes, and its
+    /// response is not stored. Default: 256 KiB.
+    public var queryContentLimit = 256 << 10
     /// Policies that requests name by number.
     public var registry = PolicyRegistry()
     /// Time limits of requests to origins.
     public var timeouts = Timeouts()
     /// When a request that failed is tried again. Default: a second time, if it cannot have reached the origin.
     public var retries = RetryPolicy()
-    /// Requests to one host at once. Default: 256.
+    /// Requests at once to one host: the server that the transport sends them to (``Transport/endpoint(for:)``),
+    /// whatever names it goes by. Those with content that is still arriving get half of these places at most, so that slow
+    /// uploads leave room for others. Further requests wait, no longer than ``Timeouts/queue``. 1 or more; default: 256.
     public var requestsPerHost = 256
-    /// Requests at once. Default: 4,096.
+    /// Requests that may wait for one host. One more fails at once with ``FetchError/Kind/overloaded``. 0 or more;
+    /// default: 1,024.
+    public var waitingPerHost = 1_024
+    /// Requests at once. From 64 on, one host gets fewer as places get scarce, so that hosts that do not answer leave room
+    /// for others: at most the square of the places that are free, divided by this number. 1 or more; default: 4,096.
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
+    /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
+    public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
+    /// What becomes of a load when its last reader leaves. Default: it goes on if 1 MiB or 25 % are missing at most.
+    public var abandonedLoads = AbandonedLoadPolicy()
+    /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to multiples of
+    /// this many bytes, which are stored; the client gets what it asked for. For players and download managers that ask for
+    /// many small ranges. 64 KiB to 16 MiB are of use. Nil: ranges are asked for as they come. Default: nil.
+    public var sliceBytes: Int64?
     /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
     public var viaName: String?
     /// Whether answers get a `Cache-Status` (RFC 9211) under ``CachingOptions/cacheName``. Default: true.

@@ -17,6 +17,8 @@ package struct PendingLoad: Sendable {
     var plan: FetchPlan
     /// What an invalidation since then would have changed.
     var generation: UInt32
+    /// See ``Question/search``.
+    var search: SearchScope?
     /// Set where the store could not be asked without waiting, and nothing is decided yet.
     var undecided: Question?
 
@@ -28,6 +30,7 @@ package struct PendingLoad: Sendable {
         self.exchange = exchange
         plan = question.plan
         generation = question.generation
+        search = question.search
     }
 
     init(undecided question: Question) {

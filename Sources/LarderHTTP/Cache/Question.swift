@@ -17,6 +17,12 @@ struct Question: Sendable {
     var url: String
     /// What an invalidation since then would have changed.
     var generation: UInt32
+    /// Where a response lies that other queries share; nil for a request that cannot share one.
+    var search: SearchScope?
+    /// The content that is part of the key.
+    var content: [UInt8]?
+    /// The content has to be read before there is a key.
+    var wantsContent = false
     /// Whether the answer depends on what is stored.
     var needsStored: Bool
 

@@ -15,6 +15,8 @@ final class Load: Sendable {
     /// A response that others may have while its body arrives.
     struct Shared: Sendable {
         let new: NewResponse
+        /// Of a 206.
+        let contentRange: String?
         let spool: Spool
         let exchange: Exchange
         let originStatus: Int
@@ -33,6 +35,8 @@ final class Load: Sendable {
         /// Whoever asked has the answer, or wants it no more: its reader must not hold up the others.
         var isResponseLetGo: Bool
     }
+
+    private let sent = Atomic(false)
 
     let url: String
     /// Of the key when it was asked for: see ``Generations``.
@@ -71,6 +75,14 @@ final class Load: Sendable {
         }
         for waiter in waiters.values { waiter.resume(returning: result) }
     }
+
+    /// Whether the origin may have seen the request already. Who asks for an answer that is later than itself cannot have this
+    /// one's then.
+    var isSent: Bool { sent.load(ordering: .acquiring) }
+    func markSent() { sent.store(true, ordering: .releasing) }
+
+    /// How many wait for the head.
+    var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// Whether nobody waited any more, so that nothing will come of it.
     var isGivenUp: Bool { state.withLock { $0.isGivenUp } }

@@ -17,17 +17,37 @@ struct LoadRun: Sendable {
     private var url: String { load.url }
 
     func run() async {
-        do {
-            try await exchange(pending.exchange, isRepetition: false)
-        } catch {
-            let result: Result<FetchResponse, FetchError>
-            do {
-                result = .success(try cache.fallback(pending, error))
-            } catch {
-                result = .failure(error)
-            }
-            arrive(result.map { Load.Arrival(response: $0, shared: nil) }, isShareable: nil)
+        let origin = Self.origin(of: pending.exchange.sent)
+        let admission = cache.failures.admit(origin, now: cache.configuration.clock.now()) {
+            (try? cache.fallback(pending, FetchError(.origin, url: url, ""))) != nil
         }
+        var isProbe = false
+        switch admission {
+        case .refuse(let error): return answer(after: error, isAsked: false)
+        case .probe: isProbe = true
+        case .ask: break
+        }
+        do {
+            try await exchange(pending.exchange, origin: origin, isRepetition: false)
+        } catch {
+            cache.failures.failed(origin, error, isProbe: isProbe, now: cache.configuration.clock.now())
+            answer(after: error, isAsked: true)
+        }
+    }
+
+    private func answer(after error: FetchError, isAsked: Bool) {
+        let result: Result<FetchResponse, FetchError>
+        do {
+            result = .success(try cache.fallback(pending, error, isAsked: isAsked))
+        } catch {
+            result = .failure(error)
+        }
+        arrive(result.map { Load.Arrival(response: $0, shared: nil) }, isShareable: nil)
+    }
+
+    /// Scheme and host, by which failures are remembered.
+    private static func origin(of request: HTTPRequest) -> String {
+        "\(request.scheme ?? "http")://\(request.authority?.lowercased() ?? "")"
     }
 
     private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
@@ -37,14 +57,18 @@ struct LoadRun: Sendable {
     }
 
     /// One request and its answer.
-    private func exchange(_ exchange: Exchange, isRepetition: Bool) async throws(FetchError) {
+    private func exchange(_ exchange: Exchange, origin: String, isRepetition: Bool) async throws(FetchError) {
         let requestTime = cache.now
+        load.markSent()
         var received = try await cache.send(
-            exchange, as: pending, url: url, body: isRepetition ? nil : body, onInformational: onInformational)
+            exchange, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
+            onInformational: onInformational)
+        cache.failures.succeeded(origin)
         let responseTime = cache.now
         let stored = pending.found.map(\.response)
         var decision = rules.received(
-            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime,
+            lifetimeSeconds: pending.plan.secondsToCache)
         reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
 
         // Before anybody hears of the answer (section 4.4).
@@ -53,14 +77,24 @@ struct LoadRun: Sendable {
         var pending = pending
         if decision.invalidation != nil, let primary = pending.primary {
             pending.generation = cache.generations.current(primary)
+            if let scope = pending.search { pending.search?.generation = cache.generations.current(scope.listKey) }
         }
         let updated = await cache.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {
             await drain(received.body)
             // Its place at the host and its connection go before another is asked for.
             received.body = TransportBody(length: 0) { () throws(TransportError) in nil }
-            try await self.exchange(again, isRepetition: true)
+            try await self.exchange(again, origin: origin, isRepetition: true)
             return
+        }
+        if case .unusable = decision.answer {
+            // What is stored is not served for it: the origin answers, and a stale response would hide how.
+            let error = HTTPCache.fetchError(
+                TransportError(
+                    .malformedResponse, mayHaveBeenSeen: true,
+                    "a \(received.head.status.code) came to a request that did not ask for one"), url)
+            if pending.plan.policy.contains(.fallbackToCacheIfLoadFails) { throw error }
+            return arrive(.failure(error), isShareable: nil)
         }
         await answer(received, decision, exchange, pending, updated, now: responseTime)
     }
@@ -79,8 +113,8 @@ struct LoadRun: Sendable {
         if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil,
             case .asReceived = decision.answer,
             var new = rules.storingRegardless(
-                head, to: exchange.request, stored: pending.found.map(\.response), requestTime: requestTime,
-                responseTime: responseTime)
+                head, to: exchange.request, hasContent: exchange.hasContent, stored: pending.found.map(\.response),
+                requestTime: requestTime, responseTime: responseTime)
         {
             if plan.secondsToCache == nil,
                 [.none, .invalid].contains(new.policy.lifetimeSource) || new.policy.lifetimeMilliseconds <= 0
@@ -114,7 +148,9 @@ struct LoadRun: Sendable {
             let source: FetchResponse.Source = served.stale == nil ? .revalidated : .fallback
             let response = cache.response(
                 from: served, found, source: source, originStatus: code, cacheStatus: status, now: responseTime)
-            arrive(.success(Load.Arrival(response: response, shared: nil)), isShareable: true)
+            arrive(
+                .success(Load.Arrival(response: response, shared: nil)),
+                isShareable: served.stale == nil ? isReusable(found[served.index].response.policy) : nil)
             if decision.store == nil {
                 await drain(received.body)
                 return
@@ -125,32 +161,90 @@ struct LoadRun: Sendable {
             storing = await Storing(
                 cache: cache, pending: pending, new: new, found: found, length: received.body.length)
         }
+        var isShareable: Bool? = storing != nil
+        if storing == nil, let obstacle = decision.obstacle, !rules.isLasting(obstacle, status: code) {
+            isShareable = nil
+        }
+        await deliver(received, decision, exchange, found, storing, isShareable: isShareable, now: responseTime)
+    }
+
+    /// Whether a response that was just validated can answer others without asking again.
+    private func isReusable(_ policy: StoredPolicy) -> Bool {
+        policy.isFresh(at: cache.now) && !policy.flags.contains(.noCache)
+    }
+
+    /// Hands over a response whose body is arriving, and moves the body.
+    private func deliver(
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ found: [Shelf.Found],
+        _ storing: Storing?, isShareable: Bool?, now: Instant
+    ) async {
+        let code = received.head.status.code
         let load = load
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
+        let own = answer(own: storing?.new, received, decision, exchange, now: now)
         let spool = Spool(
-            length: received.body.length, writer: storing?.writer, base: await storing?.writeLeading() ?? 0,
-            isDetached: isDetached || !hasReader
+            length: received.body.length, writer: storing?.writer,
+            isDetached: isDetached || !hasReader || own?.head.status == .notModified, abandoned: cache.abandoned
         ) { [weak load] in load?.cancel() }
-        if hasReader, let reader = spool.makeReader() {
-            var response = head(received, decision, exchange, isStored: storing != nil, now: responseTime)
-            response.body = body(decision, reader, received, found)
-            var shared: Load.Shared?
-            if let storing, code != 206, exchange.purpose != .complete {
-                shared = Load.Shared(new: storing.new, spool: spool, exchange: exchange, originStatus: code)
+        var range: Range<Int64>?
+        if case .range(let wanted)? = own?.content { range = wanted }
+        if hasReader, let reader = spool.makeReader(range) {
+            var response = head(received, decision, exchange, own?.head, isStored: storing != nil, now: now)
+            switch own?.content {
+            case nil: response.body = body(decision, reader, received, found, exchange)
+            case .none?: break
+            default:
+                let length = range.map { Int64($0.count) } ?? received.body.length
+                response.body = ResponseBody(length: length) { try await reader.next() }
             }
-            arrive(
-                .success(Load.Arrival(response: response, shared: shared)), isShareable: storing != nil)
+            var shared: Load.Shared?
+            if let storing, exchange.purpose != .complete {
+                shared = Load.Shared(
+                    new: storing.new, contentRange: received.head.headerFields[.contentRange], spool: spool,
+                    exchange: exchange, originStatus: code)
+            }
+            arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
         await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
-        if let flight { cache.flights.leave(flight, load, isShareable: storing != nil) }
+        if let flight { cache.flights.leave(flight, load, isShareable: isShareable) }
+    }
+
+    /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out (RFC
+    /// 9110 section 14.2 lets it ignore `Range`), or 304 where its conditions were not sent as they were. Only of a response
+    /// that is stored: of others the client gets what came. And what a client asked for of the slices that came.
+    private func answer(
+        own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
+        now: Instant
+    ) -> ServedResponse? {
+        guard case .asReceived = decision.answer, exchange.request.method == .get else { return nil }
+        if received.head.status == .partialContent, exchange.purpose == .forward,
+            exchange.sent.headerFields[.range] != exchange.request.headerFields[.range]
+        {
+            return rules.serve(slices: received.head, to: exchange.request, now: now)
+        }
+        guard received.head.status == .ok, var new else { return nil }
+        var request = exchange.request
+        if exchange.purpose == .complete { request.headerFields[.range] = nil }
+        if exchange.sent.headerFields[.ifNoneMatch] == request.headerFields[.ifNoneMatch] {
+            // The origin has judged them.
+            request.headerFields[.ifNoneMatch] = nil
+            request.headerFields[.ifModifiedSince] = nil
+        }
+        // Who asked first gets the fields that are not stored, too.
+        new.head = received.head
+        var served = rules.serve(
+            arriving: new, to: request, length: received.body.length, isFollower: false, now: now)
+        served?.head.headerFields[.age] = received.head.headerFields[.age]
+        return served?.content == .whole ? nil : served
     }
 
     /// Head and origin of an answer that comes from the network.
     private func head(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, isStored: Bool, now: Instant
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ own: HTTPResponse?,
+        isStored: Bool, now: Instant
     ) -> FetchResponse {
-        var head = received.head
+        var head = own ?? received.head
         if case .combined(let combination) = decision.answer { head = combination.head }
         head.headerFields = head.headerFields.withoutConnectionFields()
         if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
@@ -166,18 +260,30 @@ struct LoadRun: Sendable {
             cacheStatus: cache.configuration.addsCacheStatus ? status : nil, isStored: isStored)
     }
 
-    /// What the client gets of a body that is arriving, and of a stored part that it completes.
+    /// What the client gets of a body that is arriving, and of stored parts that it completes.
     private func body(
-        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse, _ found: [Shelf.Found]
+        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse, _ found: [Shelf.Found],
+        _ exchange: Exchange
     ) -> ResponseBody {
         guard case .combined(let combination) = decision.answer else {
             return ResponseBody(length: received.body.length) { try await reader.next() }
         }
-        let stored = ResponseBody(HTTPCache.stored(combination.stored, found[combination.index]))
-        let total = Int64(combination.stored.count) + Int64(combination.received.count)
-        let storedFirst = combination.stored.lowerBound <= combination.received.lowerBound
-        let both = Sequenced(stored: stored.makeAsyncIterator(), reader: reader, storedFirst: storedFirst)
-        return ResponseBody(length: total) { try await both.next() }
+        let cache = cache
+        let pending = pending
+        let entry = found[combination.index]
+        var steps = combination.stored.ranges.map { ($0, Sequenced.Step.stored(entry.segments($0))) }
+        steps.append((combination.received, .arriving(reader)))
+        for gap in combination.missing {
+            steps.append(
+                (
+                    gap,
+                    .missing { try await cache.loadGap(gap, of: combination.head, sent: exchange.sent, for: pending) }
+                )
+            )
+        }
+        steps.sort { $0.0.lowerBound < $1.0.lowerBound }
+        let all = Sequenced(steps.map(\.1))
+        return ResponseBody(length: steps.reduce(0) { $0 + Int64($1.0.count) }) { try await all.next() }
     }
 
     private func drain(_ body: TransportBody) async {

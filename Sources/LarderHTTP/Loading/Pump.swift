@@ -20,6 +20,7 @@ struct Pump {
             }
             await end(received, isComplete: true)
             spool.finish(.success(()))
+            await storing?.combine()
         } catch {
             await end(received, isComplete: false)
             spool.finish(.failure(HTTPCache.fetchError(error, url)))
@@ -31,7 +32,7 @@ struct Pump {
         if spool.isStoring {
             await storing.finish(receivedBytes: received, isComplete: isComplete)
         } else {
-            await storing.cancel()
+            await storing.cancel(spool.storingFailure)
         }
     }
 }

@@ -1,35 +1,52 @@
 import Synchronization
 
-/// A stored part of a body and an arriving one, in the order of their positions.
+/// Stored parts of a body, an arriving one, and those that are still to be fetched, in the order of their positions.
 final class Sequenced: Sendable {
-    private struct State {
-        var stored: ResponseBody.Iterator
-        var isFirstOver = false
+    enum Step: Sendable {
+        case stored([ResponseBody.Segment])
+        case arriving(SpoolReader)
+        /// Fetched when its turn has come.
+        case missing(@Sendable () async throws -> ResponseBody)
     }
 
-    private let reader: SpoolReader
-    private let storedFirst: Bool
+    private struct State {
+        var steps: [Step]
+        /// Where the reading of the first step is, unless it is arriving.
+        var iterator: ResponseBody.Iterator?
+    }
+
     private let state: Mutex<State>
 
-    init(stored: ResponseBody.Iterator, reader: SpoolReader, storedFirst: Bool) {
-        self.reader = reader
-        self.storedFirst = storedFirst
-        state = Mutex(State(stored: stored))
-    }
+    init(_ steps: [Step]) { state = Mutex(State(steps: steps)) }
 
     /// The next piece; nil at the end. For one reader at a time.
     func next() async throws -> [UInt8]? {
-        if !state.withLock({ $0.isFirstOver }) {
-            if let piece = try await storedFirst ? nextStored() : reader.next() { return piece }
-            state.withLock { $0.isFirstOver = true }
+        while let step = state.withLock({ $0.steps.first }) {
+            if let piece = try await next(of: step) { return piece }
+            state.withLock { state in
+                state.steps.removeFirst()
+                state.iterator = nil
+            }
         }
-        return try await storedFirst ? reader.next() : nextStored()
+        return nil
     }
 
-    private func nextStored() async throws -> [UInt8]? {
-        var iterator = state.withLock { $0.stored }
+    private func next(of step: Step) async throws -> [UInt8]? {
+        var iterator: ResponseBody.Iterator
+        switch step {
+        case .arriving(let reader): return try await reader.next()
+        case .stored(let segments): iterator = iterating ?? ResponseBody(segments).makeAsyncIterator()
+        case .missing(let fetch):
+            if let iterating {
+                iterator = iterating
+            } else {
+                iterator = try await fetch().makeAsyncIterator()
+            }
+        }
         let piece = try await iterator.next()
-        state.withLock { [iterator] in $0.stored = iterator }
+        state.withLock { [iterator] in $0.iterator = iterator }
         return piece
     }
+
+    private var iterating: ResponseBody.Iterator? { state.withLock { $0.iterator } }
 }

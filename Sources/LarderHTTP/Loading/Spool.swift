@@ -7,8 +7,8 @@ import Synchronization
 /// So a slow reader holds nobody up, and memory stays bounded whatever the length. A body that is not stored, or no
 /// longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets the pace.
 final class Spool: Sendable {
-    /// The most bytes of a body that is not stored that wait for readers. Default of the product: 256 KiB.
-    static let window: Int64 = 256 * 1024
+    /// The most bytes of a body that is not stored that wait for readers. Default of the product: 64 KiB.
+    static let window: Int64 = 64 * 1024
 
     private struct State {
         /// Bytes before this position are in the writer, those behind it in `tail`.
@@ -17,12 +17,17 @@ final class Spool: Sendable {
         /// Where the bytes that readers may see end.
         var end: Int64 = 0
         var isStoring: Bool
+        var storingFailure: (any Error)?
         var ending: Result<Void, FetchError>?
         var positions: [Int: Int64] = [:]
+        /// Where readers of a range stop.
+        var limits: [Int: Int64] = [:]
         var nextReader = 0
         var waitingReaders: [Int: CheckedContinuation<Void, Never>] = [:]
         var waitingLoad: CheckedContinuation<Void, Never>?
         var isAbandoned = false
+        /// Goes on after the last reader has left, and has to be counted out.
+        var isOrphan = false
         /// Goes on without readers.
         var isDetached: Bool
     }
@@ -31,19 +36,19 @@ final class Spool: Sendable {
     let length: Int64?
     /// Where the bytes go that are stored; nil for a body that is not.
     let writer: BodyWriter?
-    /// Where in the writer the first byte of this body stands.
-    private let base: Int64
+    /// Decides whether it goes on without readers; nil: it does not.
+    private let abandoned: AbandonedLoads?
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
 
     /// - Parameter onAbandon: called once when the last reader goes before the end.
     init(
-        length: Int64?, writer: BodyWriter?, base: Int64 = 0, isDetached: Bool,
+        length: Int64?, writer: BodyWriter?, isDetached: Bool, abandoned: AbandonedLoads? = nil,
         onAbandon: @escaping @Sendable () -> Void
     ) {
         self.length = length
         self.writer = writer
-        self.base = base
+        self.abandoned = abandoned
         self.onAbandon = onAbandon
         state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
     }
@@ -51,6 +56,8 @@ final class Spool: Sendable {
     // MARK: The load's side
 
     var isStoring: Bool { state.withLock { $0.isStoring } }
+    /// Why it is no longer stored.
+    var storingFailure: (any Error)? { state.withLock { $0.storingFailure } }
     var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
 
     /// Takes a piece, and waits while readers of a body that is not stored are behind.
@@ -69,7 +76,11 @@ final class Spool: Sendable {
                 return true
             } catch {
                 // The readers still get everything: what the writer has, then the window.
-                state.withLock { $0.isStoring = false }
+                state.withLock { state in
+                    state.isStoring = false
+                    state.storingFailure = error
+                    if state.isOrphan, state.positions.isEmpty { state.isAbandoned = true }
+                }
             }
         }
         state.withLock { state in
@@ -134,23 +145,26 @@ final class Spool: Sendable {
 
     /// Ends the body: properly, or with an error after the bytes that came.
     func finish(_ ending: Result<Void, FetchError>) {
-        state.withLock { state in
+        let isOrphan = state.withLock { state in
             state.ending = ending
             Self.show(&state)
+            return state.isOrphan
         }
+        if isOrphan { abandoned?.release() }
     }
 
     // MARK: The readers' side
 
-    /// A reader from the first byte; nil when the first bytes are gone.
-    func makeReader() -> SpoolReader? {
+    /// A reader of a range, from the first byte if none is given; nil when the first bytes are gone.
+    func makeReader(_ range: Range<Int64>? = nil) -> SpoolReader? {
         let id: Int? = state.withLock { state in
             // What the writer has stays; what went through the window alone does not.
             if writer == nil, state.tailStart > 0 { return nil }
             if state.isAbandoned { return nil }
             if !state.isStoring, writer != nil { return nil }
             state.nextReader += 1
-            state.positions[state.nextReader] = 0
+            state.positions[state.nextReader] = range?.lowerBound ?? 0
+            state.limits[state.nextReader] = range?.upperBound
             return state.nextReader
         }
         return id.map { SpoolReader(spool: self, id: $0) }
@@ -168,9 +182,11 @@ final class Spool: Sendable {
             }
             let step: Step = state.withLock { state in
                 guard let position = state.positions[id] else { return .end }
+                let limit = state.limits[id] ?? .max
+                if position >= limit { return .end }
                 if position < state.end {
                     if position < state.tailStart {
-                        return .stored(position..<min(position + 256 * 1024, state.tailStart, state.end))
+                        return .stored(position..<min(position + 256 * 1024, state.tailStart, state.end, limit))
                     }
                     var start = state.tailStart
                     for piece in state.tail {
@@ -178,7 +194,9 @@ final class Spool: Sendable {
                         if position < end {
                             state.positions[id] = end
                             Self.trim(&state)
-                            return .piece(position == start ? piece : Array(piece[Int(position - start)...]))
+                            let isWhole = position == start && end <= limit
+                            return .piece(
+                                isWhole ? piece : Array(piece[Int(position - start)..<Int(min(end, limit) - start)]))
                         }
                         start = end
                     }
@@ -194,7 +212,7 @@ final class Spool: Sendable {
             case .failed(let error): throw error
             case .piece(let piece): return piece
             case .stored(let range):
-                let bytes = try await writer?.bytes(of: (range.lowerBound + base)..<(range.upperBound + base)) ?? []
+                let bytes = try await writer?.bytes(of: range) ?? []
                 guard bytes.count == range.count else {
                     throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
                 }
@@ -228,8 +246,14 @@ final class Spool: Sendable {
     fileprivate func leave(_ id: Int) {
         let isLast = state.withLock { state in
             state.positions[id] = nil
+            state.limits[id] = nil
             Self.trim(&state)
             guard state.positions.isEmpty, !state.isDetached, state.ending == nil else { return false }
+            if state.isStoring, let length, abandoned?.takes(length: length, received: state.tailStart) == true {
+                state.isDetached = true
+                state.isOrphan = true
+                return false
+            }
             state.isAbandoned = true
             if let load = state.waitingLoad {
                 state.waitingLoad = nil

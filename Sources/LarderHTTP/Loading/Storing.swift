@@ -3,93 +3,87 @@ import HTTPTypes
 import Larder
 
 /// A response on its way into the store.
+///
+/// A whole one is written under its own key. The bytes of a range go to an entry of their own, which the response's record
+/// lists when they are there: what is stored already is not touched.
 struct Storing: Sendable {
     let cache: HTTPCache
     let new: NewResponse
     let writer: BodyWriter
     private let key: Key
+    /// Set for a range.
+    private let partID: UInt64?
     private let primary: String
+    /// Set for a response that answers several queries.
+    private let shared: (variation: URLVariation, scope: SearchScope)?
     private let tags: [String]
     private let storagePolicy: StoragePolicy
-    private let generation: UInt32
-    /// The stored part that the new bytes add to.
-    private let existing: Shelf.Found?
+    /// What an invalidation since it was asked for would have changed.
+    private let guards: [(key: String, generation: UInt32)]
     private let replaced: [Shelf.Found]
 
     /// Nil when the store will not have it: too large, no room, in trouble. The answer goes on without it.
     init?(cache: HTTPCache, pending: PendingLoad, new: NewResponse, found: [Shelf.Found], length: Int64?) async {
-        guard let primary = pending.primary else { return nil }
+        guard let own = pending.primary else { return nil }
         self.cache = cache
         self.new = new
-        self.primary = primary
         storagePolicy = pending.plan.storagePolicy
-        generation = pending.generation
-        existing = new.combines.map { found[$0] }
+        if let scope = pending.search, let variation = URLVariation(of: new.head) {
+            primary = scope.primary(variation)
+            shared = (variation, scope)
+            guards = [(own, pending.generation), (scope.listKey, scope.generation)]
+        } else {
+            primary = own
+            shared = nil
+            guards = [(own, pending.generation)]
+        }
         tags = cache.tags(of: new, primary: primary, own: pending.plan.tags)
+        partID = new.announcedRange.map { _ in .random(in: .min ... .max) }
+        if let range = new.announcedRange, let combined = new.combines,
+            found[combined].response.body.available.contains(range)
+        {
+            return nil
+        }
         do {
             key = try await cache.shelf.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
+            let target = partID.map { [key] in StoredPart.key(key, $0) } ?? key
             // Not declared to the writer: a body that is cut off may still be stored as a part.
-            writer = try cache.store.writer(for: key, PutOptions(storagePolicy: storagePolicy))
-            if let length, existing == nil { try cache.checkRoom(length, key) }
+            writer = try cache.store.writer(for: target, PutOptions(storagePolicy: storagePolicy))
+            if let length { try cache.checkRoom(length, target) }
         } catch {
             cache.logRefusal(error, primary)
             return nil
         }
     }
 
-    /// Writes the stored bytes that stand before the new ones; returns how many.
-    func writeLeading() async -> Int64 {
-        guard let existing else { return 0 }
-        let ranges = existing.response.body.available.ranges
-        return await copy(ranges.map { $0.clamped(to: 0..<max(0, new.firstPosition)) })
-    }
-
-    private func copy(_ ranges: [Range<Int64>]) async -> Int64 {
-        guard let existing else { return 0 }
-        var count: Int64 = 0
-        do {
-            for range in ranges where !range.isEmpty {
-                guard let offset = existing.response.body.available.storageOffset(of: range.lowerBound) else {
-                    continue
-                }
-                var position = offset
-                let end = offset + Int64(range.count)
-                while position < end {
-                    let bytes = try await existing.entry.body.bytes(of: position..<min(position + 256 * 1024, end))
-                    try await writer.write(bytes)
-                    position += Int64(bytes.count)
-                    count += Int64(bytes.count)
-                }
-            }
-        } catch {
-            // A body with a hole in it must not be stored.
-            await writer.cancelElsewhere()
-            cache.logRefusal(error, primary)
-        }
-        return count
-    }
-
     /// Ends: stores what came, if it is worth keeping. After it the next request finds it.
     func finish(receivedBytes: Int64, isComplete: Bool) async {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
-            cache.generations.current(primary) == generation
+            isCurrent
         else { return await writer.cancelElsewhere() }
         do {
-            if let existing {
-                let end = new.firstPosition + receivedBytes
-                _ = await copy(existing.response.body.available.ranges.map { $0.clamped(to: end..<Int64.max) })
+            let isStored: Bool
+            if let partID {
+                let range = new.firstPosition..<(new.firstPosition + receivedBytes)
+                isStored = try await finish(StoredPart(id: partID, ranges: ByteRanges([range])), of: response)
+            } else {
+                isStored = try await finish(response)
             }
-            try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
-            try await writer.commit()
-            if key != Key(primary) {
+            if isStored, key != Key(primary) {
                 try await cache.store.perform {
                     try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
                 }
             }
+            if isStored, let shared {
+                try await cache.store.perform {
+                    try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
+                }
+            }
             for old in replaced { _ = try await cache.shelf.remove(old) }
+            cache.watch.succeeded(.write)
             // Invalidated while it was being committed: whoever did that may have looked before it was there.
-            if cache.generations.current(primary) != generation {
+            if !isCurrent {
                 _ = try await cache.store.perform { try cache.shelf.removeAll(primary) }
             }
         } catch {
@@ -98,6 +92,63 @@ struct Storing: Sendable {
         }
     }
 
+    /// Whether nothing was invalidated since it was asked for.
+    private var isCurrent: Bool { guards.allSatisfy { cache.generations.current($0.key) == $0.generation } }
+
+    private func finish(_ response: StoredResponse) async throws -> Bool {
+        if !response.body.isComplete, try await isLess(response) {
+            await writer.cancelElsewhere()
+            return false
+        }
+        try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
+        let old = try await cache.shelf.parts(at: key)
+        try await writer.commit()
+        if !old.isEmpty { try await cache.store.perform { try cache.shelf.remove(old, of: key) } }
+        return true
+    }
+
+    /// Whether a body that was cut off has fewer bytes than the parts that are there.
+    private func isLess(_ response: StoredResponse) async throws -> Bool {
+        let found = try await cache.store.perform { try cache.shelf.findOne(key)?.response }
+        return found.map {
+            cache.rules.areCombinable($0, response) && $0.body.available.count >= response.body.available.count
+        } ?? false
+    }
+
+    private func finish(_ part: StoredPart, of response: StoredResponse) async throws -> Bool {
+        let shelf = cache.shelf
+        try writer.use(
+            PutOptions(
+                lifetime: shelf.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
+                metadata: StoredPart.metadata))
+        try await writer.commit()
+        return try await cache.store.perform {
+            let isAdded = try shelf.add(
+                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary
+            ) { response, parts in
+                var options = shelf.options(for: response, tags: tags, storagePolicy: storagePolicy)
+                options.metadata = StoredRecord(response, parts: parts).encoded
+                return options
+            }
+            if !isAdded { try shelf.remove([part], of: key) }
+            return isAdded
+        }
+    }
+
+    /// Combines what has come together, after the answer has ended.
+    func combine() async {
+        guard partID != nil, isCurrent else { return }
+        do {
+            try await cache.shelf.combine(key, primary: primary, tags: tags, storagePolicy: storagePolicy)
+        } catch {
+            cache.logRefusal(error, primary)
+        }
+    }
+
     /// Gives up; nothing is stored.
-    func cancel() async { await writer.cancelElsewhere() }
+    /// - Parameter error: why the store took no more, if that is why.
+    func cancel(_ error: (any Error)?) async {
+        if let error { cache.logRefusal(error, primary) }
+        await writer.cancelElsewhere()
+    }
 }

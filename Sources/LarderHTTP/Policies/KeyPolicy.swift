@@ -14,10 +14,14 @@ public struct KeyPolicy: Sendable {
     /// Hosts that stand for others: `["www.example.org": "example.org"]`; in lower case, with the port where it is not
     /// the default one.
     public var hostAliases: [String: String] = [:]
-    /// Adds the method, so that requests of methods besides GET and HEAD can be answered from the cache. Use it with
-    /// ``addsBodyDigest`` for requests that have content. Default: false.
+    /// Adds the method, so that POST and the safe methods besides GET and HEAD (OPTIONS, PROPFIND, REPORT, SEARCH) can be
+    /// answered from the cache. Such a POST invalidates nothing. Other methods keep their meaning: they change the
+    /// resource, are never answered from the cache, and invalidate. Default: false.
     public var addsMethod = false
-    /// Adds the SHA-256 of the request's content, which has to be in memory. Default: false.
+    /// Adds the SHA-256 of the request's content. Default: false.
+    ///
+    /// Content that comes as a stream is not known when the key is made: such a request is passed on, and its response is
+    /// not stored. The same holds for a request that has content while neither this nor ``custom`` makes it part of the key.
     public var addsBodyDigest = false
     /// Adds the values of these request fields.
     public var addedFields: [HTTPField.Name] = []
@@ -57,12 +61,22 @@ public struct KeyPolicy: Sendable {
         return (key.method.map { $0 + " " } ?? "") + origin + target
     }
 
-    /// What is added to the URI; empty for nothing. Parts are told apart by their lengths.
-    func additions(_ request: HTTPRequest, body: [UInt8]?) throws -> String {
+    /// The methods whose requests get a key, and are answered, like GET.
+    private static let ownKeyMethods: Set<String> = ["GET", "POST", "OPTIONS", "PROPFIND", "REPORT", "SEARCH"]
+
+    /// Whether a request of a method is as good as a GET under its own key.
+    func givesOwnKey(to method: HTTPRequest.Method) -> Bool {
+        addsMethod && Self.ownKeyMethods.contains(method.rawValue)
+    }
+
+    /// What is added to the URI; empty for nothing. Parts are told apart by their lengths. Nil where the key would not
+    /// tell two different requests apart: nothing may be stored or answered under it.
+    func additions(_ request: HTTPRequest, hasContent: Bool, body: [UInt8]?) throws -> String? {
         guard hasAdditions else { return "" }
+        if hasContent, addsBodyDigest ? body == nil : givesOwnKey(to: request.method) && custom == nil { return nil }
         var text = ""
         func add(_ name: String, _ value: String) { text += " \(name)=\(value.utf8.count):\(value)" }
-        if addsMethod, request.method != .get, request.method != .head { add("method", request.method.rawValue) }
+        if givesOwnKey(to: request.method), request.method != .get { add("method", request.method.rawValue) }
         if addsBodyDigest { add("body", Digest.of(body ?? []).description) }
         for name in addedFields {
             let values = request.headerFields[values: name]

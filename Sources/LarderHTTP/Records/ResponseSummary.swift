@@ -9,6 +9,8 @@ public struct ResponseSummary: Sendable, Hashable {
     /// The request fields that selected the response (RFC 9111 section 4.1), as `name: value`; `name` alone where the
     /// request did not have the field. Empty for a response that does not vary.
     public let variant: [String]
+    /// The key under which the URL's response stands, or the list of its variants: see ``VariantList``.
+    public let primaryKey: Key
     /// The status code.
     public let status: Int
     /// The fields as stored.
@@ -29,14 +31,18 @@ public struct ResponseSummary: Sendable, Hashable {
     public let isComplete: Bool
     /// The cache groups (RFC 9875).
     public let groups: [String]
+    let selecting: SelectingFields
 
     /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
     public init?(_ entry: Attributes, now: Timestamp = SystemClock().now()) {
-        self.init(metadata: entry.metadata, key: entry.key.text, now: Instant(milliseconds: now.microseconds / 1_000))
+        self.init(metadata: entry.metadata, key: entry.key, now: Instant(milliseconds: now.microseconds / 1_000))
     }
 
-    init?(metadata: [UInt8], key: String, now: Instant) {
+    init?(metadata: [UInt8], key: Key, now: Instant) {
         guard let response = StoredRecord(metadata)?.response else { return nil }
+        primaryKey = VariantIndex.primaryKey(of: key)
+        selecting = response.selecting
+        let key = key.text
         // Keys are the URL, perhaps behind a method and before what tells variants apart; no URL has a space.
         let parts = key.split(separator: " ")
         url = parts.first { $0.contains("://") }.map(String.init) ?? key

@@ -8,7 +8,7 @@ import HTTPTypes
 /// | 0 | u8 | kind, 1 |
 /// | 1 | u8 | version, 1 |
 /// | 2 | u16 | status |
-/// | 4 | u8 | flags: 1 invalidated, 2 complete, 4 has `Age`, 8 has `Content-Length` |
+/// | 4 | u8 | flags: 1 invalidated, 2 complete, 4 has `Age`, 8 has `Content-Length`, 16 has parts |
 /// | 5 | u8 | length of the method, 0 for GET |
 /// | 6 | u16 | number of stored ranges, 0 for a complete body |
 /// | 8 | u32 | length of the selecting fields |
@@ -17,13 +17,15 @@ import HTTPTypes
 /// | 24 | i64 | response time, ms since 1970 |
 /// | 32 | i64 | length of the whole representation, -1 unknown |
 /// | 40 | 64 bytes | `StoredPolicy` |
-/// | 104 | | method, ranges (2 x i64 each), selecting fields, header fields |
+/// | 104 | | method, ranges (2 x i64 each), selecting fields, header fields, parts (`StoredPart`) |
 ///
 /// Numbers have the least significant byte first. Header fields stand as they go over an HTTP/1.1 connection, so that a
 /// hit can be sent without taking them apart: `name: value` and CR LF for each.
 struct StoredRecord: Hashable {
-    /// The response as the rules see it.
+    /// The response as the rules see it, with those bytes that stand in its own entry.
     var response: StoredResponse
+    /// Entries that hold more bytes of it; none for a complete response.
+    var parts: [StoredPart]
 
     static let kind: UInt8 = 1
     static let version: UInt8 = 1
@@ -34,9 +36,13 @@ struct StoredRecord: Hashable {
         static let complete: UInt8 = 2
         static let age: UInt8 = 4
         static let contentLength: UInt8 = 8
+        static let parts: UInt8 = 16
     }
 
-    init(_ response: StoredResponse) { self.response = response }
+    init(_ response: StoredResponse, parts: [StoredPart] = []) {
+        self.response = response
+        self.parts = response.body.isComplete ? [] : parts
+    }
 
     /// The encoding.
     var encoded: [UInt8] {
@@ -45,6 +51,7 @@ struct StoredRecord: Hashable {
         let method = response.method == .get ? [] : Array(response.method.rawValue.utf8.prefix(255))
         var ranges: [Range<Int64>] = []
         var flags: UInt8 = response.isInvalidated ? Flag.invalidated : 0
+        if !parts.isEmpty { flags |= Flag.parts }
         if response.head.headerFields.contains(.age) { flags |= Flag.age }
         if response.head.headerFields.contains(.contentLength) { flags |= Flag.contentLength }
         var total: Int64 = -1
@@ -76,6 +83,7 @@ struct StoredRecord: Hashable {
         }
         bytes += selecting
         bytes += fields
+        bytes += StoredPart.encode(parts)
         return bytes
     }
 
@@ -100,15 +108,8 @@ struct StoredRecord: Hashable {
             guard layout.total >= 0 else { return nil }
             body = .complete(length: layout.total)
         } else {
-            var available = ByteRanges()
-            var end: Int64 = -1
-            for offset in stride(from: layout.ranges.lowerBound, to: layout.ranges.upperBound, by: 16) {
-                let lower: Int64 = bytes.littleEndian(at: offset)
-                let upper: Int64 = bytes.littleEndian(at: offset + 8)
-                guard lower > end, upper > lower else { return nil }
-                available.insert(lower..<upper)
-                end = upper
-            }
+            guard let available = ByteRanges(encoded: bytes, in: layout.ranges) else { return nil }
+            let end = available.ranges.last?.upperBound ?? 0
             guard layout.total < 0 || end <= layout.total else { return nil }
             body = .partial(available, total: layout.total < 0 ? nil : layout.total)
         }
@@ -118,6 +119,12 @@ struct StoredRecord: Hashable {
             selecting: selecting, requestTime: Instant(milliseconds: bytes.littleEndian(at: 16)),
             responseTime: Instant(milliseconds: bytes.littleEndian(at: 24)), body: body, policy: policy,
             isInvalidated: layout.flags & Flag.invalidated != 0)
+        parts = []
+        guard layout.flags & Flag.parts != 0 else { return }
+        guard !body.isComplete, let listed = StoredPart.decode(Array(bytes[layout.parts])),
+            layout.total < 0 || listed.allSatisfy({ $0.ranges.ranges.last?.upperBound ?? 0 <= layout.total })
+        else { return nil }
+        parts = listed
     }
 
     /// Where the parts of an encoding are.
@@ -129,6 +136,7 @@ struct StoredRecord: Hashable {
         let ranges: Range<Int>
         let selecting: Range<Int>
         let fields: Range<Int>
+        let parts: Range<Int>
 
         /// Whether the response can be sent as it stands to whoever may have it: complete, not invalidated, for GET, not
         /// varying, and with an `Age` still to be added.
@@ -150,11 +158,12 @@ struct StoredRecord: Hashable {
                 rangesEnd + Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)))
             let end =
                 selectingEnd + Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: 12, as: UInt32.self)))
-            guard end == bytes.count else { return nil }
+            guard flags & Flag.parts == 0 ? end == bytes.count : end < bytes.count else { return nil }
             method = StoredRecord.fixedLength..<methodEnd
             ranges = methodEnd..<rangesEnd
             selecting = rangesEnd..<selectingEnd
             fields = selectingEnd..<end
+            parts = end..<bytes.count
         }
     }
 }

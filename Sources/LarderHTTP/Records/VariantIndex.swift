@@ -63,6 +63,16 @@ struct VariantIndex: Hashable {
     /// The key of a variant: the primary key, ` vary=` and the first half of the SHA-256 of the secondary key. No URI has
     /// a space.
     static func key(_ primary: String, _ variant: SelectingFields) -> Key {
-        Key(primary + " vary=" + String(Digest.of(variant.encoded).description.prefix(32)))
+        Key(primary + separator + String(Digest.of(variant.encoded).description.prefix(digits)))
+    }
+
+    static let separator = " vary="
+    private static let digits = 32
+
+    /// The primary key of a response's key, which is the key itself where the response does not vary.
+    static func primaryKey(of key: Key) -> Key {
+        let end = key.bytes.count - digits - separator.utf8.count
+        guard end > 0, key.bytes[end...].starts(with: separator.utf8) else { return key }
+        return Key(bytes: Array(key.bytes[..<end]))
     }
 }

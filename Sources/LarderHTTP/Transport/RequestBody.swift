@@ -33,6 +33,12 @@ public struct RequestBody: Sendable {
         begin = { pull }
     }
 
+    /// A stream of which something was read already.
+    init(length: Int64?, first: [UInt8], then pull: @escaping @Sendable () async throws -> [UInt8]?) {
+        let first = Once(first)
+        self.init(length: length) { if let piece = first.take() { piece } else { try await pull() } }
+    }
+
     /// Starts reading; each call of the result gives the next piece, nil at the end.
     public func makePull() -> @Sendable () async throws -> [UInt8]? { begin() }
 

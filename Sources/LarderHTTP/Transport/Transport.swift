@@ -1,3 +1,4 @@
+import HTTPCaching
 import HTTPTypes
 
 /// Carries requests to the next hop: an origin server, or another proxy.
@@ -9,6 +10,19 @@ public protocol Transport: Sendable {
     ///
     /// Cancelling the task gives the request up: the connection is closed, nothing is sent afterwards.
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse
+
+    /// Names the server that a request would go to, such as `https://example.org` or `http://10.0.0.1:8080`. A cache
+    /// counts requests by it (``HTTPCacheConfiguration/requestsPerHost``). Default: the destination, or else scheme and
+    /// authority of the target. A transport that sends requests elsewhere says where.
+    func endpoint(for request: TransportRequest) -> String
+}
+
+extension Transport {
+    /// The destination, or else the origin of the target (RFC 9110 section 4.3.1) in its normal form.
+    public func endpoint(for request: TransportRequest) -> String {
+        if let place = request.destination { return "\(place.scheme)://\(place.host.lowercased()):\(place.port)" }
+        return CacheRules().cacheKey(for: request.head)?.origin ?? request.head.authority ?? ""
+    }
 }
 
 /// A request on its way to the next hop.
@@ -47,12 +61,24 @@ public struct Timeouts: Sendable, Hashable {
     public var read: Duration
     /// Between two pieces of the request that the connection takes. Default: 60 s.
     public var write: Duration
+    /// How long a request waits while its host, or all hosts together, have as many requests as they may
+    /// (``HTTPCacheConfiguration/requestsPerHost``). The cache keeps this limit, not the transport. Default: 10 s.
+    public var queue: Duration
+    /// From the call to the last byte of the response, waiting included; nil for no such limit. The cache keeps this
+    /// limit, not the transport. A server that sends a byte now and then meets all other limits, but not this one.
+    /// Default: nil.
+    public var total: Duration?
 
     /// Makes time limits; each has a default.
-    public init(connect: Duration = .seconds(10), read: Duration = .seconds(60), write: Duration = .seconds(60)) {
+    public init(
+        connect: Duration = .seconds(10), read: Duration = .seconds(60), write: Duration = .seconds(60),
+        queue: Duration = .seconds(10), total: Duration? = nil
+    ) {
         self.connect = connect
         self.read = read
         self.write = write
+        self.queue = queue
+        self.total = total
     }
 }
 

@@ -4,8 +4,10 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
     public enum Kind: String, Sendable, Hashable {
         /// The request cannot be sent: a scheme other than http and https, no host, or a head that has no proper form.
         case invalidRequest
-        /// No connection: the name has no address, nobody listens, TLS failed, or a limit of connections.
+        /// No connection: the name has no address, no server listens, TLS failed, or a proxy refused.
         case cannotConnect
+        /// As many requests as may wait for the next hop wait already. Nothing was sent; trying later may help.
+        case overloaded
         /// A time limit passed.
         case timedOut
         /// The connection ended before the head of a response.
@@ -26,13 +28,20 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
     public let kind: Kind
     /// Whether the next hop may have acted on the request: false only where no byte of it can have arrived.
     public let mayHaveBeenSeen: Bool
+    /// Whether a connection kept from an earlier request closed before a byte of the response came. Servers close kept
+    /// connections at any time, so this says little about the request: "a client, server, or proxy MAY close the transport
+    /// connection at any time" (RFC 9112 section 9.5).
+    public let lostKeptConnection: Bool
     /// What happened, in words: names the host and, where there is one, the error of the system.
     public let message: String
+    /// What stood in the way of a connection; nil where it is not known, and for other kinds.
+    public var connectFailure: ConnectFailure?
 
     /// Makes an error.
-    public init(_ kind: Kind, mayHaveBeenSeen: Bool, _ message: String) {
+    public init(_ kind: Kind, mayHaveBeenSeen: Bool, lostKeptConnection: Bool = false, _ message: String) {
         self.kind = kind
         self.mayHaveBeenSeen = mayHaveBeenSeen
+        self.lostKeptConnection = lostKeptConnection
         self.message = message
     }
 

@@ -1,13 +1,29 @@
 import LarderHTTP
 import NIOCore
 
-/// A connection as the tasks see it: what they want of it is done on its event loop.
+/// Carries exchanges over a connection, or one over a stream of HTTP/2. On its event loop only.
+protocol ExchangeHandler: AnyObject, Sendable {
+    /// Sends the head of a request, and begins to send its content; `waiter` gets the first head that answers it.
+    func start(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>)
+    /// `waiter` gets the next head after an interim response.
+    func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>)
+    /// `waiter` gets content.
+    func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>)
+    /// Sends content; `waiter` hears when the system has taken it, or that no more is wanted.
+    func writeContent(_ bytes: [UInt8], _ exchange: Exchange, _ waiter: CheckedContinuation<Bool, Never>)
+    /// All the content has been sent.
+    func endRequest(_ exchange: Exchange)
+    /// Gives an exchange up.
+    func abort(_ exchange: Exchange, _ error: TransportError)
+}
+
+/// A connection, or a stream of one, as the tasks see it: what they want of it is done on its event loop.
 final class Connection: Sendable {
     let endpoint: NIOTransport.Endpoint
-    private let channel: any Channel
-    private let handler: ConnectionHandler
+    let channel: any Channel
+    private let handler: any ExchangeHandler
 
-    init(_ channel: any Channel, _ handler: ConnectionHandler, _ endpoint: NIOTransport.Endpoint) {
+    init(_ channel: any Channel, _ handler: any ExchangeHandler, _ endpoint: NIOTransport.Endpoint) {
         self.channel = channel
         self.handler = handler
         self.endpoint = endpoint
@@ -46,6 +62,9 @@ final class Connection: Sendable {
         channel.eventLoop.execute { [handler] in handler.abort(exchange, error) }
     }
 
+    /// Closes without waiting for it.
+    func closeSoon() { channel.close(promise: nil) }
+
     func close() async {
         channel.close(promise: nil)
         // Fails only where the event loop is gone, and the connection with it.
@@ -56,7 +75,7 @@ final class Connection: Sendable {
     private func whileNotCancelled<Value: Sendable>(
         _ exchange: Exchange,
         _ body:
-            @escaping @Sendable (ConnectionHandler, CheckedContinuation<Result<Value, TransportError>, Never>) -> Void
+            @escaping @Sendable (any ExchangeHandler, CheckedContinuation<Result<Value, TransportError>, Never>) -> Void
     ) async throws(TransportError) -> Value {
         try await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in

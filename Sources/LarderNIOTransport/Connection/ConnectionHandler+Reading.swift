@@ -5,9 +5,7 @@ import NIOCore
 
 extension ConnectionHandler {
     /// Content that is read ahead of who takes it.
-    private static let readAheadBytes = 256 << 10
-    /// Interim responses to one request: more than anybody sends, and an end to it.
-    private static let maximumInterim = 64
+    private static let readAheadBytes = 64 << 10
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
@@ -81,7 +79,13 @@ extension ConnectionHandler {
         scanner.reset()
         let code = head.response.status.code
         guard (100..<200).contains(code) else {
-            exchange.head = head
+            let length: Int64? =
+                switch head.framing {
+                case .none: 0
+                case .length(let length): length
+                case .chunked, .untilClose, .tunnel: nil
+                }
+            exchange.head = (head.response, length)
             exchange.decoder = BodyDecoder(head.framing)
             exchange.persists = head.persists
             // Nobody reads the rest of the request.
@@ -89,7 +93,7 @@ extension ConnectionHandler {
             return timer.set(nil)
         }
         exchange.interimCount += 1
-        guard code != 101, exchange.interimCount <= Self.maximumInterim else {
+        guard code != 101, exchange.interimCount <= Exchange.maximumInterim else {
             let what =
                 code == 101 ? "changed to a protocol that nobody asked for" : "sent interim responses without end"
             return fail(exchange, TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(endpoint) \(what)"))
@@ -114,6 +118,8 @@ extension ConnectionHandler {
         }
         exchange.decoder = decoder
         input.moveReaderIndex(forwardBy: position)
+        // The room is not kept while nothing is read.
+        if input.readableBytes == 0 { input = ByteBuffer() }
         if try result.get() { finish(exchange) }
     }
 
@@ -124,11 +130,13 @@ extension ConnectionHandler {
         guard let decoder = exchange.decoder else {
             // A head may be waiting behind an interim one.
             if exchange.headWaiter == nil || exchange.interim != nil { return }
-            let kind: TransportError.Kind = input.readableBytes == 0 ? .closed : .incompleteResponse
+            let isUnanswered = input.readableBytes == 0
             return fail(
                 exchange,
                 TransportError(
-                    kind, mayHaveBeenSeen: true, "\(endpoint) closed the connection before it answered\(why)"))
+                    isUnanswered ? .closed : .incompleteResponse, mayHaveBeenSeen: true,
+                    lostKeptConnection: exchange.isKept && isUnanswered && exchange.interimCount == 0,
+                    "\(endpoint) closed the connection before it answered\(why)"))
         }
         // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section 9.8).
         if decoder.isCompleteAtEOF, fault == nil { return finish(exchange) }

@@ -5,13 +5,14 @@ import NIOTLS
 
 /// An HTTP/1.1 client's end of a connection: one exchange at a time.
 // SAFETY: everything that changes is read and changed on the channel's event loop only.
-final class ConnectionHandler: ChannelInboundHandler, @unchecked Sendable {
+final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     let endpoint: NIOTransport.Endpoint
-    /// The connection stands, TLS included.
-    let ready: EventLoopPromise<Void>
+    /// Ends when the connection stands, TLS included.
+    private let opening: Opening
+    private let isSecured: Bool
     var connection: Connection?
 
     let pool: ConnectionPool
@@ -27,18 +28,21 @@ final class ConnectionHandler: ChannelInboundHandler, @unchecked Sendable {
     var input = ByteBuffer()
     /// Parts of the request that the system has not taken.
     var pendingWrites = 0
-    private(set) lazy var timer = DeadlineTimer(ready.futureResult.eventLoop) { [weak self] in self?.timeLimitPassed() }
-    private var isReady = false
+    private(set) lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
+    private let loop: any EventLoop
 
+    /// - Parameter isSecured: whether TLS stands, or there is none to wait for.
     init(
-        _ loop: any EventLoop, _ endpoint: NIOTransport.Endpoint, pool: ConnectionPool, limits: HeadLimits,
-        idleTimeout: Duration
+        _ opening: Opening, _ endpoint: NIOTransport.Endpoint, pool: ConnectionPool, limits: HeadLimits,
+        idleTimeout: Duration, isSecured: Bool
     ) {
+        self.opening = opening
         self.endpoint = endpoint
         self.pool = pool
         self.limits = limits
         self.idleTimeout = idleTimeout
-        ready = loop.makePromise()
+        self.isSecured = isSecured
+        loop = opening.result.eventLoop
         scanner = HeadScanner(limits: limits, isRequest: false)
     }
 
@@ -46,12 +50,13 @@ final class ConnectionHandler: ChannelInboundHandler, @unchecked Sendable {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        connection = Connection(context.channel, self, endpoint)
         if context.channel.isActive { channelActive(context: context) }
     }
 
     func channelActive(context: ChannelHandlerContext) {
         // TLS has to read before there is anything to read for.
-        if endpoint.isTLS { readOn() } else { becomeReady() }
+        if isSecured { becomeReady() } else { readOn() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -76,14 +81,14 @@ final class ConnectionHandler: ChannelInboundHandler, @unchecked Sendable {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        connection = nil
         // A channel that lost the race of addresses never was active.
         becomeReady(ChannelError.alreadyClosed)
     }
 
     private func becomeReady(_ error: (any Error)? = nil) {
-        guard !isReady else { return }
-        isReady = true
-        if let error { ready.fail(error) } else { ready.succeed() }
+        if let error { return opening.fail(error) }
+        if let connection { opening.succeed(.connection(connection)) }
     }
 
     func close() { context?.close(promise: nil) }

@@ -11,28 +11,32 @@ struct Connector: Sendable {
     private let limits: HeadLimits
     private let idleTimeout: Duration
     private let tls: TLSSettings
+    private let http2: Bool
+    private let proxy: NIOTransport.Proxy?
 
     init(_ configuration: NIOTransport.Configuration, _ pool: ConnectionPool) {
         self.pool = pool
         limits = HeadLimits(headBytes: configuration.maximumHeadBytes)
         idleTimeout = configuration.idleTimeout
-        tls = TLSSettings(configuration.tls)
+        tls = TLSSettings(configuration.tls, http2: configuration.http2)
+        http2 = configuration.http2
+        proxy = configuration.proxy
     }
 
     /// Opens a connection in a place of the pool, which gets it back if this fails.
     func connect(
         to endpoint: NIOTransport.Endpoint, on loop: any EventLoop, _ deadline: NIODeadline
-    ) async throws(TransportError) -> Connection {
+    ) async throws(TransportError) -> Opening.Outcome {
         let attempt = Attempt(endpoint)
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                guard attempt.begin(continuation) else { return pool.vacate(endpoint, nil) }
+                guard attempt.begin(continuation) else { return pool.giveUpPlace(endpoint) }
                 do {
                     // Not on the event loop: trust roots are read the first time.
                     let context = endpoint.isTLS ? try tls.context() : nil
                     open(endpoint, context, loop, deadline, attempt)
                 } catch {
-                    pool.vacate(endpoint, nil)
+                    pool.giveUpPlace(endpoint)
                     attempt.end(.failure(.cannotConnect(endpoint, error)))
                 }
             }
@@ -50,46 +54,55 @@ struct Connector: Sendable {
                 .failure(
                     TransportError(.timedOut, mayHaveBeenSeen: false, "\(endpoint) did not take a connection in time")))
         }
+        let proxy = proxy.flatMap { $0.serves(endpoint) ? $0 : nil }
+        let hop = proxy?.endpoint ?? endpoint
         // Where the name is looked up, where IPv6 and IPv4 race (RFC 8305) and where TLS starts.
-        bootstrap(endpoint, context, loop, deadline).connect(host: endpoint.host, port: endpoint.port).whenComplete {
-            result in
-            switch result {
-            case .failure(let error):
-                timer.cancel()
-                pool.vacate(endpoint, nil)
-                attempt.end(.failure(.cannotConnect(endpoint, error)))
-            case .success(let channel):
+        bootstrap(endpoint, through: proxy, context, loop, deadline).connect(host: hop.host, port: hop.port)
+            .whenComplete {
+                result in
                 do {
-                    let handler = try channel.pipeline.syncOperations.handler(type: ConnectionHandler.self)
-                    let connection = Connection(channel, handler, endpoint)
-                    handler.connection = connection
-                    channel.closeFuture.whenComplete { _ in
-                        timer.cancel()
-                        pool.vacate(endpoint, connection)
-                    }
+                    let channel = try result.get()
                     attempt.note(channel)
-                    handler.ready.futureResult.whenComplete { result in
+                    // Not there any more if the channel closed between connecting and now.
+                    let opening = try channel.pipeline.syncOperations.handler(type: OpeningHandler.self).opening
+                    opening.result.whenComplete { result in
                         timer.cancel()
-                        attempt.end(result.map { connection }.mapError { .cannotConnect(endpoint, $0) })
+                        settle(result, of: channel, endpoint, attempt)
                     }
                 } catch {
-                    // Closed between connecting and now: the handler is gone.
                     timer.cancel()
-                    channel.close(promise: nil)
-                    pool.vacate(endpoint, nil)
-                    attempt.end(.failure(.cannotConnect(endpoint, error)))
+                    if case .success(let channel) = result { channel.close(promise: nil) }
+                    pool.giveUpPlace(endpoint)
+                    attempt.end(.failure(.cannotConnect(hop, error)))
                 }
             }
+    }
+
+    /// Tells the pool and who waits what became of a connection.
+    private func settle(
+        _ result: Result<Opening.Outcome, any Error>, of channel: any Channel, _ endpoint: NIOTransport.Endpoint,
+        _ attempt: Attempt
+    ) {
+        let outcome = result.mapError { TransportError.cannotConnect(endpoint, $0) }
+        // The pool first: who waits may ask it for more at once.
+        switch outcome {
+        case .success(let opened): pool.settle(endpoint, opened)
+        case .failure: pool.settle(endpoint, nil)
         }
+        let isTaken = attempt.end(outcome)
+        if !isTaken || (try? result.get()) == nil { channel.close(promise: nil) }
+        if !isTaken, case .success(.session(let session)) = outcome { pool.retire(session) }
+        channel.closeFuture.whenComplete { _ in pool.vacate(endpoint, channel) }
     }
 
     private func bootstrap(
-        _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?, _ loop: any EventLoop, _ deadline: NIODeadline
+        _ endpoint: NIOTransport.Endpoint, through proxy: NIOTransport.Proxy?, _ context: NIOSSLContext?,
+        _ loop: any EventLoop, _ deadline: NIODeadline
     ) -> ClientBootstrap {
         ClientBootstrap(group: loop)
             .connectTimeout(max(.milliseconds(1), deadline - .now()))
             .channelOption(.autoRead, value: false)
-            .channelOption(.maxMessagesPerRead, value: 4)
+            .channelOption(.maxMessagesPerRead, value: 1)
             .channelOption(
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 16 << 10, maximum: 64 << 10)
@@ -97,12 +110,38 @@ struct Connector: Sendable {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    if let context { try pipeline.addHandler(tlsHandler(endpoint, context)) }
+                    let opening = Opening(channel.eventLoop)
+                    try pipeline.addHandler(OpeningHandler(opening))
+                    guard let proxy else { return try addProtocols(channel, endpoint, context, opening) }
                     try pipeline.addHandler(
-                        ConnectionHandler(
-                            channel.eventLoop, endpoint, pool: pool, limits: limits, idleTimeout: idleTimeout))
+                        TunnelHandler(endpoint, through: proxy, limits: limits, opening) { channel in
+                            try addProtocols(channel, endpoint, context, opening)
+                        })
                 }
             }
+    }
+
+    /// What speaks with the endpoint itself.
+    private func addProtocols(
+        _ channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?, _ opening: Opening
+    ) throws {
+        let pipeline = channel.pipeline.syncOperations
+        if let context { try pipeline.addHandler(tlsHandler(endpoint, context)) }
+        guard context != nil, http2 else { return try addHTTP1(channel, endpoint, opening, isSecured: context == nil) }
+        try pipeline.addHandler(
+            NegotiationHandler(opening) { channel, name in
+                guard name == "h2" else { return try addHTTP1(channel, endpoint, opening, isSecured: true) }
+                try HTTP2Session.begin(
+                    on: channel, endpoint, opening, pool: pool, headBytes: limits.headBytes, idleTimeout: idleTimeout)
+            })
+    }
+
+    private func addHTTP1(
+        _ channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ opening: Opening, isSecured: Bool
+    ) throws {
+        try channel.pipeline.syncOperations.addHandler(
+            ConnectionHandler(
+                opening, endpoint, pool: pool, limits: limits, idleTimeout: idleTimeout, isSecured: isSecured))
     }
 
     private func tlsHandler(_ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext) throws -> NIOSSLClientHandler {
@@ -116,7 +155,7 @@ struct Connector: Sendable {
 
 /// One connection that is being opened; ends once.
 private final class Attempt: Sendable {
-    typealias Outcome = Result<Connection, TransportError>
+    typealias Outcome = Result<Opening.Outcome, TransportError>
 
     private struct State {
         var continuation: CheckedContinuation<Outcome, Never>?
@@ -148,16 +187,19 @@ private final class Attempt: Sendable {
         if isOver { channel.close(promise: nil) }
     }
 
-    func end(_ outcome: Outcome) {
-        let (continuation, channel) = state.withLock { state in
+    /// - Returns: false when it was over before, and the outcome is not wanted.
+    @discardableResult
+    func end(_ outcome: Outcome) -> Bool {
+        let (continuation, channel, isFirst) = state.withLock { state in
             guard state.outcome == nil else {
-                return (nil, nil) as (CheckedContinuation<Outcome, Never>?, (any Channel)?)
+                return (nil, nil, false) as (CheckedContinuation<Outcome, Never>?, (any Channel)?, Bool)
             }
             state.outcome = outcome
             defer { state.continuation = nil }
-            return (state.continuation, state.channel)
+            return (state.continuation, state.channel, true)
         }
         if case .failure = outcome { channel?.close(promise: nil) }
         continuation?.resume(returning: outcome)
+        return isFirst
     }
 }

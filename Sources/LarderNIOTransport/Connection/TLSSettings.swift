@@ -7,9 +7,9 @@ final class TLSSettings: Sendable {
     private let configuration: TLSConfiguration
     private let made = Mutex<NIOSSLContext?>(nil)
 
-    init(_ configuration: TLSConfiguration) {
+    init(_ configuration: TLSConfiguration, http2: Bool) {
         var configuration = configuration
-        configuration.applicationProtocols = ["http/1.1"]
+        configuration.applicationProtocols = http2 ? ["h2", "http/1.1"] : ["http/1.1"]
         self.configuration = configuration
     }
 

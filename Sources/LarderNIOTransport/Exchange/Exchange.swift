@@ -26,6 +26,8 @@ final class Exchange: @unchecked Sendable {
     let message: RequestMessage
     let endpoint: NIOTransport.Endpoint
     let connection: Connection
+    /// Whether the connection was used before.
+    let isKept: Bool
     let timeouts: Timeouts
 
     // MARK: Request
@@ -41,10 +43,12 @@ final class Exchange: @unchecked Sendable {
 
     // MARK: Response
 
+    /// Interim responses to one request: more than anybody sends, and an end to it.
+    static let maximumInterim = 64
     var interimCount = 0
     var interim: HTTPResponse?
     /// The final head, until somebody took it.
-    var head: ResponseHead?
+    var head: (response: HTTPResponse, length: Int64?)?
     /// There from the final head on.
     var decoder: BodyDecoder?
     var persists = false
@@ -58,11 +62,13 @@ final class Exchange: @unchecked Sendable {
     var pieceWaiter: Waiter<Piece>?
 
     init(
-        _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection
+        _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection,
+        isKept: Bool
     ) {
         self.message = message
         self.endpoint = endpoint
         self.connection = connection
+        self.isKept = isKept
         timeouts = request.timeouts
     }
 
@@ -85,13 +91,7 @@ final class Exchange: @unchecked Sendable {
         }
         if let head {
             self.head = nil
-            let length: Int64? =
-                switch head.framing {
-                case .none: 0
-                case .length(let length): length
-                case .chunked, .untilClose, .tunnel: nil
-                }
-            return .success(.final(head.response, length: length, takeContent()))
+            return .success(.final(head.response, length: head.length, takeContent()))
         }
         return failure.map { .failure($0) }
     }
@@ -110,12 +110,12 @@ final class Exchange: @unchecked Sendable {
     /// Adds content. Small parts become one piece.
     func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
         waitingBytes += bytes.count
-        if let last = pieces.indices.last, pieces[last].count < Self.pieceBytes {
+        if let last = pieces.indices.last, pieces[last].count + bytes.count <= Self.pieceBytes {
             pieces[last].append(contentsOf: bytes)
         } else {
             pieces.append(Array(bytes))
         }
     }
 
-    private static let pieceBytes = 128 << 10
+    private static let pieceBytes = 64 << 10
 }

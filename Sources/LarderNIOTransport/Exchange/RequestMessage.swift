@@ -5,8 +5,16 @@ import LarderHTTP
 /// A request in the form that goes out.
 struct RequestMessage: Sendable {
     let method: HTTPRequest.Method
-    /// The head, with the content behind it where that is short and in memory.
+    /// The head, with the fields that say where the message ends.
+    let head: HTTPRequest
+    /// The head as HTTP/1.1 has it, with the content behind it where that is short and in memory.
     let start: [UInt8]
+    /// Where in ``start`` the content begins.
+    let contentStart: Int
+    /// Whether sending it twice does no more than sending it once (RFC 9110 section 9.2.2).
+    let isIdempotent: Bool
+    /// Whether its content, if it has some, can be read again.
+    let isReplayable: Bool
     /// Content that is sent piece by piece.
     let stream: RequestBody?
     /// Whether the content that is sent piece by piece is sent in chunks; else it has its length in the head.
@@ -14,17 +22,22 @@ struct RequestMessage: Sendable {
 
     private static let shortBytes: Int64 = 64 << 10
     /// Fields that the transport makes itself, or that have no business beyond the connection they came on (RFC 9110 section
-    /// 7.6.1).
+    /// 7.6.1). Credentials for a proxy are for the one that asked for them, and never for an origin (section 11.7.2).
     private static let own: Set<String> = [
-        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "upgrade",
+        "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-authorization",
+        "proxy-connection", "te", "upgrade",
     ]
+    private static let idempotent: Set<HTTPRequest.Method> = [.get, .head, .put, .delete, .options, .trace]
     /// "A user agent SHOULD send Content-Length in a request when the method defines a meaning for enclosed content"
     /// (RFC 9110 section 8.6), zero included.
     private static let withContent: Set<HTTPRequest.Method> = [.post, .put, .patch]
 
-    init(_ request: TransportRequest) async throws(TransportError) {
+    /// - Parameter proxy: gets the request itself, not a tunnel; nil for none.
+    init(_ request: TransportRequest, for proxy: NIOTransport.Proxy?) async throws(TransportError) {
         var head = request.head
         method = head.method
+        isIdempotent = Self.idempotent.contains(method)
+        isReplayable = request.body?.isReplayable ?? true
         head.headerFields = HTTPFields(head.headerFields.filter { !Self.own.contains($0.name.canonicalName) })
         let length = request.body == nil ? 0 : request.body?.length
         if let length, length < 0 { throw .invalidRequest("the content's length is \(length)") }
@@ -34,6 +47,14 @@ struct RequestMessage: Sendable {
             if request.body != nil || Self.withContent.contains(method) { framing[.contentLength] = String(length) }
         } else {
             framing[.transferEncoding] = "chunked"
+        }
+        self.head = HTTPRequest(
+            method: head.method, scheme: head.scheme?.lowercased(), authority: head.authority, path: head.path,
+            headerFields: HTTPFields(head.headerFields.map { $0 } + framing.map { $0 }))
+        if let proxy {
+            // "The request-target ... in absolute-form" (RFC 9112 section 3.2.2); of `*` there is nothing left (3.2.4).
+            head.path = "http://\(head.authority ?? "")" + (head.path == "*" ? "" : head.path ?? "/")
+            if let credentials = proxy.credentials { framing[.proxyAuthorization] = credentials.field }
         }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(1024)
@@ -45,6 +66,7 @@ struct RequestMessage: Sendable {
             )
         }
         isChunked = length == nil
+        contentStart = bytes.count
         if let body = request.body, body.isReplayable, let length, length <= Self.shortBytes {
             try await Self.append(body, length, to: &bytes)
             stream = nil

@@ -6,6 +6,7 @@ import Synchronization
 ///
 /// A place is one connection that may exist. It is taken before the connection is opened, and given back when the
 /// connection is closed for good or was never made; an open one goes from exchange to exchange without giving it back.
+/// A server that speaks HTTP/2 has one connection that takes new requests, and who waits for it waits for a stream.
 final class ConnectionPool: Sendable {
     typealias Endpoint = NIOTransport.Endpoint
 
@@ -13,48 +14,45 @@ final class ConnectionPool: Sendable {
     enum Lease: Sendable {
         /// A connection that was used before.
         case kept(Connection)
-        /// Leave to open one.
+        /// Leave to open a stream; to be given back with ``endStream(_:)``.
+        case stream(HTTP2Session)
+        /// Leave to open a connection.
         case place
     }
 
-    fileprivate struct Waiter {
+    typealias Grant = Result<Lease, TransportError>
+
+    struct Waiter {
         let id: Int
-        let continuation: CheckedContinuation<Result<Lease, TransportError>, Never>
+        /// Takes no connection that was used before.
+        let isForNew: Bool
+        let continuation: CheckedContinuation<Grant, Never>
     }
 
-    fileprivate struct Host {
-        /// The last one used is at the end, and used first: the others may go idle and close.
-        var idle: [Connection] = []
-        var places = 0
-        var waiting: [Waiter] = []
+    private let state: Mutex<PoolState>
+
+    /// - Parameter asksForHTTP2: whether it takes TLS to know which protocol a server speaks: one connection asks, and
+    ///   others wait for what it finds.
+    init(connectionsPerHost: Int, waitingPerHost: Int, asksForHTTP2: Bool = false) {
+        state = Mutex(
+            PoolState(
+                connectionsPerHost: connectionsPerHost, waitingPerHost: waitingPerHost, asksForHTTP2: asksForHTTP2))
     }
 
-    fileprivate struct State {
-        var hosts: [Endpoint: Host] = [:]
-        var isClosed = false
-        var nextID = 0
-    }
-
-    fileprivate let connectionsPerHost: Int
-    fileprivate let waitingPerHost: Int
-    private let state = Mutex(State())
-
-    init(connectionsPerHost: Int, waitingPerHost: Int) {
-        self.connectionsPerHost = connectionsPerHost
-        self.waitingPerHost = waitingPerHost
-    }
-
-    /// A connection or a place; waits for one in order, until the deadline.
-    func lease(_ endpoint: Endpoint, _ deadline: NIODeadline, timer: any EventLoop) async throws(TransportError)
-        -> Lease
-    {
+    /// A connection, a stream or a place; waits for one in order, until the deadline.
+    /// - Parameter isNew: takes no kept connection; an idle one is closed for its place if need be.
+    func lease(
+        _ endpoint: Endpoint, _ deadline: NIODeadline, isNew: Bool = false, timer: any EventLoop
+    ) async throws(TransportError) -> Lease {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
         }
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let now = state.withLock { $0.lease(endpoint, Waiter(id: id, continuation: continuation), self) }
+                let waiter = Waiter(id: id, isForNew: isNew, continuation: continuation)
+                let (now, unwanted) = state.withLock { $0.lease(endpoint, waiter) }
+                unwanted?.closeSoon()
                 if let now { return continuation.resume(returning: now) }
                 timer.scheduleTask(deadline: deadline) { self.giveUp(id, endpoint, .timedOut) }
             }
@@ -66,54 +64,99 @@ final class ConnectionPool: Sendable {
     /// Takes back a connection that can be used again.
     /// - Returns: false where it is not wanted; to be closed.
     func keep(_ connection: Connection) -> Bool {
-        let (isKept, waiter) = state.withLock { state -> (Bool, Waiter?) in
-            guard !state.isClosed, var host = state.hosts[connection.endpoint] else { return (false, nil) }
-            let waiter = host.waiting.isEmpty ? nil : host.waiting.removeFirst()
-            if waiter == nil { host.idle.append(connection) }
-            state.hosts[connection.endpoint] = host
-            return (true, waiter)
-        }
+        let (isKept, waiter) = state.withLock { $0.keep(connection) }
         waiter?.continuation.resume(returning: .success(.kept(connection)))
         return isKept
     }
 
-    /// Takes back the place of a connection that is no more, or never was.
-    func vacate(_ endpoint: Endpoint, _ connection: Connection?) {
-        let waiter = state.withLock { state -> Waiter? in
-            guard var host = state.hosts[endpoint] else { return nil }
-            if let connection { host.idle.removeAll { $0 === connection } }
-            // The place goes on to the first who waits.
-            let waiter = host.waiting.isEmpty ? nil : host.waiting.removeFirst()
-            if waiter == nil { host.places -= 1 }
-            state.hosts[endpoint] = host.places > 0 ? host : nil
-            return waiter
+    /// Hears what became of a place: what its connection speaks, or nil when there is none.
+    func settle(_ endpoint: Endpoint, _ outcome: Opening.Outcome?) {
+        change(endpoint) { host in
+            switch outcome {
+            case .connection: host.version = .http1
+            case .session(let session):
+                host.version = .unknown
+                // The first stream is for who opened the connection.
+                host.session = PoolState.SessionUse(session: session, active: 1, limit: session.firstLimit)
+            case nil: host.version = host.version == .asking ? .unknown : host.version
+            }
         }
-        waiter?.continuation.resume(returning: .success(.place))
     }
 
-    /// Refuses everything from now on.
-    /// - Returns: the connections that nobody uses, to be closed.
-    func close() -> [Connection] {
-        let (idle, waiting) = state.withLock { state in
-            state.isClosed = true
-            let waiting = state.hosts.flatMap { endpoint, host in host.waiting.map { (endpoint, $0) } }
-            let idle = state.hosts.values.flatMap(\.idle)
-            for endpoint in state.hosts.keys {
-                state.hosts[endpoint]?.waiting = []
-                state.hosts[endpoint]?.idle = []
-            }
-            return (idle, waiting)
+    /// Takes back the place of a connection that has closed.
+    func vacate(_ endpoint: Endpoint, _ channel: any Channel) {
+        change(endpoint) { host in
+            host.idle.removeAll { $0.channel === channel }
+            if host.session?.session.channel === channel { host.session = nil }
+            host.places -= 1
         }
-        for (endpoint, waiter) in waiting { waiter.continuation.resume(returning: .failure(Self.closed(endpoint))) }
-        return idle
+    }
+
+    /// Takes back the place of a connection that was never made.
+    func giveUpPlace(_ endpoint: Endpoint) {
+        change(endpoint) { host in
+            if host.version == .asking { host.version = .unknown }
+            host.places -= 1
+        }
+    }
+
+    // MARK: HTTP/2
+
+    /// A stream has ended, or was never opened.
+    func endStream(_ session: HTTP2Session) {
+        change(session.endpoint) { host in
+            if host.session?.session === session { host.session?.active -= 1 }
+        }
+    }
+
+    /// The server said how many streams it allows.
+    func setLimit(_ limit: Int, _ session: HTTP2Session) {
+        change(session.endpoint) { host in
+            if host.session?.session === session { host.session?.limit = limit }
+        }
+    }
+
+    /// A session takes no more streams.
+    /// - Parameter ifUnused: leaves one alone that has streams, or is about to have one.
+    /// - Returns: whether it takes none any more.
+    @discardableResult
+    func retire(_ session: HTTP2Session, ifUnused: Bool = false) -> Bool {
+        var isRetired = true
+        change(session.endpoint) { host in
+            guard let use = host.session, use.session === session else { return }
+            isRetired = !ifUnused || use.active <= 0
+            if isRetired { host.session = nil }
+        }
+        return isRetired
+    }
+
+    // MARK: The end
+
+    /// Refuses everything from now on.
+    /// - Returns: the connections that are idle, to be closed; and the sessions, to be closed when their streams end.
+    func close() -> (idle: [Connection], sessions: [HTTP2Session]) {
+        let (idle, sessions, waiting) = state.withLock { $0.close() }
+        for (endpoint, waiter) in waiting {
+            waiter.continuation.resume(returning: .failure(PoolState.closed(endpoint)))
+        }
+        return (idle, sessions)
     }
 
     /// Places that are taken at an endpoint, and requests that wait for one.
     func load(_ endpoint: Endpoint) -> (places: Int, idle: Int, waiting: Int) {
         state.withLock { state in
-            let host = state.hosts[endpoint] ?? Host()
+            let host = state.hosts[endpoint] ?? PoolState.Host()
             return (host.places, host.idle.count, host.waiting.count)
         }
+    }
+
+    /// Streams that are open or about to be at an endpoint that speaks HTTP/2.
+    func streams(_ endpoint: Endpoint) -> Int { state.withLock { $0.hosts[endpoint]?.session?.active ?? 0 } }
+
+    /// Changes what is known of an endpoint, and gives those who wait what there is then.
+    private func change(_ endpoint: Endpoint, _ body: (inout PoolState.Host) -> Void) {
+        let granted = state.withLock { $0.change(endpoint, body) }
+        for (waiter, lease) in granted { waiter.continuation.resume(returning: .success(lease)) }
     }
 
     private func giveUp(_ id: Int, _ endpoint: Endpoint, _ kind: TransportError.Kind) {
@@ -126,36 +169,5 @@ final class ConnectionPool: Sendable {
             ? TransportError.cancelled(endpoint, mayHaveBeenSeen: false)
             : TransportError(kind, mayHaveBeenSeen: false, "no connection to \(endpoint) became free in time")
         waiter?.continuation.resume(returning: .failure(error))
-    }
-
-    fileprivate static func closed(_ endpoint: Endpoint) -> TransportError {
-        TransportError(.cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): the transport is closed")
-    }
-}
-
-extension ConnectionPool.State {
-    /// What there is now; nil when the waiter is in the queue.
-    fileprivate mutating func lease(
-        _ endpoint: NIOTransport.Endpoint, _ waiter: ConnectionPool.Waiter, _ pool: ConnectionPool
-    ) -> Result<ConnectionPool.Lease, TransportError>? {
-        if isClosed { return .failure(ConnectionPool.closed(endpoint)) }
-        // Cancelled before: then nobody calls giveUp again.
-        if Task.isCancelled { return .failure(.cancelled(endpoint, mayHaveBeenSeen: false)) }
-        var host = hosts[endpoint] ?? ConnectionPool.Host()
-        defer { hosts[endpoint] = host }
-        if let connection = host.idle.popLast() { return .success(.kept(connection)) }
-        if host.places < pool.connectionsPerHost {
-            host.places += 1
-            return .success(.place)
-        }
-        guard host.waiting.count < pool.waitingPerHost else {
-            return .failure(
-                TransportError(
-                    .cannotConnect, mayHaveBeenSeen: false,
-                    "all \(host.places) connections to \(endpoint) are in use, and \(host.waiting.count) requests wait")
-            )
-        }
-        host.waiting.append(waiter)
-        return nil
     }
 }

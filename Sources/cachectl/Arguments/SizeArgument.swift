@@ -5,9 +5,21 @@ import Larder
 enum SizeArgument {
     /// `10GB`, `1.5 GiB`, `4096`.
     static func parse(_ text: String) throws -> ByteCount {
-        guard let size = ByteCount(parsing: text) else {
+        if let size = ByteCount(parsing: text) { return size }
+        let digits = text.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+        if Double(digits) != nil, ByteCount(parsing: "1" + text.dropFirst(digits.count)) != nil {
             throw ValidationError(
-                "'\(text)' is no size. Write a number and a unit: 4096, 64KiB, 100MB, 1.5GiB, 10GB, 2TB.")
+                "'\(text)' is too large. The most is 9000PB; 'unlimited' is written so where it is allowed.")
+        }
+        throw ValidationError(
+            "'\(text)' is not a size. Write a number and a unit: 4096, 64KiB, 100MB, 1.5GiB, 10GB, 2TB.")
+    }
+
+    /// A size of at least and at most so much.
+    static func parse(_ text: String, in range: ClosedRange<ByteCount>) throws -> ByteCount {
+        let size = try parse(text)
+        guard range.contains(size) else {
+            throw ValidationError("'\(text)' is out of range. Give \(range.lowerBound) ... \(range.upperBound).")
         }
         return size
     }
@@ -35,7 +47,7 @@ enum SizeArgument {
     static func parseCount(_ text: String) throws -> Int {
         if text.lowercased() == "unlimited" { return .max }
         guard let count = Int(text), count > 0 else {
-            throw ValidationError("'\(text)' is no number of entries. Write 1 or more, or 'unlimited'.")
+            throw ValidationError("'\(text)' is not a number of entries. Write 1 or more, or 'unlimited'.")
         }
         return count
     }

@@ -14,10 +14,11 @@ struct BenchCommand: ParsableCommand {
             Without --store the store lies in a temporary directory; with it the bodies go in and out of that store.
             """)
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup var options: ScratchOptions
 
     @Option(
-        help: ArgumentHelp("Bytes written for each size of body.", valueName: "size"), transform: SizeArgument.parse)
+        help: ArgumentHelp("Bytes written for each size of body. Default: 32MiB.", valueName: "size"),
+        transform: SizeArgument.parse)
     var volume: ByteCount = .mebibytes(32)
 
     func validate() throws {
@@ -29,13 +30,12 @@ struct BenchCommand: ParsableCommand {
         // Beside the store, so that both sides use the same disk.
         let directory = try TemporaryDirectory("bench")
         defer { directory.remove() }
-        var target = options
-        if options.store == nil { target.store = directory.path.appending("store").string }
+        let target = options.target(orIn: directory.path.appending("store"))
         let results = try target.withStore(.creating) { store in
             let bench = Bench(store, files: directory.path.appending("files"))
             return try Bench.sizes.map { try bench.run(bodySize: $0, volume: volume) }
         }
-        try options.print(results.flatMap(\.self).map(BenchJSON.init), orText: Self.table(results.flatMap(\.self)))
+        try target.print(results.flatMap(\.self).map(BenchJSON.init), orText: Self.table(results.flatMap(\.self)))
     }
 
     private static func table(_ results: [Bench.Result]) -> String {

@@ -16,7 +16,8 @@ struct CompletionsCommand: ParsableCommand {
         case bash, zsh, fish
     }
 
-    @OptionGroup var options: StoreOptions
+    @Flag(help: "Print JSON with stable keys.")
+    var json = false
 
     @Argument(help: "The shell.")
     var shell: Shell
@@ -29,7 +30,7 @@ struct CompletionsCommand: ParsableCommand {
             case .fish: .fish
             }
         let script = Cachectl.completionScript(for: kind)
-        try options.print(ScriptJSON(shell: shell.rawValue, script: script), orText: script + "\n")
+        try Output.write(json ? JSON.text(ScriptJSON(shell: shell.rawValue, script: script)) : script + "\n")
     }
 }
 

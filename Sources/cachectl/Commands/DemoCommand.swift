@@ -16,7 +16,7 @@ struct DemoCommand: ParsableCommand {
             directory and is removed at the end, unless --store names one. Exits 1 if a promise was broken.
             """)
 
-    @OptionGroup var options: StoreOptions
+    @OptionGroup var options: ScratchOptions
 
     @Argument(help: "The directory.", completion: .directory)
     var directory = "/usr/share"
@@ -55,14 +55,9 @@ struct DemoCommand: ParsableCommand {
         Interruption.listen()
         let corpus = try Corpus(try ImportCommand.absolute(FilePath(directory)))
         let limit = budget ?? max(ByteCount(corpus.bytes / 3), Budget.minimumBytes)
-        var target = options
-        var temporary: TemporaryDirectory?
-        if options.store == nil {
-            let made = try TemporaryDirectory("demo")
-            temporary = made
-            target.store = made.path.appending("store").string
-        }
+        let temporary = options.store == nil ? try TemporaryDirectory("demo") : nil
         defer { temporary?.remove() }
+        let target = options.target(orIn: (temporary?.path ?? ".").appending("store"))
         if !options.json {
             try Output.write(
                 "\(Render.count(corpus.files.count)) files of \(corpus.root), \(ByteCount(corpus.bytes)); a budget of \(limit); "

@@ -10,7 +10,9 @@ struct ExportCommand: ParsableCommand {
         discussion: """
             The key scheme://host/a/b becomes DIR/scheme/host/a/b, other keys go to DIR/_keys; no key leads out of DIR. \
             With --base-url the entries under it are written relative to DIR, so that 'import' is undone. Files that exist \
-            are left as they are unless --force is given. Expired entries are left out. Does not change the store.
+            are left as they are unless --force is given. Expired entries are left out, and HTTP responses of which only a \
+            part is stored, which makes it exit 1 (--partial takes them). Of responses that vary each gets a file whose name \
+            ends with the request fields that select it, in brackets. Does not change the store.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -30,6 +32,9 @@ struct ExportCommand: ParsableCommand {
     @Flag(help: "Write over files that exist.")
     var force = false
 
+    @Flag(help: "Write the stored part of HTTP responses that are not complete, too.")
+    var partial = false
+
     func validate() throws {
         if [baseURL != nil, prefix != nil, tag != nil].filter({ $0 }).count > 1 {
             throw ValidationError("Give at most one of --base-url, --prefix and --tag.")
@@ -44,7 +49,8 @@ struct ExportCommand: ParsableCommand {
         let bar = ProgressBar("export", isQuiet: options.json)
         let outcome = try options.withStore(.reading) { store in
             let total = Int64(try store.statistics().entryCount)
-            var exporter = try Exporter(store, to: FilePath(directory), base: base, replaces: force)
+            var exporter = try Exporter(
+                store, to: FilePath(directory), base: base, replaces: force, takesParts: partial)
             var done: Int64 = 0
             let now = Timestamp.now
             try store.forEach(selection) { entry in
@@ -61,11 +67,18 @@ struct ExportCommand: ParsableCommand {
         bar.finish()
         if outcome.existing > 0 {
             Output.note(
-                "\(Render.count(outcome.existing)) files exist and were left as they are: --force writes over them")
+                Render.count(outcome.existing, "file that exists was", "files that exist were")
+                    + " not changed: --force writes over them")
         }
+        if outcome.incomplete > 0 {
+            Output.note(
+                Render.count(outcome.incomplete, "response is", "responses are")
+                    + " not complete and left out: --partial writes what there is")
+        }
+        let files = Render.count(outcome.files, "file", "files")
         try options.print(
-            ExportJSON(outcome),
-            orText: "wrote \(Render.count(outcome.files)) files, \(ByteCount(outcome.bytes)), to \(directory)\n")
+            ExportJSON(outcome), orText: "wrote \(files), \(ByteCount(outcome.bytes)), to \(directory)\n")
+        if outcome.incomplete > 0 { throw CommandError.found }
     }
 }
 
@@ -75,11 +88,13 @@ private struct ExportJSON: Encodable {
     let bytes: Int64
     let skippedExisting: Int
     let vanished: Int
+    let skippedIncomplete: Int
 
     init(_ outcome: Exporter.Outcome) {
         files = outcome.files
         bytes = outcome.bytes
         skippedExisting = outcome.existing
         vanished = outcome.vanished
+        skippedIncomplete = outcome.incomplete
     }
 }

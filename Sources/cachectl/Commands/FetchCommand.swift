@@ -13,7 +13,8 @@ struct FetchCommand: ParsableCommand {
         discussion: """
             Writes the body to standard output or a file. What may be stored is stored, as a private cache does (RFC 9111). \
             Policies: \(CachePolicy.named.map(\.name).joined(separator: ", ")); several combine. Every status counts as an \
-            answer; exits 1 if nothing usable is stored and loading is not allowed, 69 if the origin cannot be reached.
+            answer, unless --fail is given. Exits 1 if nothing usable is stored and loading is not allowed, 69 if the origin \
+            cannot be reached. A name and a password in the URL are sent as Authorization and not stored.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -21,25 +22,32 @@ struct FetchCommand: ParsableCommand {
     @Argument(help: "The URL, http or https.")
     var url: String
 
-    @Option(name: [.customShort("X"), .customLong("request")], help: ArgumentHelp("The method.", valueName: "method"))
-    var method = "GET"
+    @Option(
+        name: [.customShort("X"), .customLong("request")],
+        help: ArgumentHelp("The method. Default: GET, with --data POST, with --head HEAD.", valueName: "method"))
+    var method: String?
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: ArgumentHelp("A request field, 'Name: value'; may be given several times.", valueName: "field"))
-    var headers: [String] = []
+        help: ArgumentHelp("A request field, 'Name: value'; may be given several times.", valueName: "field"),
+        transform: FieldArgument.parse)
+    var headers: [HTTPField] = []
 
     @Option(name: [.short, .long], help: ArgumentHelp("The request's content; @FILE takes a file.", valueName: "data"))
     var data: String?
 
-    @Option(help: ArgumentHelp("A policy; may be given several times.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("A policy; may be given several times.", valueName: "name"),
+        completion: .list(CachePolicy.named.map(\.name)))
     var policy: [String] = []
 
     @Flag(help: "Attempt no connection.")
     var offline = false
 
-    @Option(help: ArgumentHelp("Take the response to be fresh for so many seconds.", valueName: "n"))
-    var secondsToCache: Int64?
+    @Option(
+        help: ArgumentHelp("Take the response to be fresh for so long: 60, 12h.", valueName: "duration"),
+        transform: DurationArgument.parse)
+    var secondsToCache: Duration?
 
     @Flag(help: "Store the response even if it says not to.")
     var disrespect = false
@@ -48,42 +56,63 @@ struct FetchCommand: ParsableCommand {
     var tag: [String] = []
 
     @Option(
-        help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "seconds"))
-    var timeout: Double?
+        help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var timeout: Duration?
+
+    @Flag(name: [.customShort("L"), .customLong("location")], help: "Follow redirects, at most 10.")
+    var follow = false
+
+    @Flag(name: [.short, .long], help: "Exit 1, without the body, if the status is 400 or more.")
+    var fail = false
 
     @Flag(name: .short, help: "Write status and fields before the body.")
     var include = false
 
+    @Flag(name: [.customShort("I"), .customLong("head")], help: "Ask with HEAD, and write status and fields.")
+    var head = false
+
+    @Flag(name: [.short, .long], help: "Tell on standard error what is sent and what comes.")
+    var verbose = false
+
     @Option(
-        name: [.short, .customLong("output")], help: ArgumentHelp("Write here; replaces the file.", valueName: "file"))
+        name: [.short, .customLong("output")],
+        help: ArgumentHelp("Write here; replaces the file. - is standard output.", valueName: "file"),
+        completion: .file())
     var output: String?
 
+    @Flag(
+        name: [.customShort("O"), .customLong("remote-name")],
+        help: "Write to a file named as the last part of the URL's path.")
+    var remoteName = false
+
     func validate() throws {
-        if HTTPRequest.Method(method) == nil { throw ValidationError("--request \(method): that is no method.") }
-        if let secondsToCache, secondsToCache < 0 { throw ValidationError("--seconds-to-cache: give 0 or more.") }
-        if let timeout, !(timeout > 0 && timeout < 1e6) {
-            throw ValidationError("--timeout \(timeout): give more than 0.")
+        if let method, HTTPRequest.Method(method) == nil {
+            throw ValidationError("--request \(method): that is not a method.")
         }
+        if head, method != nil || data != nil {
+            throw ValidationError("Give one of --head, --request and --data, the latter two also together.")
+        }
+        if remoteName, output != nil { throw ValidationError("Give --output or --remote-name, not both.") }
         _ = try policies()
-        for header in headers { _ = try Self.field(header) }
     }
 
     func run() throws {
         Interruption.listen()
-        let request = try makeRequest()
-        let body = try data.map { RequestBody(try Self.content($0)) }
+        let step = try FetchStep(
+            url: url, method: method ?? (head ? "HEAD" : data == nil ? "GET" : "POST"), fields: headers,
+            content: try data.map(Self.content))
+        let target = try remoteName ? Self.fileName(step.url) : output
         var fetchOptions = FetchOptions(
-            policy: try policies(), secondsToCache: secondsToCache, respectsCacheControl: disrespect ? false : nil,
-            isOffline: offline, tags: tag)
-        if let timeout {
-            let time = Duration.seconds(timeout)
-            fetchOptions.timeouts = Timeouts(connect: time, read: time, write: time)
-        }
+            policy: try policies(), secondsToCache: secondsToCache?.components.seconds,
+            respectsCacheControl: disrespect ? false : nil, isOffline: offline, tags: tag)
+        if let timeout { fetchOptions.timeouts = Timeouts(connect: timeout, read: timeout, write: timeout) }
         try options.withStore(.creating) { store in
             let transport = NIOTransport()
             let cache = HTTPCache(store: store, transport: transport)
             do {
-                try write(Blocking.run { [fetchOptions] in try await cache.fetch(request, body: body, fetchOptions) })
+                let (last, response) = try answer(step, cache, fetchOptions)
+                try write(response, of: last, to: target)
                 // A validation in the background may still be under way.
                 try Blocking.run {
                     await cache.drain()
@@ -97,14 +126,24 @@ struct FetchCommand: ParsableCommand {
 
     // MARK: The request
 
-    private func makeRequest() throws -> HTTPRequest {
-        do {
-            var request = try HTTPCache.request(for: url, method: HTTPRequest.Method(method) ?? .get)
-            for header in headers { request.headerFields.append(try Self.field(header)) }
-            return request
-        } catch let error as FetchError {
-            throw Self.failure(error)
+    /// The answer to the request, or to the last of those that redirects led to.
+    private func answer(
+        _ first: FetchStep, _ cache: HTTPCache, _ fetchOptions: FetchOptions
+    ) throws -> (FetchStep, FetchResponse) {
+        var step = first
+        for _ in 0...10 {
+            if verbose { Output.complain(step.trace) }
+            let current = step
+            let response = try Blocking.run {
+                try await cache.fetch(current.request, body: current.content.map { RequestBody($0) }, fetchOptions)
+            }
+            if verbose { Output.complain(FetchTrace.text(response)) }
+            guard follow, let next = try step.redirected(by: response.head) else { return (step, response) }
+            // Read, so that it is stored and the connection can be used again.
+            try Self.read(response.body) { _ in }
+            step = next
         }
+        throw CommandError(.unavailable, "\(first.url) redirects more than 10 times, last to \(step.url)")
     }
 
     private func policies() throws -> CachePolicy {
@@ -117,38 +156,47 @@ struct FetchCommand: ParsableCommand {
         }
     }
 
-    private static func field(_ text: String) throws -> HTTPField {
-        guard let colon = text.firstIndex(of: ":"), let name = HTTPField.Name(String(text[..<colon])) else {
-            throw ValidationError("--header '\(text)': give 'Name: value'.")
-        }
-        return HTTPField(name: name, value: String(text[text.index(after: colon)...].drop { $0 == " " }))
-    }
-
     private static func content(_ text: String) throws -> [UInt8] {
         text.hasPrefix("@") ? try FileInput.bytes(of: FilePath(String(text.dropFirst()))) : Array(text.utf8)
     }
 
+    /// The last part of a URL's path.
+    private static func fileName(_ url: String) throws -> String {
+        let path = url.drop { $0 != ":" }.dropFirst(3).prefix { $0 != "?" && $0 != "#" }
+        let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count > 1, let name = parts.last, !["", ".", ".."].contains(name) else {
+            throw CommandError(.usage, "--remote-name: the path of \(url) ends without a name; give --output FILE")
+        }
+        return String(name)
+    }
+
     // MARK: The answer
 
-    private func write(_ response: FetchResponse) throws {
-        if options.json {
-            try Output.write(JSON.text(FetchJSON(url: url, response)))
-        } else if include {
-            var head = "HTTP/1.1 \(response.head.status.code) \(response.head.status.reasonPhrase)\n"
-            for field in response.head.headerFields { head += "\(field.name.rawName): \(field.value)\n" }
-            try Output.write(head + "\n")
+    private func write(_ response: FetchResponse, of step: FetchStep, to target: String?) throws {
+        if fail, response.head.status.code >= 400 {
+            try Self.read(response.body) { _ in }
+            var error = CommandError(
+                .found, "\(step.url) answered \(response.head.status.code) \(response.head.status.reasonPhrase)")
+            error.code = "status"
+            throw error
         }
-        if let output {
-            try FileOutput.replace(FilePath(output)) { file in
+        if options.json {
+            try Output.write(JSON.text(FetchJSON(url: step.url, response)))
+        } else if include || head {
+            try Output.write(FetchTrace.head(response.head, "", "\n") + "\n")
+        }
+        if let target, target != "-" {
+            try FileOutput.replace(FilePath(target)) { file in
                 try Self.read(response.body) { try file.writeAll($0) }
             }
         } else {
             // With --json the body is read so that it is stored, and not written.
-            try Self.read(response.body) { if !options.json { try Output.write($0) } }
+            var sink = BodySink(isForced: target != nil)
+            try Self.read(response.body) { if !options.json { try sink.write($0) } }
         }
     }
 
-    private static func read(_ body: ResponseBody, _ write: (UnsafeRawBufferPointer) throws -> Void) throws {
+    static func read(_ body: ResponseBody, _ write: (UnsafeRawBufferPointer) throws -> Void) throws {
         var iterator = body.makeAsyncIterator()
         while true {
             let (piece, next) = try Blocking.run { [iterator] in
@@ -168,7 +216,7 @@ struct FetchCommand: ParsableCommand {
         case .invalidURL, .unknownPolicy, .policyFailed: status = .usage
         case .notCached: status = .found
         case .cancelled: status = .interrupted
-        case .timedOut: status = .temporary
+        case .overloaded, .timedOut: status = .temporary
         case .origin: status = .unavailable
         case .tooLarge: status = .data
         }

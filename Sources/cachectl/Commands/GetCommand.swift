@@ -8,8 +8,9 @@ struct GetCommand: ParsableCommand {
         commandName: "get",
         abstract: "Write the body of an entry to standard output or a file.",
         discussion: """
-            Exits 1 if there is no fresh entry. Opens the store read-only: it does not count as an access (use touch). \
-            With --json and no --output the body is part of the object, as Base64.
+            Exits 1 if there is no fresh entry, and 65 if only a part of an HTTP response is stored (--partial takes it). Of \
+            a URL whose responses vary --variant or --header chooses one. Opens the store read-only: it does not count as an \
+            access (use touch). With --json and no --output the body is part of the object, as Base64.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -18,8 +19,11 @@ struct GetCommand: ParsableCommand {
     var key: Key
 
     @Option(
-        name: [.short, .customLong("output")], help: ArgumentHelp("Write here; replaces the file.", valueName: "file"))
+        name: [.short, .customLong("output")],
+        help: ArgumentHelp("Write here; replaces the file. - is standard output.", valueName: "file"))
     var output: String?
+
+    @OptionGroup var choice: ResponseOptions
 
     @Flag(help: "Take an entry that has expired, too.")
     var expired = false
@@ -33,35 +37,35 @@ struct GetCommand: ParsableCommand {
             // Damage is reported as an error of the command.
             configuration.logger.logLevel = .critical
         } _: { store in
-            guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(store) }
-            if let output {
+            let key = try choice.entryKey(for: key, in: store, includingExpired: expired)
+            guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(key, store) }
+            try choice.requireComplete(entry.attributes)
+            if let output, output != "-" {
                 try FileOutput.replace(FilePath(output)) { file in
                     try Self.pieces(of: entry.body) { try file.writeAll($0) }
                 }
                 if options.json { try Output.write(JSON.text(EntryJSON(try attributes(entry, store)))) }
-            } else if options.json {
+            } else if options.json, output == nil {
                 let body = JSON.base64(try entry.body.bytes())
                 try Output.write(JSON.text(BodyJSON(entry: EntryJSON(try attributes(entry, store)), bodyBase64: body)))
             } else {
-                try Self.pieces(of: entry.body) { try Output.write($0) }
+                var sink = BodySink(isForced: output != nil)
+                try Self.pieces(of: entry.body) { try sink.write($0) }
             }
         }
     }
 
     /// Why there is no body.
-    private func reason(_ store: Store) throws -> CommandError {
-        guard let entry = try store.attributes(of: key) else { return .missing(key.description) }
+    private func reason(_ key: Key, _ store: Store) throws -> CommandError {
+        guard let entry = try store.attributes(of: key) else { return .missing(key) }
         if let expires = entry.expires, expires <= .now, !expired {
-            var error = CommandError(
-                .found, "the entry under \(key) expired at \(expires): --expired takes it all the same")
-            error.code = "expired"
-            return error
+            return .expired(key, "the entry under \(key) expired at \(expires): --expired takes it all the same")
         }
-        return CommandError(.data, "the body of \(key) is damaged or gone: run 'cachectl verify --repair'")
+        return CommandError(.data, "the body of \(key) is damaged or gone: run 'cachectl verify --repair'", key: key)
     }
 
     private func attributes(_ entry: Entry, _ store: Store) throws -> Attributes {
-        try store.attributes(of: key) ?? entry.attributes
+        try store.attributes(of: entry.key) ?? entry.attributes
     }
 
     /// The body in pieces, so that memory stays small.

@@ -82,7 +82,7 @@ struct ImportCommand: ParsableCommand {
     }
 
     private static func text(_ outcome: Importer.Outcome) -> String {
-        var text = "stored \(Render.count(outcome.files)) files, \(ByteCount(outcome.bytes))"
+        var text = "stored \(Render.count(outcome.files, "file", "files")), \(ByteCount(outcome.bytes))"
         if !outcome.tooLarge.isEmpty { text += ", skipped \(Render.count(outcome.tooLarge.count)) too large" }
         if !outcome.failed.isEmpty { text += ", \(Render.count(outcome.failed.count)) not readable" }
         return text + "\n"

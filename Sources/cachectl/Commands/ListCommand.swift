@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderHTTP
 
 /// `ls`: the entries, one a line.
 struct ListCommand: ParsableCommand {
@@ -8,7 +9,9 @@ struct ListCommand: ParsableCommand {
         abstract: "List entries, by key unless sorted.",
         discussion: """
             Without --sort the list is printed as it is read, whatever the size of the store. Flags: P pinned, X expired, \
-            F body in a file of its own, S session. Does not change the store.
+            F body in a file of its own, S session, I incomplete: a part of an HTTP response. Braces hold the request fields that \
+            select a response that varies. The lists of such responses, which have no body, are left out unless --all is \
+            given. Does not change the store.
             """)
 
     /// What `--sort` orders by.
@@ -35,6 +38,9 @@ struct ListCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Stop after so many entries.", valueName: "n"))
     var limit: Int?
 
+    @Flag(help: "The lists of variants that stand under URLs whose responses vary, too.")
+    var all = false
+
     func validate() throws {
         if let limit, limit < 1 { throw ValidationError("--limit \(limit): give 1 or more.") }
     }
@@ -43,7 +49,9 @@ struct ListCommand: ParsableCommand {
         let prefix = prefix
         // One of the two selects without a scan; the other is looked at entry by entry.
         let selection: Selection = tag.map { .tag($0) } ?? prefix.map { .prefix($0) } ?? .all
-        func isListed(_ entry: Attributes) -> Bool { prefix.map { entry.key.hasPrefix($0) } ?? true }
+        func isListed(_ entry: Attributes) -> Bool {
+            (prefix.map { entry.key.hasPrefix($0) } ?? true) && (all || VariantList(entry) == nil)
+        }
         try options.withStore(.reading) { store in
             var printer = EntryPrinter(asJSON: options.json)
             if let sort {
@@ -99,16 +107,27 @@ struct EntryPrinter {
             lines += Table.line(["SIZE", "AGE", "USED", "HITS", "FLAGS", "KEY"], Self.widths, Self.alignments)
         }
         let isExpired = entry.expires.map { $0 <= now } ?? false
+        let response = ResponseSummary(entry, now: now)
         let flags =
             (entry.isPinned ? "P" : "-") + (isExpired ? "X" : "-") + (entry.isInline ? "-" : "F")
-            + (entry.storagePolicy == .session ? "S" : "-")
+            + (entry.storagePolicy == .session ? "S" : "-") + (response?.isComplete == false ? "I" : "-")
         let cells = [
             entry.length.description, Render.age(now - entry.stored), Render.age(now - entry.lastAccess),
-            Render.count(entry.hitCount), flags, entry.key.text,
-            entry.tags.isEmpty ? "" : "[" + entry.tags.map { Key($0).text }.joined(separator: ", ") + "]",
+            Render.count(entry.hitCount), flags, entry.key.text, Self.notes(entry, response),
         ]
         lines += Table.line(cells, Self.widths, Self.alignments)
         if lines.utf8.count > 32 << 10 { try flush() }
+    }
+
+    /// What tells variants apart, and the tags.
+    private static func notes(_ entry: Attributes, _ response: ResponseSummary?) -> String {
+        var notes: [String] = []
+        if let list = VariantList(entry) { notes.append("{\(Render.count(list.keys.count, "variant", "variants"))}") }
+        if let variant = response?.variant, !variant.isEmpty {
+            notes.append("{" + variant.joined(separator: ", ") + "}")
+        }
+        if !entry.tags.isEmpty { notes.append("[" + entry.tags.map { Key($0).text }.joined(separator: ", ") + "]") }
+        return notes.joined(separator: " ")
     }
 
     mutating func finish() throws {

@@ -43,10 +43,11 @@ struct PinSubject: ParsableArguments {
         let count = try options.withStore(.changing) { store in
             if let tag { return isPinned ? try store.pin(tag: tag) : try store.unpin(tag: tag) }
             guard let key else { return 0 }
-            guard isPinned ? try store.pin(key) : try store.unpin(key) else {
-                throw CommandError.missing(key.description)
-            }
-            return 1
+            var count = 0
+            for key in try StoredVariants.keys(under: key, in: store)
+            where isPinned ? try store.pin(key) : try store.unpin(key) { count += 1 }
+            if count == 0 { throw CommandError.missing(key) }
+            return count
         }
         try options.print(
             PinJSON(isPinned: isPinned, entries: count),

@@ -38,7 +38,7 @@ struct PutCommand: ParsableCommand {
 
     func validate() throws {
         if let digest, Digest(hexadecimal: digest) == nil {
-            throw ValidationError("--digest '\(digest)' is no SHA-256: write 64 hexadecimal digits.")
+            throw ValidationError("--digest '\(digest)' is not a SHA-256: write 64 hexadecimal digits.")
         }
     }
 
@@ -50,6 +50,9 @@ struct PutCommand: ParsableCommand {
         }
         let declared = digest.flatMap { Digest(hexadecimal: $0) }
         let source = try FileInput(file.map { FilePath($0) })
+        if file == nil, isatty(STDIN_FILENO) == 1 {
+            Output.note("reading the body from the terminal, until Ctrl-D; 'cachectl put KEY FILE' stores a file")
+        }
         let report = try options.withStore(.creating, budget: budget) { store in
             if let path = source.regularFile {
                 let length = source.length

@@ -8,7 +8,8 @@ struct RemoveCommand: ParsableCommand {
         abstract: "Remove an entry, or every entry that is selected.",
         discussion: """
             Give exactly one of KEY and the options that select. Pinned entries go too: removal is asked for, unlike \
-            displacement. Exits 1 if there is no entry under KEY; a selection of nothing is fine.
+            displacement. Of a URL whose responses vary all of them go. Exits 1 if there is no entry under KEY; a selection of \
+            nothing is fine.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -23,12 +24,13 @@ struct RemoveCommand: ParsableCommand {
     var tag: String?
 
     @Option(
-        help: ArgumentHelp("Put longer ago than this: 7d.", valueName: "duration"), transform: DurationArgument.parse)
+        help: ArgumentHelp("Put longer ago than this: 7d.", valueName: "duration"),
+        transform: DurationArgument.parseWithUnit)
     var olderThan: Duration?
 
     @Option(
         help: ArgumentHelp("Neither put nor hit for this long: 30d.", valueName: "duration"),
-        transform: DurationArgument.parse)
+        transform: DurationArgument.parseWithUnit)
     var unusedFor: Duration?
 
     @Flag(help: "Entries that are no longer fresh.")
@@ -43,26 +45,38 @@ struct RemoveCommand: ParsableCommand {
             throw ValidationError(
                 "Give exactly one of KEY, --prefix, --tag, --older-than, --unused-for, --expired and --all.")
         }
+        // What a shell makes of a variable that is not set.
+        if prefix?.bytes.isEmpty == true {
+            throw ValidationError("--prefix is empty, which would select everything: --all removes everything.")
+        }
+        if tag?.isEmpty == true { throw ValidationError("--tag is empty: give the name of a tag.") }
+        if key?.bytes.isEmpty == true { throw ValidationError("KEY is empty: give the key of an entry.") }
     }
 
     func run() throws {
-        let removed = try options.withStore(.changing) { store in
+        let (removed, isOfVariants) = try options.withStore(.changing) { store in
             if let key {
-                guard try store.remove(key) else { throw CommandError.missing(key.description) }
-                return 1
+                if let count = try StoredVariants.removeAll(under: key, from: store) { return (count, true) }
+                guard try store.remove(key) else { throw CommandError.missing(key) }
+                return (1, false)
             }
-            if all { return try store.clear() }
-            Interruption.listen()
-            let bar = ProgressBar("rm", isQuiet: options.json)
-            defer { bar.finish() }
-            return try store.remove(selection) { step in
-                try Interruption.check()
-                bar.update(Int64(step.examined), of: Int64(step.total), "\(Render.count(step.removed)) removed")
-            }
+            return (all ? try store.clear() : try remove(selection, from: store), false)
         }
         try options.print(
             RemovedJSON(removed: removed),
-            orText: "removed \(Render.count(removed, "entry", "entries"))\n")
+            orText: "removed "
+                + Render.count(removed, isOfVariants ? "variant" : "entry", isOfVariants ? "variants" : "entries")
+                + "\n")
+    }
+
+    private func remove(_ selection: Selection, from store: Store) throws -> Int {
+        Interruption.listen()
+        let bar = ProgressBar("rm", isQuiet: options.json)
+        defer { bar.finish() }
+        return try store.remove(selection) { step in
+            try Interruption.check()
+            bar.update(Int64(step.examined), of: Int64(step.total), "\(Render.count(step.removed)) removed")
+        }
     }
 
     private var selection: Selection {

@@ -7,7 +7,8 @@ struct StatCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stat",
         abstract: "Show the size of the store, or what is known of an entry.",
-        discussion: "Exits 1 if there is no entry under KEY. Does not change the store and is no access.")
+        discussion:
+            "Exits 1 if there is no entry under KEY. Does not change the store, and does not count as an access.")
 
     @OptionGroup var options: StoreOptions
 
@@ -18,9 +19,10 @@ struct StatCommand: ParsableCommand {
         try options.withStore(.reading) { store in
             if let key {
                 guard let attributes = try store.attributes(of: key) else {
-                    throw CommandError.missing(key.description)
+                    throw CommandError.missing(key)
                 }
-                try options.print(EntryJSON(attributes), orText: Self.table(attributes))
+                let variants = try StoredVariants(attributes, in: store)
+                try options.print(EntryJSON(attributes), orText: Self.table(attributes, variants))
             } else {
                 let statistics = try store.statistics()
                 let identity = (store.path.string, store.identifier)
@@ -50,7 +52,7 @@ struct StatCommand: ParsableCommand {
         return table.text
     }
 
-    static func table(_ entry: Attributes) -> String {
+    static func table(_ entry: Attributes, _ variants: StoredVariants?) -> String {
         var table = Table([.left, .left])
         table.add("key", entry.key.text)
         table.add("digest", entry.digest.hexadecimal)
@@ -67,7 +69,12 @@ struct StatCommand: ParsableCommand {
         table.add("tags", entry.tags.joined(separator: ", "))
         table.add("metadata", "\(Render.count(entry.metadata.count)) bytes")
         if let response = ResponseSummary(entry) { describe(response, in: &table) }
-        if let count = ResponseSummary.variantCount(of: entry) { table.add("variants", Render.count(count)) }
+        if let variants {
+            table.add("variants", Render.count(variants.variants.count))
+            for variant in variants.variants {
+                table.add("variant \(variant.number)", "\(variant.text), \(variant.entry.length)")
+            }
+        }
         return table.text
     }
 

@@ -20,8 +20,10 @@ struct TouchCommand: ParsableCommand {
 
     func run() throws {
         let entry = try options.withStore(.changing) { store in
+            let keys = try StoredVariants.keys(under: key, in: store)
+            for key in keys.dropFirst() { try store.touch(key, lifetime: lifetime) }
             guard try store.touch(key, lifetime: lifetime), let entry = try store.attributes(of: key) else {
-                throw CommandError.missing(key.description)
+                throw CommandError.missing(key)
             }
             return entry
         }

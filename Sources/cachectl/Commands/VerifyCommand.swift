@@ -7,7 +7,7 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check every invariant of the store and every body against its digest.",
         discussion: """
-            Exits 0 if all is well and 1 if something was found, mended or not; 65 if something is left after --repair, \
+            Exits 0 if all is well and 1 if something was found, repaired or not; 65 if something is left after --repair, \
             or if the index is too damaged to be opened. --repair moves damaged bodies to quarantine/ and removes their \
             entries; a damaged index is replaced by a new one with every entry that can still be read, for which no other \
             process may have the store open. Without --repair nothing changes.
@@ -15,7 +15,7 @@ struct VerifyCommand: ParsableCommand {
 
     @OptionGroup var options: StoreOptions
 
-    @Flag(help: "Mend what is found.")
+    @Flag(help: "Repair what is found.")
     var repair = false
 
     @Flag(help: "Check the index only: leave out reading the bodies, which takes most of the time.")
@@ -63,14 +63,16 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func text(_ rebuild: RebuildReport) -> String {
-        var text = rebuild.hasRestoredFormat ? "The file FORMAT could not be read and was written anew.\n" : ""
+        var text = rebuild.hasRestoredFormat ? "The file FORMAT could not be read and was written again.\n" : ""
         if rebuild.damages.isEmpty { return text }
         text += "The index was damaged and was replaced by a new one. Damaged:\n"
         for damage in rebuild.damages.prefix(20) { text += "  \(damage)\n" }
         if rebuild.damages.count > 20 { text += "  ... and \(Render.count(rebuild.damages.count - 20)) more places\n" }
         text += "\(Render.count(rebuild.keptEntries, "entry", "entries")) kept, "
         text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "the others lost.\n"
-        if rebuild.hasLostBudget { text += "The budget was lost with the counters: set it anew ('cachectl budget').\n" }
+        if rebuild.hasLostBudget {
+            text += "The budget was lost with the counters: set it again ('cachectl budget').\n"
+        }
         if rebuild.isEmptied {
             text +=
                 "\(Render.count(rebuild.removedFiles)) body files that nothing names any more were removed; the old index is in "
@@ -89,8 +91,8 @@ struct VerifyCommand: ParsableCommand {
             "\(Render.count(report.entryCount, "entry", "entries")), \(Render.count(report.blobCount, "body", "bodies")), "
             + "\(report.hashedBytes) compared with their digests"
         if report.isClean { return text + "ok: \(looked)\n" }
-        let mended = outcome.repair ? (report.isRepaired ? ", all mended" : ", not all mended") : ""
-        return text + "\(Render.count(report.violationCount, "violation", "violations"))\(mended): \(looked)\n"
+        let repaired = outcome.repair ? (report.isRepaired ? ", all repaired" : ", not all repaired") : ""
+        return text + "\(Render.count(report.violationCount, "violation", "violations"))\(repaired): \(looked)\n"
     }
 }
 
@@ -106,7 +108,7 @@ struct VerifyJSON: Encodable {
     let hashedBytes: Int64
     /// Body files lost with an index of which nothing could be read; null if the index was not replaced.
     @Nullable var lostFiles: Int?
-    /// Entries lost with a damaged index; null if it was not replaced, or nobody can tell.
+    /// Entries lost with a damaged index; null if it was not replaced, or the number is not known.
     @Nullable var lostEntries: Int?
     /// Where the index was damaged; null if it was not replaced.
     @Nullable var damages: [String]?

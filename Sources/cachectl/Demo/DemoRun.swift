@@ -11,7 +11,7 @@ final class DemoRun: Sendable {
     private let queue = RequestQueue(limit: 64)
     private let isStopped = Atomic<Bool>(false)
     private let failure = FailureBox()
-    /// What a body has to hash to, by the number of its file: noted by whoever put it.
+    /// What a body has to hash to, by the number of its file: noted by the thread that put it.
     private let digests = Mutex<[Int: Digest]>([:])
     /// Files that cannot be read or do not fit.
     private let unusable = Mutex<Set<Int>>([])

@@ -1,3 +1,4 @@
+import Larder
 import SystemPackage
 
 /// A failure of a command that is not the store's.
@@ -6,14 +7,22 @@ struct CommandError: Error {
     var status: ExitStatus
     /// Name of the code, for programs; nil: that of the status.
     var code: String?
-    /// What went wrong, where, and how to mend it; nil where the output says it already.
+    /// What went wrong, where, and how to repair it; nil where the output says it already.
     var message: String?
+    /// The file or directory concerned, where there is one.
+    var path: FilePath?
+    /// The key concerned, where there is one.
+    var key: Key?
     /// The error underneath.
     var cause: (any Error)?
 
-    init(_ status: ExitStatus, _ message: String?, cause: (any Error)? = nil) {
+    init(
+        _ status: ExitStatus, _ message: String?, path: FilePath? = nil, key: Key? = nil, cause: (any Error)? = nil
+    ) {
         self.status = status
         self.message = message
+        self.path = path
+        self.key = key
         self.cause = cause
     }
 
@@ -22,15 +31,30 @@ struct CommandError: Error {
         -> Self
     {
         let cause = Errno(rawValue: number)
-        return CommandError(status ?? ExitStatus(cause), "\(call) \(path) failed", cause: cause)
+        return CommandError(status ?? ExitStatus(cause), "\(call) \(path) failed", path: path, cause: cause)
     }
 
     /// The end after SIGINT or SIGTERM.
     static let interrupted = CommandError(.interrupted, "interrupted")
+
     /// No entry under a key.
-    static func missing(_ key: String) -> CommandError {
-        var error = CommandError(.found, "there is no entry under \(key)")
+    static func missing(_ key: Key, _ message: String? = nil) -> CommandError {
+        var error = CommandError(.found, message ?? "there is no entry under \(key)", key: key)
         error.code = "missing"
+        return error
+    }
+
+    /// An entry that is no longer fresh.
+    static func expired(_ key: Key, _ message: String) -> CommandError {
+        var error = CommandError(.found, message, key: key)
+        error.code = "expired"
+        return error
+    }
+
+    /// A URL with several variants, of which the command line names none or more than one.
+    static func severalVariants(_ key: Key, _ message: String, isMissing: Bool) -> CommandError {
+        var error = CommandError(isMissing ? .found : .usage, message, key: key)
+        error.code = isMissing ? "missing" : "severalVariants"
         return error
     }
 

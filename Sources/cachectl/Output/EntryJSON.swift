@@ -24,6 +24,8 @@ struct EntryJSON: Encodable {
     let metadataBase64: String
     /// What an HTTP cache stored there; null for other entries.
     @Nullable var response: ResponseJSON?
+    /// Of the list that stands under a URL whose responses vary; null for other entries.
+    @Nullable var variantCount: Int?
 
     init(_ entry: Attributes, now: Timestamp = .now) {
         key = entry.key.text
@@ -47,6 +49,7 @@ struct EntryJSON: Encodable {
         metadataLength = entry.metadata.count
         metadataBase64 = JSON.base64(entry.metadata)
         response = ResponseSummary(entry, now: now).map(ResponseJSON.init)
+        variantCount = VariantList(entry)?.keys.count
     }
 
     private static func hex(_ bytes: [UInt8]) -> String {
@@ -71,6 +74,7 @@ struct ResponseJSON: Encodable {
     @Nullable var entityTag: String?
     @Nullable var lastModified: String?
     let isComplete: Bool
+    @Nullable var totalBytes: Int64?
     let groups: [String]
     let fields: [[String]]
 
@@ -84,6 +88,7 @@ struct ResponseJSON: Encodable {
         entityTag = response.entityTag
         lastModified = response.lastModified
         isComplete = response.isComplete
+        totalBytes = response.totalBytes
         groups = response.groups
         fields = response.fields.map { [$0.name.rawName, $0.value] }
     }

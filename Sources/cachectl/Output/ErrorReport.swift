@@ -13,14 +13,19 @@ struct ErrorReport {
     let cause: String?
     /// What goes to standard output instead: help or the version was asked for.
     private(set) var answer: String?
+    /// The command whose help tells how it is used.
+    private(set) var help: String?
 
-    init(_ error: any Error) {
+    /// - Parameter command: the one that ran; nil where the command line could not be parsed.
+    init(_ error: any Error, command: String? = nil) {
         switch error {
         case let error as LarderError:
             self.init(
                 ExitStatus(error), "\(error.code)", error.text, path: error.path, key: error.key, cause: error.cause)
         case let error as CommandError:
-            self.init(error.status, error.code ?? "\(error.status)", error.message, cause: error.cause)
+            self.init(
+                error.status, error.code ?? "\(error.status)", error.message, path: error.path, key: error.key,
+                cause: error.cause)
         case is CancellationError:
             self.init(.interrupted, "cancelled", nil)
         case let error as Errno:
@@ -32,7 +37,8 @@ struct ErrorReport {
                 self.init(.fine, "fine", nil)
                 answer = full
             case .validationFailure:
-                self.init(.usage, "usage", full.hasPrefix("Error: ") ? String(full.dropFirst(7)) : full)
+                self.init(.usage, "usage", Cachectl.message(for: error))
+                help = command.map { "cachectl \($0) --help" } ?? Self.help(in: full)
             default:
                 self.init(.software, "software", "\(error)")
             }
@@ -55,12 +61,21 @@ struct ErrorReport {
     var text: String {
         guard let message else { return "" }
         return "cachectl: " + message + (cause.map { " (\($0))" } ?? "") + "\n"
+            + (help.map { "See '\($0)'.\n" } ?? "")
+    }
+
+    /// The parser ends its messages with `See 'cachectl gc --help' for more information.`
+    private static func help(in full: String) -> String? {
+        guard let start = full.firstRange(of: "See '"), let end = full[start.upperBound...].firstIndex(of: "'") else {
+            return nil
+        }
+        return String(full[start.upperBound..<end])
     }
 
     /// Prints the report and ends the program.
     func leave(asJSON: Bool) -> Never {
         if let answer { try? Output.write(answer.hasSuffix("\n") ? answer : answer + "\n") }
-        // Nobody is left to tell when standard error is closed too.
+        // There is no way left to tell when standard error is closed too.
         if status != .brokenPipe, message != nil {
             Output.complain(asJSON ? (try? JSON.line(ErrorJSON(self))) ?? text : text)
         }
@@ -105,7 +120,8 @@ extension LarderError.Remedy {
             "raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries"
         case .raiseBudget: "raise the budget ('cachectl budget --bytes') or store it elsewhere"
         case .raiseLargestEntry: "raise the limit ('cachectl budget --largest-entry')"
-        case .allowOtherOwner: "open it as that user, choose another directory, or allow it ('cachectl --any-owner')"
+        case .allowOtherOwner: "open it as that user, choose another directory, or allow it (--any-owner)"
+        case .openReadOnly: "use a command that only reads, or remount the file system"
         }
     }
 }

@@ -30,7 +30,7 @@ enum ExitStatus: Int32, CaseIterable {
     case noPermission = 77
     /// Ended by SIGINT or SIGTERM.
     case interrupted = 130
-    /// Whoever read standard output went away; what a shell reports for SIGPIPE.
+    /// The reader of standard output went away: what a shell reports for SIGPIPE.
     case brokenPipe = 141
 }
 
@@ -45,6 +45,15 @@ extension ExitStatus {
         case .unsupported: self = .unavailable
         case .io: self = (error.cause as? Errno).map(ExitStatus.init) ?? .inputOutput
         default: self = .software
+        }
+    }
+
+    /// For an address that cannot be listened on: one that is taken may be free later.
+    static func listening(_ errno: Errno) -> ExitStatus {
+        switch errno {
+        case .permissionDenied, .notPermitted: .noPermission
+        case .addressInUse: .temporary
+        default: .unavailable
         }
     }
 

@@ -1,4 +1,4 @@
-/// A line on standard error that shows how far a command has come; nothing where nobody is looking.
+/// A line on standard error that shows how far a command has come; nothing where standard error is not a terminal.
 final class ProgressBar {
     private let title: String
     private let isShown: Bool

@@ -1,80 +1,201 @@
-import SystemPackage
+import ArgumentParser
+import Larder
+import LarderGateway
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
-/// The settings of `serve` as a JSON file has them: the flags' names in camel case; all may be missing.
+/// The settings of `serve`: the one table of them.
 ///
-///     {"origin": ["http://127.0.0.1:9000"], "listen": "127.0.0.1:8080", "budget": "10GB", "accessLog": "-"}
-struct ServeSettings: Decodable {
-    var origin: [String]?
-    var listen: String?
+/// Each is a flag, and a member of the file of `--config` under the property's name: `SettingsFile` turns a member into the
+/// flag and has it read here. So a setting is added by a property, which checks its value, and its use in `ServeSetup`. What
+/// has no value on the command line is nil; defaults stand in `ServeSetup` and the help.
+struct ServeSettings: ParsableArguments {
+    // MARK: Where requests come from and go
+
+    @Option(
+        help: ArgumentHelp(
+            "Where requests go: URL for all hosts, or HOST=URL for one; may be given several times.", valueName: "url"),
+        transform: OriginArgument.parse)
+    var origin: [OriginArgument] = []
+
+    @Option(
+        help: ArgumentHelp("Address and port; port 0 takes a free one. Default: 127.0.0.1:8080.", valueName: "address"),
+        transform: AddressArgument.parse)
+    var listen: AddressArgument?
+
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Forward proxy: requests for a whole URL go where it says. Default: no.")
     var forward: Bool?
+
+    @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Send the client's Host to the origin. Default: yes.")
     var passHost: Bool?
-    var admin: String?
-    var tlsListen: String?
+
+    @Option(
+        help: ArgumentHelp("Address and port of /metrics, /healthz and a status page.", valueName: "address"),
+        transform: AddressArgument.parse)
+    var admin: AddressArgument?
+
+    @Option(
+        help: ArgumentHelp("Address and port for TLS.", valueName: "address"), transform: AddressArgument.parse)
+    var tlsListen: AddressArgument?
+
+    @Option(help: ArgumentHelp("Certificate chain, PEM.", valueName: "file"), completion: .file())
     var certificate: String?
+
+    @Option(help: ArgumentHelp("Private key, PEM.", valueName: "file"), completion: .file())
     var key: String?
+
+    @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Offer HTTP/2 on the TLS port. Default: yes.")
     var http2: Bool?
+
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Speak HTTP/2 with https origins that offer it. Default: no.")
+    var originHTTP2: Bool?
+
+    @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Allow CONNECT. Default: no.")
     var tunnel: Bool?
-    var tunnelPort: [Int]?
-    var purge: Bool?
-    var purgeToken: String?
-    var threads: Int?
-    var budget: String?
+
+    @Option(
+        help: ArgumentHelp("A port that CONNECT may reach; may be given several times. Default: 443.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1...65_535) })
+    var tunnelPort: [Int] = []
+
+    // MARK: What is stored
+
+    @Option(
+        help: ArgumentHelp(
+            "Byte budget of the store, or 'unlimited'. Default: the store's; of one without, 80 % of what is free on the disk.",
+            valueName: "size"),
+        transform: SizeArgument.parseBudget)
+    var budget: ByteCount?
+
+    @Option(
+        help: ArgumentHelp("The cache's name in Cache-Status. Default: larder.", valueName: "name"),
+        transform: CacheNameArgument.parse)
     var name: String?
+
+    @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Answer PURGE. Default: yes.")
+    var purge: Bool?
+
+    @Option(help: ArgumentHelp("Who sends this as a bearer token may PURGE from anywhere.", valueName: "token"))
+    var purgeToken: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "A content coding that counts in Accept-Encoding, the best first; may be given several times. Default: the field counts as it is.",
+            valueName: "coding"))
+    var foldEncoding: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Fetch ranges of large responses in whole slices of this size. Default: as they are asked for.",
+            valueName: "size"),
+        transform: { try SizeArgument.parse($0, in: .kibibytes(64) ... .gibibytes(1)) })
+    var slice: ByteCount?
+
+    // MARK: Logs
+
+    @Option(
+        help: ArgumentHelp("Write a line for each request here; - for standard output.", valueName: "file"),
+        completion: .file())
     var accessLog: String?
-    var logFormat: String?
-    var connectTimeout: Double?
-    var readTimeout: Double?
-    var idleTimeout: Double?
-    var headTimeout: Double?
-    var drain: Double?
-    var maxHead: String?
-    var maxBody: String?
+
+    @Option(help: ArgumentHelp("Form of the access log. Default: common.", valueName: "form"))
+    var logFormat: LogFormatArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "What is told on standard error: this and what is graver. Default: warning.",
+            valueName: "level"))
+    var logLevel: LogLevelArgument?
+
+    // MARK: Limits
+
+    @Option(
+        help: ArgumentHelp("Event loops, 1 ... 256. Default: one for each core.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1...256) })
+    var threads: Int?
+
+    @Option(
+        help: ArgumentHelp("Until a connection to an origin must stand. Default: 10s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var connectTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What an origin may take to answer. Default: 60s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var readTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a client may keep an idle connection. Default: 75s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var idleTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a client may take to send a head. Default: 10s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var headTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What running answers get at the end. Default: 10s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var drain: Duration?
+
+    @Option(
+        help: ArgumentHelp("Largest head of a request. Default: 64KiB.", valueName: "size"),
+        transform: { try SizeArgument.parse($0, in: .kibibytes(1) ... .mebibytes(16)) })
+    var maxHead: ByteCount?
+
+    @Option(
+        help: ArgumentHelp("Largest content of a request. Default: 1GiB.", valueName: "size"),
+        transform: SizeArgument.parse)
+    var maxBody: ByteCount?
+
+    @Option(
+        help: ArgumentHelp("Client connections at once. Default: 16384.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1 ... .max) })
     var maxConnections: Int?
-    var hotBodies: String?
 
-    private enum CodingKeys: String, CodingKey, CaseIterable {
-        case origin, listen, forward, passHost, admin, tlsListen, certificate, key, http2, tunnel, tunnelPort, purge
-        case purgeToken, threads, budget, name, accessLog, logFormat, connectTimeout, readTimeout, idleTimeout
-        case headTimeout, drain, maxHead, maxBody, maxConnections, hotBodies
-    }
+    @Option(
+        help: ArgumentHelp("Client connections of one address, or IPv6 /64. Default: 4096.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1 ... .max) })
+    var maxClientConnections: Int?
 
-    /// Any key, to find those that are not settings.
-    private struct AnyKey: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
+    @Option(
+        help: ArgumentHelp("Requests of one client that origins are asked for. Default: 512.", valueName: "n"),
+        transform: { try CountArgument.parse($0, in: 1 ... .max) })
+    var maxClientRequests: Int?
 
-    init() {}
+    @Option(
+        help: ArgumentHelp(
+            "Memory for what waits for clients and origins; beyond it requests are refused. Default: 512MiB.",
+            valueName: "size"),
+        transform: { try SizeArgument.parse($0, in: .mebibytes(1) ... .gibibytes(1_024)) })
+    var memory: ByteCount?
 
-    /// Reads a file. A name that is no setting is an error: it is likely to be misspelt.
-    init(file path: FilePath) throws {
-        let bytes = try FileInput.bytes(of: path)
-        do {
-            self = try JSONDecoder().decode(Strict.self, from: Data(bytes)).settings
-        } catch let error as CommandError {
-            throw CommandError(.data, "\(path): \(error.message ?? "")")
-        } catch {
-            throw CommandError(.data, "\(path) is not a file of settings", cause: error)
-        }
-    }
+    @Option(
+        help: ArgumentHelp("What all content of a request may take. Default: 6h.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var contentTimeout: Duration?
 
-    private struct Strict: Decodable {
-        let settings: ServeSettings
-        init(from decoder: any Decoder) throws {
-            let known = Set(CodingKeys.allCases.map(\.rawValue))
-            for key in try decoder.container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
-                throw CommandError(
-                    .data, "'\(key.stringValue)' is no setting; there are \(known.sorted().joined(separator: ", "))")
-            }
-            settings = try ServeSettings(from: decoder)
-        }
-    }
+    @Option(
+        help: ArgumentHelp("What a client may take to read a response. Default: no limit.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var responseTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a request may wait for its turn at an origin. Default: 10s.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var queueTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp("What a request to an origin may take in all. Default: no limit.", valueName: "duration"),
+        transform: DurationArgument.parseTimeout)
+    var totalTimeout: Duration?
+
+    @Option(
+        help: ArgumentHelp(
+            "Memory for large bodies that are asked for again and again. Default: 32MiB.", valueName: "size"),
+        transform: SizeArgument.parse)
+    var hotBodies: ByteCount?
 }

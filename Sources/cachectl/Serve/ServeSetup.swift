@@ -2,80 +2,81 @@ import ArgumentParser
 import Larder
 import LarderGateway
 import LarderHTTP
+import Logging
 
-/// The settings of `serve`, checked and in the types that the gateway takes.
+/// The settings of `serve`, checked against each other and in the types that the gateway takes.
 struct ServeSetup: Sendable {
     var gateway = GatewayConfiguration()
     var timeouts = Timeouts()
     var name = "larder"
     var budget: ByteCount?
     var drain = Duration.seconds(10)
+    var logLevel = Logger.Level.warning
+    /// HTTP/2 to origins that offer it.
+    var usesHTTP2 = false
+    var foldedContentCodings: [String] = []
+    var sliceBytes: Int64?
+    /// Where requests go, as people read it.
+    var destinations: [String] = []
 
     init(_ settings: ServeSettings) throws {
-        gateway.logger.logLevel = .error
-        let listen = try Self.address(settings.listen ?? "127.0.0.1:8080", "listen")
+        logLevel = settings.logLevel?.level ?? logLevel
+        gateway.logger.logLevel = logLevel
+        let listen = settings.listen ?? AddressArgument(host: "127.0.0.1", port: 8080)
         gateway.host = listen.host
         gateway.port = listen.port
         if let admin = settings.admin {
-            let address = try Self.address(admin, "admin")
-            gateway.adminHost = address.host
-            gateway.adminPort = address.port
+            gateway.adminHost = admin.host
+            gateway.adminPort = admin.port
         }
         gateway.routes = try Self.routes(settings)
+        destinations = Self.destinations(gateway.routes, settings.origin)
         gateway.tls = try Self.tls(settings, host: listen.host)
         gateway.tunnels.isAllowed = settings.tunnel ?? false
-        if let ports = settings.tunnelPort { gateway.tunnels.ports = Set(ports) }
+        if !settings.tunnelPort.isEmpty { gateway.tunnels.ports = Set(settings.tunnelPort) }
         gateway.purging.isEnabled = settings.purge ?? true
         gateway.purging.token = settings.purgeToken
-        if let threads = settings.threads {
-            guard (1...256).contains(threads) else { throw ValidationError("threads \(threads): give 1 ... 256.") }
-            gateway.eventLoops = threads
-        }
-        budget = try settings.budget.map(SizeArgument.parseBudget)
-        if let given = settings.name {
-            guard !given.isEmpty, given.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }) else {
-                throw ValidationError("name '\(given)': give printable ASCII without spaces and quotation marks.")
-            }
-            name = given
-        }
+        gateway.eventLoops = settings.threads
         gateway.accessLog = try Self.accessLog(settings)
-        if let time = try Self.time(settings.connectTimeout, "connect-timeout") { timeouts.connect = time }
-        if let time = try Self.time(settings.readTimeout, "read-timeout") { timeouts.read = time }
-        if let time = try Self.time(settings.idleTimeout, "idle-timeout") { gateway.limits.idleTimeout = time }
-        if let time = try Self.time(settings.headTimeout, "head-timeout") { gateway.limits.headTimeout = time }
-        if let time = try Self.time(settings.drain, "drain") { drain = time }
-        if let size = try settings.maxHead.map(SizeArgument.parse) {
-            guard (1_024...(16 << 20)).contains(size.bytes) else {
-                throw ValidationError("max-head: give 1KiB ... 16MiB.")
-            }
-            gateway.limits.headBytes = Int(size.bytes)
-        }
-        if let size = try settings.maxBody.map(SizeArgument.parse) { gateway.limits.bodyBytes = size.bytes }
-        if let count = settings.maxConnections {
-            guard count > 0 else { throw ValidationError("max-connections: give 1 or more.") }
-            gateway.limits.connections = count
-        }
-        if let size = try settings.hotBodies.map(SizeArgument.parse) {
-            gateway.hotBodyBytes = Int(clamping: size.bytes)
-        }
+        budget = settings.budget
+        name = settings.name ?? name
+        drain = settings.drain ?? drain
+        timeouts.connect = settings.connectTimeout ?? timeouts.connect
+        timeouts.read = settings.readTimeout ?? timeouts.read
+        timeouts.queue = settings.queueTimeout ?? timeouts.queue
+        timeouts.total = settings.totalTimeout
+        usesHTTP2 = settings.originHTTP2 ?? false
+        foldedContentCodings = settings.foldEncoding.map { $0.lowercased() }
+        sliceBytes = settings.slice?.bytes
+        setLimits(settings)
+    }
+
+    private mutating func setLimits(_ settings: ServeSettings) {
+        gateway.limits.idleTimeout = settings.idleTimeout ?? gateway.limits.idleTimeout
+        gateway.limits.headTimeout = settings.headTimeout ?? gateway.limits.headTimeout
+        gateway.limits.headBytes = settings.maxHead.map { Int(clamping: $0.bytes) } ?? gateway.limits.headBytes
+        gateway.limits.bodyBytes = settings.maxBody?.bytes ?? gateway.limits.bodyBytes
+        gateway.limits.connections = settings.maxConnections ?? gateway.limits.connections
+        gateway.limits.connectionsPerClient = settings.maxClientConnections ?? gateway.limits.connectionsPerClient
+        gateway.limits.requestsPerClient = settings.maxClientRequests ?? gateway.limits.requestsPerClient
+        gateway.limits.memoryBytes = settings.memory.map { Int(clamping: $0.bytes) } ?? gateway.limits.memoryBytes
+        gateway.limits.contentTimeout = settings.contentTimeout ?? gateway.limits.contentTimeout
+        gateway.limits.responseTimeout = settings.responseTimeout
+        gateway.hotBodyBytes = settings.hotBodies.map { Int(clamping: $0.bytes) } ?? gateway.hotBodyBytes
     }
 
     private static func routes(_ settings: ServeSettings) throws -> Routes {
         var routes = Routes(allowsForwarding: settings.forward ?? false, passesHost: settings.passHost ?? true)
-        for text in settings.origin ?? [] {
-            do {
-                // A host has no slash, a URL has one before any equals sign.
-                if let equals = text.firstIndex(of: "="), !text[..<equals].contains("/") {
-                    routes.hosts[text[..<equals].lowercased()] = try OriginServer(
-                        String(text[text.index(after: equals)...]))
-                } else if routes.otherwise == nil {
-                    routes.otherwise = try OriginServer(text)
-                } else {
-                    throw ValidationError(
-                        "--origin \(text): only one can be for all hosts; give HOST=URL for the others.")
+        for origin in settings.origin {
+            if let host = origin.host {
+                guard routes.hosts.updateValue(origin.server, forKey: host) == nil else {
+                    throw ValidationError("--origin \(origin.text): there is one for \(host) already.")
                 }
-            } catch let error as GatewayError {
-                throw ValidationError("--origin: " + error.message)
+            } else if routes.otherwise == nil {
+                routes.otherwise = origin.server
+            } else {
+                throw ValidationError(
+                    "--origin \(origin.text): only one can be for all hosts; give HOST=URL for the others.")
             }
         }
         if routes.otherwise == nil, routes.hosts.isEmpty, !routes.allowsForwarding {
@@ -85,6 +86,14 @@ struct ServeSetup: Sendable {
             throw ValidationError("--forward and an --origin for all hosts exclude each other.")
         }
         return routes
+    }
+
+    private static func destinations(_ routes: Routes, _ origins: [OriginArgument]) -> [String] {
+        let hosts = origins.map { origin in
+            let url = origin.text.split(separator: "=", maxSplits: origin.host == nil ? 0 : 1).last ?? ""
+            return "\(origin.host ?? "every host") at \(url)"
+        }
+        return hosts + (routes.allowsForwarding ? ["other hosts where the URL says"] : [])
     }
 
     private static func tls(_ settings: ServeSettings, host: String) throws -> GatewayTLS? {
@@ -97,45 +106,18 @@ struct ServeSetup: Sendable {
         guard let certificate = settings.certificate, let key = settings.key else {
             throw ValidationError("--tls-listen needs --certificate and --key.")
         }
-        let address = try address(listen, "tls-listen")
-        guard address.host == host else {
-            throw ValidationError("--tls-listen \(listen): the address has to be that of --listen, \(host).")
+        guard listen.host == host else {
+            throw ValidationError("--tls-listen: the address, \(listen.host), has to be that of --listen, \(host).")
         }
         return GatewayTLS(
-            port: address.port, certificateFile: certificate, keyFile: key,
-            allowsHTTP2: settings.http2 ?? true)
+            port: listen.port, certificateFile: certificate, keyFile: key, allowsHTTP2: settings.http2 ?? true)
     }
 
     private static func accessLog(_ settings: ServeSettings) throws -> AccessLogConfiguration? {
-        guard let path = settings.accessLog else { return nil }
-        var format = AccessLogConfiguration.Format.common
-        if let name = settings.logFormat {
-            guard let found = AccessLogConfiguration.Format(rawValue: name) else {
-                throw ValidationError("log-format \(name): there are common and json.")
-            }
-            format = found
+        guard let path = settings.accessLog else {
+            if settings.logFormat != nil { throw ValidationError("--log-format is for --access-log.") }
+            return nil
         }
-        return AccessLogConfiguration(format: format, path: path == "-" ? nil : path)
-    }
-
-    private static func time(_ seconds: Double?, _ name: String) throws -> Duration? {
-        guard let seconds else { return nil }
-        guard seconds >= 0.001, seconds <= 1e6 else {
-            throw ValidationError("\(name) \(seconds): give 0.001 ... 1000000.")
-        }
-        return .seconds(seconds)
-    }
-
-    /// `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`.
-    private static func address(_ text: String, _ name: String) throws -> (host: String, port: Int) {
-        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
-            (0...65_535).contains(port)
-        else { throw ValidationError("--\(name) \(text): give address and port, such as 127.0.0.1:8080.") }
-        var host = String(text[..<colon])
-        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-        guard !host.isEmpty, !host.contains("]") else {
-            throw ValidationError("--\(name) \(text): the address is missing or not right.")
-        }
-        return (host, port)
+        return AccessLogConfiguration(format: settings.logFormat?.format ?? .common, path: path == "-" ? nil : path)
     }
 }

@@ -19,7 +19,7 @@ struct FileInput {
         var status = stat()
         guard path.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", path) }
         if status.st_mode & S_IFMT == S_IFDIR {
-            throw CommandError(.noInput, "\(path) is a directory: 'cachectl import' stores directories")
+            throw CommandError(.noInput, "\(path) is a directory: 'cachectl import' stores directories", path: path)
         }
         self.path = path
         let isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -56,7 +56,7 @@ struct FileInput {
         do {
             return try FileDescriptor.open(path, .readOnly)
         } catch let error as Errno {
-            throw CommandError(ExitStatus(error), "cannot open \(path)", cause: error)
+            throw CommandError(ExitStatus(error), "cannot open \(path)", path: path, cause: error)
         }
     }
 
@@ -71,7 +71,7 @@ struct FileInput {
             do {
                 count = try file.read(into: space)
             } catch let error as Errno {
-                throw CommandError(ExitStatus(error), "reading \(path) failed", cause: error)
+                throw CommandError(ExitStatus(error), "reading \(path) failed", path: path, cause: error)
             }
             if count == 0 { return total }
             try body(UnsafeRawBufferPointer(rebasing: space[..<count]))

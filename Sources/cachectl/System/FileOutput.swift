@@ -33,7 +33,7 @@ enum FileOutput {
         } catch let error as Errno {
             throw CommandError(
                 error == .permissionDenied || error == .readOnlyFileSystem ? .noPermission : .cannotCreate,
-                "cannot create \(target)", cause: error)
+                "cannot create \(target)", path: target, cause: error)
         }
     }
 
@@ -41,7 +41,7 @@ enum FileOutput {
         do {
             try body()
         } catch let error as Errno {
-            throw CommandError(ExitStatus(error), "writing to \(path) failed", cause: error)
+            throw CommandError(ExitStatus(error), "writing to \(path) failed", path: path, cause: error)
         }
     }
 }

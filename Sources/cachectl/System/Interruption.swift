@@ -2,35 +2,27 @@ import Synchronization
 
 /// SIGINT and SIGTERM as a flag that long commands look at, so that they end in order.
 ///
-/// The first lets a command end in order. timeout(1) sends two, to the program and to its group, and people press the keys
-/// twice: only the fourth ends the program where it stands.
+/// The first lets a command end in order. timeout(1) sends two at once, to the program and to its group, and people press the
+/// keys twice: only the fourth ends the program where it stands, or any after `endAtNext`.
 enum Interruption {
     private static let signals = Atomic<Int>(0)
+    private static let isLast = Atomic<Bool>(false)
 
     /// Starts to listen. Before, and in commands that never call it, a signal ends the program.
     static func listen() {
-        // Made now: the handler must not be the first to touch it.
+        // Made now: the handler must not be the first to touch them.
         _ = signals.load(ordering: .relaxed)
-        var action = sigaction()
-        #if canImport(Darwin)
-            action.__sigaction_u.__sa_handler = { _ in Interruption.note() }
-        #else
-            action.__sigaction_handler.sa_handler = { _ in Interruption.note() }
-        #endif
-        action.sa_flags = SA_RESTART
-        sigaction(SIGINT, &action, nil)
-        sigaction(SIGTERM, &action, nil)
-        // Blocked signals are inherited, and programs that start others from a dispatch queue have them blocked.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGINT)
-        sigaddset(&signals, SIGTERM)
-        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        _ = isLast.load(ordering: .relaxed)
+        for number in [SIGINT, SIGTERM] { SignalHandler.install(number) { _ in Interruption.note() } }
     }
+
+    /// For a command that has said that it is ending, which may take long: one more signal ends the program where it stands.
+    static func endAtNext() { isLast.store(true, ordering: .relaxed) }
 
     // Runs in a signal handler: nothing here allocates or locks. signal-safety(7)
     private static func note() {
-        if signals.wrappingAdd(1, ordering: .relaxed).newValue > 3 { _exit(ExitStatus.interrupted.rawValue) }
+        let count = signals.wrappingAdd(1, ordering: .relaxed).newValue
+        if count > 3 || isLast.load(ordering: .relaxed) { _exit(ExitStatus.interrupted.rawValue) }
     }
 
     /// True once a signal has come.

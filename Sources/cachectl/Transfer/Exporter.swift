@@ -1,4 +1,5 @@
 import Larder
+import LarderHTTP
 import SystemPackage
 
 /// Writes entries to a directory tree.
@@ -11,12 +12,15 @@ struct Exporter {
         var existing = 0
         /// Entries that went or expired before their body was read.
         var vanished = 0
+        /// HTTP responses of which only a part is stored.
+        var incomplete = 0
     }
 
     private let store: Store
     private let root: FilePath
     private let base: Key?
     private let replaces: Bool
+    private let takesParts: Bool
     private let ignoresCase: Bool
     private var directories: Set<FilePath> = []
     /// Keys by the path they got, where the file system does not tell all names apart.
@@ -26,12 +30,17 @@ struct Exporter {
     /// - Parameters:
     ///   - base: cut off the keys, all of which start with it; nil leaves them whole.
     ///   - replaces: writes over files that exist.
+    ///   - takesParts: writes what is stored of HTTP responses that are not complete.
     ///   - ignoresCase: the file system takes `A` and `a` for one name; nil: it is tried out.
-    init(_ store: Store, to root: FilePath, base: Key?, replaces: Bool, ignoresCase: Bool? = nil) throws {
+    init(
+        _ store: Store, to root: FilePath, base: Key?, replaces: Bool, takesParts: Bool = false,
+        ignoresCase: Bool? = nil
+    ) throws {
         self.store = store
         self.root = root
         self.base = base
         self.replaces = replaces
+        self.takesParts = takesParts
         try Self.makeDirectories(root)
         self.ignoresCase = ignoresCase ?? Self.ignoresCase(in: root)
     }
@@ -57,9 +66,17 @@ struct Exporter {
         return false
     }
 
-    /// Writes the body of one key.
+    /// Writes the body of one key. The list of a URL's variants has none.
     mutating func export(_ entry: Attributes) throws {
-        let components = base.map { KeyPath.components(of: entry.key, after: $0) } ?? KeyPath.components(of: entry.key)
+        if VariantList(entry) != nil { return }
+        let response = ResponseSummary(entry)
+        if let response, !response.isComplete, !takesParts {
+            outcome.incomplete += 1
+            return
+        }
+        let key = response?.primaryKey ?? entry.key
+        let variant = key == entry.key ? nil : response?.variant
+        let components = KeyPath.components(of: key, after: base, variant: variant, entry.key)
         if isTaken(components, by: entry.key) {
             guard try export(entry, to: KeyPath.hashed(entry.key)) == .done else { throw blocked() }
             return
@@ -96,7 +113,7 @@ struct Exporter {
         return .done
     }
 
-    /// Under another name first, so that nobody sees half a file and a link at `path` is replaced rather than followed.
+    /// Under another name first, so that no reader sees half a file and a link at `path` is replaced rather than followed.
     private mutating func write(_ entry: Attributes, to path: FilePath) throws {
         let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
         _ = temporary.withPlatformString { unlink($0) }

@@ -63,7 +63,8 @@ final class Importer: Sendable {
             case .tooLarge: outcome.withLock { $0.tooLarge.append("\(path): \(ByteCount(file.length))") }
             case .io where error.path == path, .invalidArgument, .lengthMismatch:
                 // The file's fault: unreadable, gone, or written to meanwhile. The others can still be stored.
-                outcome.withLock { $0.failed.append("\(path): \(error)") }
+                let cause = error.cause.map { " (\($0))" } ?? ""
+                outcome.withLock { $0.failed.append(error.message + cause) }
             default: throw error
             }
         }

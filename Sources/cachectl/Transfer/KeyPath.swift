@@ -53,6 +53,26 @@ enum KeyPath {
             rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0), rules) }, key)
     }
 
+    /// Where the body of an entry goes.
+    /// - Parameters:
+    ///   - key: of the entry, or the URL of a response that varies.
+    ///   - base: cut off the key, where it is not nil.
+    ///   - variant: the request fields that select a response that varies; nil for what does not.
+    ///   - entry: the key of the entry.
+    static func components(of key: Key, after base: Key?, variant: [String]?, _ entry: Key) -> [[UInt8]] {
+        var path = base.map { components(of: key, after: $0) } ?? components(of: key)
+        guard let variant, path != hashed(key), let name = path.popLast() else {
+            return variant == nil ? path : hashed(entry)
+        }
+        // Brackets are in no other name that starts with a percent sign, so no other key can get this path.
+        let prefix =
+            name.first == PercentCoding.percent
+            ? name : [PercentCoding.percent] + PercentCoding.encode(name) { characters[Int($0)] }
+        let fields = variant.map { PercentCoding.encode(Array($0.utf8)) { variantCharacters[Int($0)] } }
+        path.append(prefix + Array(" [".utf8) + Array(fields.joined(separator: Array(", ".utf8))) + Array("]".utf8))
+        return checked(path, entry)
+    }
+
     /// Where a body goes whose own path cannot be: too long, a file where another key needs a directory, or a name that the
     /// file system takes for that of another key.
     static func hashed(_ key: Key) -> [[UInt8]] {
@@ -77,6 +97,8 @@ enum KeyPath {
     private static let slash = UInt8(ascii: "/")
     private static let dot = UInt8(ascii: ".")
     private static let characters = PercentCoding.characters("-._~!$&'()*+,;=:@?# ")
+    /// Without the comma, which stands between two fields.
+    private static let variantCharacters = PercentCoding.characters("-._~!$&'()*+;=:@ ")
     private static let maximumNameLength = 255
     private static let maximumPathLength = 3000
 

@@ -48,7 +48,7 @@ struct TreeWalk {
 
     private mutating func names(in directory: [UInt8]) -> [[UInt8]] {
         guard let stream = withAbsolute(directory, { opendir($0) }) else {
-            // A directory that is gone is no failure.
+            // A directory that is gone does not count as a failure.
             if errno != ENOENT { unreadable.append("\(location(of: directory)): \(Errno(rawValue: errno))") }
             return []
         }

@@ -42,6 +42,16 @@ struct PartialScenarioTests {
         #expect(again.isCached && again.text == "0123456789")
     }
 
+    @Test func severalGapsAreFilled() {
+        var cache = ModelCache()
+        for range in ["bytes=2-3", "bytes=6-7"] {
+            _ = cache.handle(request("GET", "/r", ["Range: \(range)"])) { Self.rangeOrigin($0) }
+        }
+        let whole = cache.handle(request("GET", "/r")) { Self.rangeOrigin($0) }
+        #expect(whole.status == 200 && whole.text == "0123456789" && whole.fields[.contentLength] == "10")
+        #expect(whole.sent[0].headerFields[.range] == "bytes=0-1" && whole.sent[0].headerFields[.ifRange] == "\"v1\"")
+    }
+
     @Test func aPartOfAnOldRepresentationIsReplaced() {
         var cache = ModelCache()
         _ = cache.handle(request("GET", "/r", ["Range: bytes=0-3"])) { Self.rangeOrigin($0) }

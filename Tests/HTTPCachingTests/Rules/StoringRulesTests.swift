@@ -73,7 +73,9 @@ struct StoringRulesTests {
             lines: ["Cache-Control: max-age=1", "Content-Location: /resource", "Content-Location: /resource"],
             obstacle: .postNotReusable),
         Case(name: "421", status: 421, lines: ["Cache-Control: max-age=1"], obstacle: .dependsOnRequest),
-        Case(name: "401 with explicit freshness", status: 401, lines: ["Cache-Control: max-age=1"]),
+        Case(
+            name: "401 with explicit freshness", status: 401, lines: ["Cache-Control: max-age=1"],
+            obstacle: .dependsOnRequest),
         Case(
             name: "cookie without freshness", lines: ["@Last-Modified: -9999", "Set-Cookie: a=b"], obstacle: .setsCookie
         ),
@@ -175,10 +177,69 @@ struct StoringRulesTests {
             Issue.record("the caller's lifetime is over")
             return
         }
-        for (method, status) in [("POST", 200), ("GET", 206), ("GET", 304), ("GET", 103)] {
+        let refused = [
+            ("POST", 200), ("GET", 206), ("GET", 304), ("GET", 103), ("GET", 401), ("GET", 412), ("GET", 416),
+            ("GET", 500), ("GET", 503),
+        ]
+        for (method, status) in refused {
             let other = rules.storingRegardless(
                 response(status), to: request(method), stored: [], requestTime: start, responseTime: start)
-            #expect(other == nil)
+            #expect(other == nil, "\(method) \(status)")
         }
+        let content = rules.storingRegardless(
+            answer, to: request(), hasContent: true, stored: [], requestTime: start, responseTime: start)
+        let noStore = rules.storingRegardless(
+            answer, to: request("GET", "/", ["Cache-Control: no-store"]), stored: [], requestTime: start,
+            responseTime: start)
+        #expect(content == nil && noStore == nil)
+    }
+
+    @Test(arguments: ["Cache-Control: private", "Set-Cookie: sid=A", "Vary: *"])
+    func aSharedCacheStoresNoUsersOwnRegardless(_ line: String) {
+        let shared = CacheRules(.gateway).storingRegardless(
+            response(200, [line]), to: request(), stored: [], requestTime: start, responseTime: start)
+        let alone = CacheRules(.privateCache).storingRegardless(
+            response(200, [line]), to: request(), stored: [], requestTime: start, responseTime: start)
+        #expect(shared == nil && alone != nil)
+    }
+
+    @Test func aGivenLifetimeStoresWhatStatesNone() {
+        let rules = CacheRules(.privateCache)
+        func stores(_ status: Int, _ lines: [String] = [], lifetime: Int64?) -> Bool {
+            let decision = rules.received(
+                response(status, lines), for: Exchange(request: request(), reason: .uriMiss), stored: [],
+                requestTime: start, responseTime: start, lifetimeSeconds: lifetime)
+            return decision.store != nil
+        }
+        #expect(!stores(200, lifetime: nil) && stores(200, lifetime: 60) && stores(302, lifetime: 60))
+        #expect(!stores(200, lifetime: 0) && !stores(503, lifetime: 60) && !stores(401, lifetime: 60))
+        #expect(!stores(200, ["Cache-Control: no-store"], lifetime: 60))
+    }
+
+    @Test func lifetimesByStatus() {
+        var options = CachingOptions.gateway
+        options.lifetimesByStatus = [404: 10, 302: 20, 599: 30]
+        let rules = CacheRules(options)
+        func lifetime(_ status: Int, _ lines: [String] = []) -> Int64? {
+            let decision = rules.received(
+                response(status, lines), for: Exchange(request: request(), reason: .uriMiss), stored: [],
+                requestTime: start, responseTime: start)
+            return decision.store.map { $0.policy.lifetimeMilliseconds / 1_000 }
+        }
+        #expect(lifetime(404) == 10 && lifetime(302) == 20 && lifetime(599) == nil && lifetime(410) == nil)
+        #expect(lifetime(404, ["Cache-Control: max-age=3"]) == 3)
+        #expect(lifetime(404, ["Cache-Control: no-cache"]) == nil && lifetime(404, ["Set-Cookie: a=b"]) == nil)
+        #expect(CacheRules(.gateway).options.fingerprint != options.fingerprint)
+    }
+
+    @Test(
+        arguments: [
+            ([], "identity"), (["gzip, deflate, br, zstd"], "br, gzip"), (["GZIP;q=1.0, *;q=0"], nil),
+            (["deflate"], "identity"), (["*"], "br, gzip"), (["gzip;q=0.5", "br;q=0"], "gzip"), (["identity;q=0"], nil),
+            (["gzip;level=9"], nil), ([""], "identity"),
+        ] as [([String], String?)])
+    func acceptEncodingIsFolded(_ lines: [String], _ folded: String?) {
+        let given = fields(lines.map { "Accept-Encoding: " + $0 })
+        #expect(CacheRules.foldedAcceptEncoding(given, to: ["br", "gzip"]) == folded)
     }
 }

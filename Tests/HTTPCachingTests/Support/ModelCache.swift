@@ -73,12 +73,20 @@ struct ModelCache {
         for update in decision.updates { current[update.index].response = update.response }
         var outcome: Outcome
         switch decision.answer {
+        case .unusable:
+            return Outcome(status: 502, fields: [:], body: [], sent: [exchange.sent], obstacle: decision.obstacle)
         case .asReceived:
             outcome = Outcome(status: answer.head.status.code, fields: answer.head.headerFields, body: answer.body)
         case .serve(let served): outcome = self.answer(served, current)
         case .combined(let combination):
-            let old = current[combination.index].bytes(combination.stored)
-            let body = combination.stored.lowerBound == 0 ? old + answer.body : answer.body + old
+            var runs = combination.stored.ranges.map { ($0.lowerBound, current[combination.index].bytes($0)) }
+            runs.append((combination.received.lowerBound, answer.body))
+            for gap in combination.missing {
+                var again = exchange.sent
+                again.headerFields[.range] = "bytes=\(gap.lowerBound)-\(gap.upperBound - 1)"
+                runs.append((gap.lowerBound, origin(again)?.body ?? []))
+            }
+            let body = runs.sorted { $0.0 < $1.0 }.flatMap { $0.1 }
             outcome = Outcome(status: 200, fields: combination.head.headerFields, body: body)
         case .fetch(let again):
             store(decision, answer, current, key)

@@ -14,6 +14,7 @@ import Testing
 struct GatewayScenarioTests {
     @Test func directives() async throws { try await run(DirectiveScenarios.all) }
     @Test func freshness() async throws { try await run(FreshnessScenarios.all) }
+    @Test func leaks() async throws { try await run(LeakScenarios.all) }
     @Test func parts() async throws { try await run(PartialScenarios.all) }
     @Test func selection() async throws { try await run(SelectionScenarios.all) }
     @Test func staleness() async throws { try await run(StaleScenarios.all) }

@@ -11,21 +11,6 @@ import Testing
 
 /// The same over TLS and HTTP/2.
 @Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
-    private func withTLS(
-        _ transport: any Transport, _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
-        _ body: (Setting, Int) async throws -> Void
-    ) async throws {
-        try await withDirectory { directory in
-            let files = try TestCertificate.write(to: directory)
-            try await withGateway(transport: transport) {
-                $0.tls = GatewayTLS(certificateFile: files.certificate, keyFile: files.key)
-                try change(&$0)
-            } _: { setting in
-                try await body(setting, setting.gateway.tlsAddress?.port ?? 0)
-            }
-        }
-    }
-
     @Test(arguments: [0, 5, 40_000, 3 << 20]) func missesAndHits(_ count: Int) async throws {
         let content = body(count)
         let transport = StubTransport { _ in .bytes(content, fresh) }

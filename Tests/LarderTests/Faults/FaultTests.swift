@@ -126,6 +126,29 @@
             }
         }
 
+        /// A disk that others have filled: what was used longest ago gives way, though no budget was set.
+        @Test(arguments: [false, true]) func aFullDiskDisplaces(_ byWriter: Bool) throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, .testing())
+                let bytes = body(400_000, 1)
+                for name in 0..<8 { try store.put(body(400_000, name), for: Key("\(name)")) }
+                try store.flush()
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("pwrite=ENOSPC@1")))
+                if byWriter {
+                    let writer = try store.writer(for: "new")
+                    try writer.write(bytes)
+                    _ = try writer.commit()
+                } else {
+                    try store.put(bytes, for: "new")
+                }
+                scope.lift()
+                try #expect(store.get("new")?.body.bytes() == bytes)
+                try #expect(store.get("0") == nil && store.get("7") != nil)
+                #expect(try store.statistics().displacedCount > 0)
+                try finish(store)
+            }
+        }
+
         @Test func scenarioWithoutFaultsSucceeds() throws {
             try withDirectory { directory in
                 let scenario = FaultScenario(directory)

@@ -56,6 +56,37 @@ struct Peer: Sendable {
     /// Returns when the system has taken the bytes.
     func write(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
 
+    /// Passes bytes between this connection and a new one, in both directions, until either ends.
+    mutating func join(port: Int) async throws {
+        let (stream, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
+        let other = try await ClientBootstrap(group: channel.eventLoop)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Yielding(continuation))
+                }
+            }
+            .connect(host: "127.0.0.1", port: port).get()
+        try await other.writeAndFlush(ByteBuffer(bytes: buffer))
+        await withTaskGroup { [channel, inbound] group in
+            group.addTask {
+                for await bytes in inbound { other.writeAndFlush(bytes, promise: nil) }
+                other.close(promise: nil)
+            }
+            group.addTask {
+                for await bytes in stream { channel.writeAndFlush(bytes, promise: nil) }
+                channel.close(promise: nil)
+            }
+        }
+    }
+
+    private final class Yielding: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        private let continuation: AsyncStream<ByteBuffer>.Continuation
+        init(_ continuation: AsyncStream<ByteBuffer>.Continuation) { self.continuation = continuation }
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { continuation.yield(unwrapInboundIn(data)) }
+        func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
+    }
+
     /// Says good-bye with RST.
     func reset() async throws {
         try await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()

@@ -18,9 +18,10 @@ struct ScriptedServer: Sendable {
 
     /// Runs a server while `body` runs. A connection closes when its script ends.
     static func run<Result: Sendable>(
-        certificate: TestCertificate? = nil, script: @escaping Script, _ body: (ScriptedServer) async throws -> Result
+        certificate: TestCertificate? = nil, tls change: (inout TLSConfiguration) -> Void = { _ in },
+        script: @escaping Script, _ body: (ScriptedServer) async throws -> Result
     ) async throws -> Result {
-        let tls = try certificate?.server()
+        let tls = try certificate?.server(change)
         let counter = Counter()
         let connections = Mutex<[(channel: any Channel, task: Task<Void, Never>)]>([])
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

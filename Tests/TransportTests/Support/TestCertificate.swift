@@ -1,3 +1,4 @@
+import LarderNIOTransport
 import NIOSSL
 
 /// A certificate that signs itself, from 2020 to 2120. Good for nothing but these tests: its key is here.
@@ -40,16 +41,17 @@ enum TestCertificate: String {
         -----END PRIVATE KEY-----
         """
 
-    func server() throws -> NIOSSLContext {
-        try NIOSSLContext(
-            configuration: .makeServerConfiguration(
-                certificateChain: NIOSSLCertificate.fromPEMBytes(Array(rawValue.utf8)).map { .certificate($0) },
-                privateKey: .privateKey(NIOSSLPrivateKey(bytes: Array(Self.key.utf8), format: .pem))))
+    func server(_ change: (inout TLSConfiguration) -> Void = { _ in }) throws -> NIOSSLContext {
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(rawValue.utf8)).map { .certificate($0) },
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(Self.key.utf8), format: .pem)))
+        change(&configuration)
+        return try NIOSSLContext(configuration: configuration)
     }
 
     /// Trusts these certificates and no other.
     static func client() throws -> TLSConfiguration {
-        var configuration = TLSConfiguration.makeClientConfiguration()
+        var configuration = NIOTransport.Configuration.defaultTLS
         configuration.trustRoots = .certificates(
             try [Self.names, .address].flatMap { try NIOSSLCertificate.fromPEMBytes(Array($0.rawValue.utf8)) })
         return configuration

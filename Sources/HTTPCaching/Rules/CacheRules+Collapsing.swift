@@ -1,0 +1,103 @@
+import HTTPTypes
+
+/// Collapsing requests: RFC 9111 section 4, "a cache can use a response that is stored or storable to satisfy multiple
+/// requests, provided that it is allowed to reuse that response for the requests in question".
+extension CacheRules {
+    /// Which loads of the same key a request may share.
+    public enum Collapsing: Sendable, Hashable {
+        /// None: what it asks is its own business.
+        case none
+        /// Any that is under way.
+        case any
+        /// One that is sent after the request arrived.
+        ///
+        /// A request with `no-cache` wants nothing that was not validated with the origin (section 5.2.1.4), one with
+        /// `max-age=0` nothing that is older than itself (section 5.2.1.1). The answer to a request that is sent later was
+        /// generated later: it is what the origin would have said to this request, too. The answer to one that was sent
+        /// before may have been generated before, for instance before a change that the client knows of: it does not do,
+        /// and neither does that to a validation.
+        case later
+    }
+
+    /// Which loads a request may share.
+    public func collapsing(of request: HTTPRequest) -> Collapsing {
+        guard request.method == .get || request.method == .head else { return .none }
+        let facts = RequestFacts(request, options: options)
+        let directives = facts.directives
+        guard !facts.hasPreconditionForOrigin, !directives.noStore, directives.minFresh == nil else { return .none }
+        if facts.hasRange {
+            // Those with the same range may share what comes for it.
+            guard request.method == .get, !facts.hasIfRange, !isConditional(request), options.storesPartialResponses
+            else { return .none }
+        }
+        return directives.noCache || directives.maxAge == 0 ? .later : .any
+    }
+
+    /// Whether a request has conditions that a cache can evaluate.
+    public func isConditional(_ request: HTTPRequest) -> Bool {
+        request.headerFields.contains(.ifNoneMatch) || request.headerFields.contains(.ifModifiedSince)
+    }
+
+    /// A request without the directives that a load which was sent later satisfies.
+    public func satisfiedByValidation(_ request: HTTPRequest) -> HTTPRequest {
+        var request = request
+        request.headerFields.remove(.cacheControl)
+        request.headerFields.remove(.pragma)
+        return request
+    }
+
+    /// The answer of a new, whole response to one of those who share it, while its body arrives: by the request's own
+    /// conditions and range. Nil when it may not be used for the request.
+    ///
+    /// - Parameters:
+    ///   - length: of the body; nil while it is not known. Then a range is not cut out.
+    ///   - isFollower: true for a request that did not itself bring the response: then it has to be fresh, and the request
+    ///     has to match.
+    /// - Returns: with the content `none`, `whole` or `range`.
+    public func serve(
+        arriving new: NewResponse, to request: HTTPRequest, length: Int64?, isFollower: Bool, now: Instant
+    ) -> ServedResponse? {
+        if isFollower, !mayShare(new, request, now: now) { return nil }
+        let stored = StoredResponse(
+            head: new.head, method: new.method, selecting: new.selecting, requestTime: new.requestTime,
+            responseTime: new.responseTime, body: .complete(length: length ?? 0), policy: new.policy)
+        var request = request
+        if length == nil { request.headerFields.remove(.range) }
+        let facts = RequestFacts(request, options: options)
+        let served = serve(request, facts: facts, stored: stored, index: 0, now: now)
+        guard case .multipart = served?.content else { return served }
+        // Several ranges of a body that is arriving: the whole is an answer, too (RFC 9110 section 14.2).
+        request.headerFields.remove(.range)
+        return serve(
+            request, facts: RequestFacts(request, options: options), stored: stored, index: 0, now: now)
+    }
+
+    /// The same for a 206 that is arriving, and a request whose range it brings.
+    /// - Parameter contentRange: of the 206; a stored part does not keep it.
+    public func serve(
+        arrivingPart new: NewResponse, contentRange: String?, to request: HTTPRequest, now: Instant
+    ) -> ServedResponse? {
+        guard mayShare(new, request, now: now) else { return nil }
+        var part = new.head
+        part.status = .partialContent
+        part.headerFields[.contentRange] = contentRange
+        return serve(slices: part, to: request, now: now)
+    }
+
+    private func mayShare(_ new: NewResponse, _ request: HTTPRequest, now: Instant) -> Bool {
+        let maxAge = RequestFacts(request, options: options).directives.maxAge ?? 0
+        return new.policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)
+            && !new.policy.flags.contains(.noCache) && new.selecting.matches(request.headerFields)
+            && (maxAge == 0 || new.policy.ageMilliseconds(at: now) <= maxAge.secondsAsMilliseconds)
+    }
+
+    /// Whether what kept a response from being stored lies in the resource, so that the next response will not be stored
+    /// either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of it.
+    public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
+        guard status < 500 else { return false }
+        switch obstacle {
+        case .requestNoStore, .requestHasContent, .dependsOnRequest, .statusNotFinal, .noKey: return false
+        default: return true
+        }
+    }
+}

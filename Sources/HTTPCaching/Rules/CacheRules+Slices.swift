@@ -1,0 +1,48 @@
+import HTTPTypes
+
+/// Asking for more than a client's range, in whole slices: RFC 9110 section 14.2 binds the answer, not the request of a
+/// cache.
+extension CacheRules {
+    /// The `Range` to send for a request's own, its ends moved to multiples of `sliceBytes`; nil where it stays: no range,
+    /// several, another unit, or the last bytes of a representation of unknown length.
+    public func widenedRange(of request: HTTPRequest, sliceBytes: Int64) -> String? {
+        guard sliceBytes > 0, request.method == .get, options.storesPartialResponses,
+            let value = request.headerFields.single(.range), case .bytes(let field) = RangeField.parse(value),
+            field.specifications.count == 1, case .from(let first, let last) = field.specifications[0]
+        else { return nil }
+        let start = first / sliceBytes * sliceBytes
+        guard let last else { return "bytes=\(start)-" }
+        let (end, isTooLarge) = (last / sliceBytes + 1).multipliedReportingOverflow(by: sliceBytes)
+        return isTooLarge ? nil : "bytes=\(start)-\(end - 1)"
+    }
+
+    /// The answer to a request from a part that brings more than it asked for.
+    ///
+    /// - Returns: 206 with the range in the content that arrives, counted from its first byte, or 416; nil when the part
+    ///   does not have what was asked for: then it is passed on as it came.
+    public func serve(slices response: HTTPResponse, to request: HTTPRequest, now: Instant) -> ServedResponse? {
+        guard response.status == .partialContent, let value = request.headerFields.single(.range),
+            case .bytes(let field) = RangeField.parse(value),
+            let content = response.headerFields.single(.contentRange).flatMap({ ContentRange($0) }),
+            let received = content.range
+        else { return nil }
+        var served = ServedResponse(
+            index: 0, head: response, content: .none, ageMilliseconds: 0, lifetimeMilliseconds: 0, stale: nil,
+            background: nil)
+        var wanted = field.explicitRange
+        if let total = content.completeLength {
+            wanted = field.resolved(length: total).first
+            if wanted == nil {
+                Self.makeUnsatisfiable(&served, total)
+                return served
+            }
+        }
+        guard let wanted, received.contains(wanted.lowerBound) else { return nil }
+        let range = wanted.clamped(to: received)
+        served.content = .range((range.lowerBound - received.lowerBound)..<(range.upperBound - received.lowerBound))
+        served.head.headerFields.set(
+            .contentRange, ContentRange(range: range, completeLength: content.completeLength).fieldValue)
+        served.head.headerFields.set(.contentLength, String(range.count))
+        return served
+    }
+}

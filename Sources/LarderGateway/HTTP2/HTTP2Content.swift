@@ -1,0 +1,115 @@
+import Larder
+import LarderHTTP
+import NIOCore
+import Synchronization
+
+/// What is still to be sent of an answer, with as little of it in memory as its source allows.
+struct HTTP2Content {
+    private struct Run {
+        let bytes: [UInt8]
+        var left: Range<Int>
+    }
+
+    private var runs = CircularBuffer<Run>()
+    /// Bytes of memory that the runs take.
+    private(set) var memory: Int64 = 0
+    /// Where the rest comes from; nil when it is being read, or there is none.
+    var source: ResponseBody?
+    /// Nothing follows.
+    var isComplete = false
+    /// What an open file counts as, in bytes: a connection must not take all descriptors of the process either.
+    private(set) var fileCost: Int64 = 0
+
+    /// Whether there is nothing to send at once.
+    var isEmpty: Bool { runs.isEmpty }
+
+    /// Nothing yet.
+    init() {}
+
+    /// Bytes in memory.
+    init(_ bytes: [UInt8]) {
+        append(bytes)
+        isComplete = true
+    }
+
+    /// A response's content. What is in files is read when the client takes it.
+    init(_ body: ResponseBody) throws {
+        guard case .segments(let segments) = body.source else {
+            source = body
+            return
+        }
+        guard !segments.contains(where: \.isFile) else {
+            source = ResponseBody(length: body.length, live: Self.pieces(of: segments))
+            fileCost = Self.costOfFile
+            return
+        }
+        for segment in segments {
+            switch segment {
+            case .bytes(let bytes): append(bytes)
+            case .stored(let body, let range):
+                append(try body.bytes(), range.clamped(to: 0..<body.length.bytes))
+            }
+        }
+        isComplete = true
+    }
+
+    private static let costOfFile: Int64 = 16 << 10
+    /// What is read from a file at once.
+    private static let pieceSize: Int64 = 64 << 10
+
+    mutating func append(_ bytes: [UInt8]) { append(bytes, 0..<Int64(bytes.count)) }
+
+    private mutating func append(_ bytes: [UInt8], _ range: Range<Int64>) {
+        guard !range.isEmpty else { return }
+        runs.append(Run(bytes: bytes, left: Int(range.lowerBound)..<Int(range.upperBound)))
+        memory += Int64(bytes.count)
+    }
+
+    /// The next bytes, at most `limit` of them; nil where there are none.
+    mutating func next(_ limit: Int) -> ArraySlice<UInt8>? {
+        guard limit > 0, let run = runs.first else { return nil }
+        let start = run.left.lowerBound
+        let end = start + min(limit, run.left.count)
+        if end < run.left.upperBound {
+            runs[runs.startIndex].left = end..<run.left.upperBound
+        } else {
+            runs.removeFirst()
+            memory -= Int64(run.bytes.count)
+        }
+        return run.bytes[start..<end]
+    }
+
+    /// Lets go of everything.
+    mutating func drop() { self = HTTP2Content() }
+
+    private static func pieces(of segments: [ResponseBody.Segment]) -> @Sendable () async throws -> [UInt8]? {
+        let place = Mutex((segment: 0, offset: Int64(0)))
+        return {
+            let next = place.withLock { place -> (ResponseBody.Segment, Range<Int64>)? in
+                while place.segment < segments.count, place.offset >= segments[place.segment].count {
+                    place = (place.segment + 1, 0)
+                }
+                guard place.segment < segments.count else { return nil }
+                let segment = segments[place.segment]
+                let range = place.offset..<min(place.offset + Self.pieceSize, segment.count)
+                place.offset = range.upperBound
+                return (segment, range)
+            }
+            switch next {
+            case nil: return nil
+            case (.bytes(let bytes), let range)?: return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+            case (.stored(let body, let whole), let range)?:
+                return try await body.bytes(
+                    of: whole.lowerBound + range.lowerBound..<whole.lowerBound + range.upperBound)
+            }
+        }
+    }
+}
+
+extension ResponseBody.Segment {
+    /// Whether it lies in a file.
+    fileprivate var isFile: Bool {
+        guard case .stored(let body, _) = self else { return false }
+        return body.withFileDescriptor { _ in true } ?? false
+    }
+}

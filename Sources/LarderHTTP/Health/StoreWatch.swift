@@ -1,0 +1,61 @@
+import Larder
+import Logging
+import Synchronization
+
+/// Remembers what the store refuses, and tells it once a cause: when it begins and when it is over.
+final class StoreWatch: Sendable {
+    private struct State {
+        var troubles: [StoreTrouble.Work: StoreTrouble] = [:]
+        var failures: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// Whether there is any trouble, so that a success costs one load.
+    private let isTroubled = Atomic(false)
+    private let logger: Logger
+
+    init(_ logger: Logger) { self.logger = logger }
+
+    /// What is wrong now.
+    var troubles: [StoreTrouble] {
+        state.withLock { $0.troubles.values.sorted { $0.work.rawValue < $1.work.rawValue } }
+    }
+
+    /// Failures so far.
+    var failures: UInt64 { state.withLock { $0.failures } }
+
+    /// The store failed. What a body is too large for, or what its writer was told to drop, is no trouble of the store's.
+    func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
+        let code = (error as? LarderError)?.code
+        if error is CancellationError || code == .tooLarge || code == .invalidArgument || code == .closed {
+            return logger.debug("a response is not stored", metadata: ["key": "\(key)", "error": "\(error)"])
+        }
+        let isNew = state.withLock { state in
+            let old = state.troubles[work]
+            state.failures += 1
+            state.troubles[work] = StoreTrouble(
+                work: work, code: code, message: "\(error)", count: (old?.count ?? 0) + 1)
+            return old?.code != code || old == nil
+        }
+        isTroubled.store(true, ordering: .releasing)
+        let metadata: Logger.Metadata = ["work": "\(work.rawValue)", "key": "\(key)", "error": "\(error)"]
+        if isNew {
+            logger.error("the store fails, the cache goes on without it", metadata: metadata)
+        } else {
+            logger.debug("the store fails still", metadata: metadata)
+        }
+    }
+
+    /// The store did as it was told.
+    func succeeded(_ work: StoreTrouble.Work) {
+        guard isTroubled.load(ordering: .acquiring) else { return }
+        let old = state.withLock { state in
+            let old = state.troubles.removeValue(forKey: work)
+            isTroubled.store(!state.troubles.isEmpty, ordering: .releasing)
+            return old
+        }
+        guard let old else { return }
+        logger.notice(
+            "the store works again", metadata: ["work": "\(work.rawValue)", "failures": "\(old.count)"])
+    }
+}

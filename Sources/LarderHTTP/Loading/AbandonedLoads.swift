@@ -1,0 +1,46 @@
+import Synchronization
+
+/// Which loads go on when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are nearly done,
+/// so that what was paid for is kept. The others are given up; what came of them stays as a part if it has a strong
+/// validator.
+public struct AbandonedLoadPolicy: Sendable, Hashable {
+    /// A load goes on if no more than this is missing, in bytes. Default: 1 MiB.
+    public var restBytes: Int64
+    /// Or if no more than this is missing of its length, in percent, 0...100. Default: 25.
+    public var restPercent: Int64
+    /// The most that go on at once. Default: 64; 0 gives all of them up.
+    public var limit: Int
+
+    /// Makes a policy; each value has a default.
+    public init(restBytes: Int64 = 1 << 20, restPercent: Int64 = 25, limit: Int = 64) {
+        self.restBytes = restBytes
+        self.restPercent = restPercent
+        self.limit = limit
+    }
+
+    /// Every load ends with its last reader.
+    public static let none = AbandonedLoadPolicy(limit: 0)
+}
+
+/// The loads that go on without a reader.
+final class AbandonedLoads: Sendable {
+    private let policy: AbandonedLoadPolicy
+    private let count = Mutex(0)
+
+    init(_ policy: AbandonedLoadPolicy) { self.policy = policy }
+
+    /// Takes a load in, if it is nearly done and there is a place.
+    func takes(length: Int64, received: Int64) -> Bool {
+        let rest = length - received
+        let share = Double(rest) * 100 <= Double(length) * Double(policy.restPercent)
+        guard rest <= policy.restBytes || share else { return false }
+        return count.withLock { count in
+            guard count < policy.limit else { return false }
+            count += 1
+            return true
+        }
+    }
+
+    /// A load that was taken in is over.
+    func release() { count.withLock { $0 -= 1 } }
+}

@@ -1,0 +1,40 @@
+import NIOCore
+
+/// A connection on its way to its first request: through a tunnel, TLS and the choice of a protocol, as it needs them.
+/// Ends once.
+// SAFETY: used on its event loop only.
+final class Opening: @unchecked Sendable {
+    /// What there is in the end.
+    enum Outcome: Sendable {
+        case connection(Connection)
+        case session(HTTP2Session)
+    }
+
+    private let promise: EventLoopPromise<Outcome>
+    private var isOver = false
+
+    init(_ loop: any EventLoop) { promise = loop.makePromise() }
+
+    var result: EventLoopFuture<Outcome> { promise.futureResult }
+
+    func succeed(_ outcome: Outcome) {
+        if !isOver { promise.succeed(outcome) }
+        isOver = true
+    }
+
+    func fail(_ error: any Error) {
+        if !isOver { promise.fail(error) }
+        isOver = true
+    }
+}
+
+/// Holds the opening of a channel for who made the channel. A channel that lost the race of addresses ends it.
+final class OpeningHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    let opening: Opening
+
+    init(_ opening: Opening) { self.opening = opening }
+
+    func handlerRemoved(context: ChannelHandlerContext) { opening.fail(ChannelError.alreadyClosed) }
+}

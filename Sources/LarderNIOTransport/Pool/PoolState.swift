@@ -1,0 +1,130 @@
+import LarderHTTP
+import NIOCore
+
+/// What a pool knows, behind its lock.
+struct PoolState {
+    typealias Endpoint = NIOTransport.Endpoint
+
+    /// What an endpoint speaks.
+    enum Version {
+        case unknown
+        /// A connection is being made that will tell.
+        case asking
+        case http1
+    }
+
+    /// A connection that speaks HTTP/2 and takes new streams.
+    struct SessionUse {
+        let session: HTTP2Session
+        var active: Int
+        var limit: Int
+    }
+
+    struct Host {
+        /// The last one used is at the end, and used first: the others may go idle and close.
+        var idle: [Connection] = []
+        var places = 0
+        var waiting: [ConnectionPool.Waiter] = []
+        var session: SessionUse?
+        var version = Version.unknown
+    }
+
+    let connectionsPerHost: Int
+    let waitingPerHost: Int
+    let asksForHTTP2: Bool
+    var hosts: [Endpoint: Host] = [:]
+    var isClosed = false
+    var nextID = 0
+
+    init(connectionsPerHost: Int, waitingPerHost: Int, asksForHTTP2: Bool) {
+        self.connectionsPerHost = connectionsPerHost
+        self.waitingPerHost = waitingPerHost
+        self.asksForHTTP2 = asksForHTTP2
+    }
+
+    static func closed(_ endpoint: Endpoint) -> TransportError {
+        TransportError(.cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): the transport is closed")
+    }
+
+    /// What there is now, nil when the waiter is in the queue; and a connection to be closed, whose place is wanted.
+    mutating func lease(
+        _ endpoint: Endpoint, _ waiter: ConnectionPool.Waiter
+    ) -> (ConnectionPool.Grant?, unwanted: Connection?) {
+        if isClosed { return (.failure(Self.closed(endpoint)), nil) }
+        // Cancelled before: giveUp has run, and found no waiter.
+        if Task.isCancelled { return (.failure(.cancelled(endpoint, mayHaveBeenSeen: false)), nil) }
+        var host = hosts[endpoint] ?? Host()
+        defer { hosts[endpoint] = host }
+        if !waiter.isForNew, let connection = host.idle.popLast() { return (.success(.kept(connection)), nil) }
+        if let lease = next(&host, endpoint) { return (.success(lease), nil) }
+        guard host.waiting.count < waitingPerHost else {
+            let what =
+                host.session.map { "all \($0.limit) streams" } ?? "all \(host.places) connections"
+            return (
+                .failure(
+                    TransportError(
+                        .overloaded, mayHaveBeenSeen: false,
+                        "\(what) to \(endpoint) are in use, and \(host.waiting.count) requests wait")), nil
+            )
+        }
+        host.waiting.append(waiter)
+        return (nil, waiter.isForNew && !host.idle.isEmpty ? host.idle.removeFirst() : nil)
+    }
+
+    /// A stream or a place, if there is one.
+    private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Lease? {
+        if let use = host.session {
+            guard use.active < use.limit else { return nil }
+            host.session?.active += 1
+            return .stream(use.session)
+        }
+        guard host.places < connectionsPerHost else { return nil }
+        if asksForHTTP2, endpoint.isTLS, host.version != .http1 {
+            guard host.version == .unknown else { return nil }
+            host.version = .asking
+        }
+        host.places += 1
+        return .place
+    }
+
+    /// Changes what is known of an endpoint.
+    /// - Returns: those who waited, with what they get.
+    mutating func change(
+        _ endpoint: Endpoint, _ body: (inout Host) -> Void
+    ) -> [(ConnectionPool.Waiter, ConnectionPool.Lease)] {
+        guard var host = hosts[endpoint] else { return [] }
+        body(&host)
+        var granted: [(ConnectionPool.Waiter, ConnectionPool.Lease)] = []
+        while !host.waiting.isEmpty, let lease = next(&host, endpoint) {
+            granted.append((host.waiting.removeFirst(), lease))
+        }
+        hosts[endpoint] = host.places > 0 || !host.waiting.isEmpty ? host : nil
+        return granted
+    }
+
+    mutating func keep(_ connection: Connection) -> (isKept: Bool, ConnectionPool.Waiter?) {
+        guard !isClosed, var host = hosts[connection.endpoint] else { return (false, nil) }
+        // Those who wait for a new one get its place when it is closed.
+        if !host.waiting.isEmpty, host.waiting.allSatisfy(\.isForNew) { return (false, nil) }
+        let first = host.waiting.firstIndex { !$0.isForNew }
+        let waiter = first.map { host.waiting.remove(at: $0) }
+        if waiter == nil { host.idle.append(connection) }
+        hosts[connection.endpoint] = host
+        return (true, waiter)
+    }
+
+    mutating func close() -> (
+        idle: [Connection], sessions: [HTTP2Session], waiting: [(Endpoint, ConnectionPool.Waiter)]
+    ) {
+        isClosed = true
+        let waiting = hosts.flatMap { endpoint, host in host.waiting.map { (endpoint, $0) } }
+        let idle = hosts.values.flatMap(\.idle)
+        let sessions = hosts.values.compactMap(\.session?.session)
+        for endpoint in hosts.keys {
+            hosts[endpoint]?.waiting = []
+            hosts[endpoint]?.idle = []
+            hosts[endpoint]?.session = nil
+        }
+        return (idle, sessions, waiting)
+    }
+}

@@ -1,0 +1,84 @@
+import HTTPTypes
+import LarderHTTP
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// One request of `fetch`: the one that was asked for, or one that a redirect leads to.
+struct FetchStep: Sendable {
+    /// Without a name and a password.
+    let url: String
+    let request: HTTPRequest
+    let content: [UInt8]?
+
+    /// Takes a name and a password out of the URL: they are sent as `Authorization` (RFC 7617) where `fields` have none, and
+    /// get into no key. Throws `usage` for what is not a URL.
+    init(url: String, method: String, fields: [HTTPField], content: [UInt8]?) throws {
+        let (plain, credentials) = Self.split(url)
+        self.url = plain
+        self.content = content
+        var request = try Self.request(plain, method)
+        for field in fields { request.headerFields.append(field) }
+        if let credentials, !request.headerFields.contains(.authorization) {
+            request.headerFields[.authorization] = "Basic " + JSON.base64(credentials)
+        }
+        self.request = request
+    }
+
+    private static func request(_ url: String, _ method: String) throws -> HTTPRequest {
+        do {
+            return try HTTPCache.request(for: url, method: HTTPRequest.Method(method) ?? .get)
+        } catch {
+            throw FetchCommand.failure(error)
+        }
+    }
+
+    /// The request that a response redirects to (RFC 9110 section 15.4); nil if it does not, or not to a URL of HTTP.
+    func redirected(by response: HTTPResponse) throws -> FetchStep? {
+        guard [301, 302, 303, 307, 308].contains(response.status.code),
+            let location = response.headerFields[.location],
+            let target = URL(string: location, relativeTo: URL(string: url))?.absoluteString,
+            target.hasPrefix("http://") || target.hasPrefix("https://")
+        else { return nil }
+        // "a user agent MAY change the request method from POST to GET" for 301 and 302, as all do; for 303 it is the point.
+        let turnsToGet =
+            request.method != .get && request.method != .head
+            && (response.status.code == 303 || request.method == .post && response.status.code < 303)
+        var fields = Array(request.headerFields)
+        // What is meant for one server is not for another.
+        if Self.origin(target) != Self.origin(url) {
+            fields.removeAll { [.authorization, .cookie].contains($0.name) }
+        }
+        return try FetchStep(
+            url: target, method: turnsToGet ? "GET" : request.method.rawValue, fields: fields,
+            content: turnsToGet ? nil : content)
+    }
+
+    /// What is sent, as `--verbose` tells it.
+    var trace: String {
+        var text = "> \(request.method.rawValue) \(request.path ?? "/") HTTP/1.1\n> Host: \(request.authority ?? "")\n"
+        for field in request.headerFields {
+            // A terminal keeps what it shows, so passwords stay out.
+            text += "> \(field.name.rawName): \(field.name == .authorization ? "..." : field.value)\n"
+        }
+        return text + ">\n"
+    }
+
+    private static func origin(_ url: String) -> Substring {
+        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        return url[..<(url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]
+    }
+
+    /// RFC 3986 section 3.2.1: what stands before the last `@` of the authority.
+    private static func split(_ url: String) -> (url: String, credentials: [UInt8]?) {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return (url, nil) }
+        let end = url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        guard let at = url[start..<end].lastIndex(of: "@") else { return (url, nil) }
+        var credentials = PercentCoding.decode(Array(url[start..<at].utf8))
+        if !url[start..<at].contains(":") { credentials.append(UInt8(ascii: ":")) }
+        return (String(url[..<start] + url[url.index(after: at)...]), credentials)
+    }
+}

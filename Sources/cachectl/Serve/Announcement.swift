@@ -1,0 +1,61 @@
+import Larder
+import LarderGateway
+import NIOCore
+
+/// What `serve` says when it is ready.
+struct Announcement {
+    private let json: ReadyJSON
+    private let budget: String
+    private let stored: String
+
+    init(
+        _ gateway: Gateway, _ statistics: Statistics, _ path: String, _ setup: ServeSetup, hasDefaultBudget: Bool
+    ) {
+        let limit = statistics.budget.bytes
+        json = ReadyJSON(
+            address: gateway.address.map { "http://\($0.text)" }, tls: gateway.tlsAddress.map { "https://\($0.text)" },
+            admin: gateway.adminAddress.map { "http://\($0.text)" }, store: path, entryCount: statistics.entryCount,
+            allocatedBytes: statistics.allocatedBytes.bytes, budgetBytes: limit == .unlimited ? nil : limit.bytes,
+            origins: setup.destinations)
+        stored = "\(Render.count(statistics.entryCount, "entry", "entries")), \(statistics.allocatedBytes)"
+        budget =
+            if limit == .unlimited {
+                "no budget: it may fill the disk"
+            } else if hasDefaultBudget {
+                "budget \(limit), 80 % of what was free on the disk (--budget sets another)"
+            } else {
+                "budget \(limit)"
+            }
+    }
+
+    /// Prints one line of JSON, or a line for each address, the store and each origin.
+    func write(asJSON: Bool) throws {
+        if asJSON { return try Output.write(JSON.line(json)) }
+        var text = ""
+        for address in [json.address, json.tls].compactMap(\.self) { text += "listening on \(address)\n" }
+        if let admin = json.admin { text += "admin on \(admin)\n" }
+        text += "store \(json.store): \(stored), \(budget)\n"
+        for origin in json.origins { text += "origin for \(origin)\n" }
+        try Output.write(text)
+    }
+}
+
+extension SocketAddress {
+    /// As a URL has it: `127.0.0.1:8080`, `[::1]:8080`.
+    var text: String {
+        let host = ipAddress ?? "localhost"
+        return (host.contains(":") ? "[\(host)]" : host) + ":\(port ?? 0)"
+    }
+}
+
+/// `serve --json`.
+private struct ReadyJSON: Encodable {
+    @Nullable var address: String?
+    @Nullable var tls: String?
+    @Nullable var admin: String?
+    let store: String
+    let entryCount: Int
+    let allocatedBytes: Int64
+    @Nullable var budgetBytes: Int64?
+    let origins: [String]
+}

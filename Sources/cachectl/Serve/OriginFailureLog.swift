@@ -1,0 +1,64 @@
+import LarderHTTP
+import Logging
+import Synchronization
+
+/// Tells on standard error which origins fail, and why: clients see a 502 without names, or a stale response.
+///
+/// The same failure is told once a minute, with how often it came meanwhile.
+struct OriginFailureLog: Transport {
+    private let inner: any Transport
+    private let logger: Logger
+    private let failures = Failures()
+
+    /// Puts the log before the transport that opens connections.
+    init(over inner: any Transport, level: Logger.Level) {
+        self.inner = inner
+        var logger = Logger(label: "larder.gateway")
+        logger.logLevel = level
+        self.logger = logger
+    }
+
+    func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: request) }
+
+    func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+        do throws(TransportError) {
+            return try await inner.send(request)
+        } catch {
+            if error.kind != .cancelled, let count = failures.count(error) {
+                let more = count > 1 ? " (\(count) times in the last minute)" : ""
+                logger.warning("an origin failed: \(error.message)\(more)")
+            }
+            throw error
+        }
+    }
+
+    private final class Failures: Sendable {
+        private struct Seen {
+            var told: ContinuousClock.Instant
+            var count = 0
+        }
+
+        /// As many as a forward proxy may meet at a time; beyond, the oldest go.
+        private static let limit = 256
+
+        private let seen = Mutex<[String: Seen]>([:])
+
+        /// How often it came since it was told; nil while it is not to be told again.
+        func count(_ error: TransportError) -> Int? {
+            let now = ContinuousClock.now
+            return seen.withLock { seen in
+                if var known = seen[error.message] {
+                    known.count += 1
+                    let isDue = now - known.told >= .seconds(60)
+                    seen[error.message] = isDue ? Seen(told: now) : known
+                    return isDue ? known.count : nil
+                }
+                if seen.count >= Self.limit, let oldest = seen.min(by: { $0.value.told < $1.value.told })?.key {
+                    seen[oldest] = nil
+                }
+                seen[error.message] = Seen(told: now)
+                return 1
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `cachectl serve` while a test talks to it.
+final class RunningGateway {
+    let process: Process
+    /// The line it prints when it is ready.
+    let ready: [String: Any]
+    private let errorFile: String
+
+    var address: String { ready["address"] as? String ?? "" }
+
+    /// What it has written to standard error.
+    var errors: String { String(decoding: FileManager.default.contents(atPath: errorFile) ?? Data(), as: UTF8.self) }
+
+    /// Starts it on a free port and waits until it answers.
+    init(_ place: Workplace, _ arguments: String...) async throws {
+        let output = try place.file("serve.out", [])
+        errorFile = try place.file("serve.err", [])
+        process = try CommandRun.start(
+            ["serve", "--listen", "127.0.0.1:0", "--store", place.store, "--json"] + arguments,
+            output: try FileHandle(forWritingTo: URL(fileURLWithPath: output)),
+            errors: try FileHandle(forWritingTo: URL(fileURLWithPath: errorFile)))
+        var found: [String: Any]?
+        while found == nil, process.isRunning {
+            let text = FileManager.default.contents(atPath: output) ?? Data()
+            found = try? JSONSerialization.jsonObject(with: text) as? [String: Any]
+            if found == nil { try await Task.sleep(for: .milliseconds(20)) }
+        }
+        ready = try #require(
+            found, "\(String(decoding: FileManager.default.contents(atPath: errorFile) ?? Data(), as: UTF8.self))")
+    }
+
+    deinit { process.terminate() }
+
+    /// Sends a signal.
+    func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Waits until it says so on standard error.
+    func waitUntilItSays(_ text: String) async throws {
+        while process.isRunning, !errors.contains(text) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(errors.contains(text), "\(errors)")
+    }
+
+    /// Waits for the end; returns the exit status.
+    func end() async throws -> Int32 {
+        while process.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+        return process.terminationStatus
+    }
+}

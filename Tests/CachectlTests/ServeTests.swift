@@ -1,0 +1,227 @@
+import Foundation
+import TestOrigin
+import TestSupport
+import Testing
+
+/// `serve`: what it says, what its signals do, and its settings; the real program, real sockets.
+struct ServeTests {
+    private func withOrigin(_ body: (TestOrigin, Workplace) async throws -> Void) async throws {
+        let origin = try await TestOrigin.start()
+        origin.script("/a", .ok("hello").header("Cache-Control", "max-age=600").header("ETag", "\"1\""))
+        let place = try Workplace()
+        try await body(origin, place)
+        await origin.stop()
+        #expect(try await place.run("verify").status == 0)
+    }
+
+    @Test func answersUntilItIsStopped() async throws {
+        try await withOrigin { origin, place in
+            let gateway = try await RunningGateway(place, "--origin", origin.url)
+            let url = gateway.address + "/a"
+            // Another store, so that the answers are the gateway's.
+            let client = try Workplace()
+            for expected in ["fwd=uri-miss", "; hit"] {
+                let run = try await client.run("fetch", url, "-i", "--policy", "do-not-read")
+                #expect(run.status == 0 && run.text.contains(expected) && run.text.hasSuffix("hello"), "\(run.text)")
+            }
+            let purge = try await client.run("fetch", url, "-X", "PURGE")
+            #expect(purge.text.contains("\"removed\": 1"))
+            #expect(origin.requests(for: "/a").count == 1)
+            gateway.signal(SIGINT)
+            #expect(try await gateway.end() == 0)
+            #expect(gateway.errors.contains("draining: running answers get 10.0 s"))
+        }
+    }
+
+    @Test func aStoreWithoutABudgetGetsOneAndTheStartLineSaysSo() async throws {
+        try await withOrigin { origin, place in
+            let gateway = try await RunningGateway(place, "--origin", "a.example=\(origin.url)", "--forward")
+            let budget = try #require(gateway.ready["budgetBytes"] as? Int)
+            #expect(budget >= 1 << 20)
+            #expect(gateway.ready["store"] as? String == place.store)
+            #expect(
+                gateway.ready["origins"] as? [String] == [
+                    "a.example at \(origin.url)", "other hosts where the URL says",
+                ])
+            #expect(try await place.run("budget", "--json").json["bytes"] as? Int == budget)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            let unlimited = try await RunningGateway(place, "--origin", origin.url, "--budget", "unlimited")
+            #expect(unlimited.ready["budgetBytes"] is NSNull)
+            unlimited.signal(SIGTERM)
+            #expect(try await unlimited.end() == 0)
+        }
+    }
+
+    @Test func whichOriginFailsAndWhyIsToldOnce() async throws {
+        let place = try Workplace()
+        let gateway = try await RunningGateway(place, "--origin", "http://127.0.0.1:1")
+        for path in ["/a", "/b", "/c"] {
+            let run = try await Workplace().run("fetch", gateway.address + path)
+            #expect(run.text == "The origin cannot be reached: it takes no connections.\n")
+        }
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
+        let lines = gateway.errors.split(separator: "\n").filter { $0.contains("an origin failed") }
+        #expect(lines.count == 1 && lines[0].contains("cannot connect to 127.0.0.1:1: Connection refused"))
+        #expect(lines.first?.contains("warning") == true)
+    }
+
+    @Test func usr1OpensTheAccessLogAgain() async throws {
+        try await withOrigin { origin, place in
+            let log = place.path.appending("access.log").string
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--access-log", log)
+            let client = try Workplace()
+            #expect(try await client.run("fetch", gateway.address + "/a").status == 0)
+            try FileManager.default.moveItem(atPath: log, toPath: log + ".1")
+            gateway.signal(SIGUSR1)
+            try await gateway.waitUntilItSays("the access log was opened again")
+            #expect(try await client.run("fetch", gateway.address + "/b").status == 0)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            let old = String(decoding: FileManager.default.contents(atPath: log + ".1") ?? Data(), as: UTF8.self)
+            let new = String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
+            #expect((old + new).contains("GET /a") && new.contains("GET /b") && !old.contains("GET /b"))
+        }
+    }
+
+    @Test func hupReadsTheSettingsAgain() async throws {
+        try await withOrigin { origin, place in
+            func settings(_ more: String) throws -> String {
+                try place.file("serve.json", Array("{\"origin\": \"\(origin.url)\", \(more)}".utf8))
+            }
+            let gateway = try await RunningGateway(place, "--config", try settings("\"budget\": 20000000"))
+            #expect(gateway.ready["budgetBytes"] as? Int == 20_000_000)
+            _ = try settings("\"budget\": \"30MB\", \"maxHead\": \"32KiB\"")
+            gateway.signal(SIGHUP)
+            try await gateway.waitUntilItSays("the settings were read again")
+            #expect(gateway.errors.contains("the budget is 30 MB now"))
+            #expect(gateway.errors.contains("in force after a restart: maxHead"))
+            #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 30_000_000)
+            // What cannot be read leaves everything as it is.
+            _ = try settings("\"budget\": ")
+            gateway.signal(SIGHUP)
+            try await gateway.waitUntilItSays("this is not JSON")
+            #expect(try await Workplace().run("fetch", gateway.address + "/a").text == "hello")
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
+    @Test func aBudgetOfTheCommandLineWinsAtHUPToo() async throws {
+        try await withOrigin { origin, place in
+            func settings(_ budget: String) throws -> String {
+                try place.file("serve.json", Array(#"{"origin": "\#(origin.url)", "budget": "\#(budget)"}"#.utf8))
+            }
+            let gateway = try await RunningGateway(place, "--config", try settings("20MB"), "--budget", "10MB")
+            _ = try settings("30MB")
+            gateway.signal(SIGHUP)
+            try await gateway.waitUntilItSays("the settings were read again")
+            #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 10_000_000)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
+    @Test func anotherSignalEndsItAtOnce() async throws {
+        try await withOrigin { origin, place in
+            let gate = Gate()
+            origin.script("/slow") { _ in
+                try await gate.wait()
+                return .ok("late")
+            }
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--drain", "1h")
+            let client = try Workplace()
+            let url = gateway.address + "/slow"
+            async let slow = client.run("fetch", url)
+            await gate.arrival()
+            gateway.signal(SIGTERM)
+            try await gateway.waitUntilItSays("draining")
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 130)
+            #expect(try await slow.status == 69)
+            gate.open()
+        }
+    }
+
+    @Test func whatCannotStartSaysWhy() async throws {
+        let place = try Workplace()
+        try await withOrigin { origin, other in
+            let gateway = try await RunningGateway(other, "--origin", origin.url)
+            let address = String(gateway.address.dropFirst("http://".count))
+            func run(_ arguments: String...) async throws -> CommandRun {
+                try await CommandRun.cachectl(
+                    ["serve", "--store", place.store, "--origin", origin.url] + arguments)
+            }
+            let taken = try await run("--listen", address)
+            #expect(taken.status == 75)
+            #expect(taken.errors.hasSuffix("port \(address.split(separator: ":")[1]): Address already in use\n"))
+            let nowhere = try await run("--listen", "larder.invalid:8080")
+            #expect(nowhere.status == 75 && nowhere.errors.hasSuffix("port 8080: the name has no address\n"))
+            let tls = ["--listen", "127.0.0.1:0", "--tls-listen", "127.0.0.1:0", "--certificate"]
+            let file = try place.file("text", Array("text".utf8))
+            for (certificate, status, text) in [
+                (file, 65, "is not a PEM file with a certificate"), (file + ".none", 66, "No such file or directory"),
+            ] {
+                let run = try await CommandRun.cachectl(
+                    ["serve", "--store", place.store, "--origin", origin.url] + tls + [certificate, "--key", file])
+                #expect(run.status == status && run.errors.contains("'\(certificate)'") && run.errors.contains(text))
+            }
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
+    @Test(arguments: [
+        [], ["--origin", "ftp://x"], ["--origin", "http://x", "--origin", "http://y"],
+        ["--origin", "http://x", "--listen", "nowhere"], ["--origin", "http://x", "--forward"],
+        ["--origin", "http://x", "--listen", ":8080"], ["--origin", "http://x", "--log-format", "json"],
+        ["--origin", "http://x", "--tls-listen", "127.0.0.1:0"], ["--origin", "http://x", "--threads", "0"],
+        ["--origin", "http://x", "--read-timeout", "0"], ["--origin", "http://x", "--log-level", "loud"],
+    ])
+    func settingsAreChecked(arguments: [String]) async throws {
+        let place = try Workplace()
+        let run = try await CommandRun.cachectl(["serve", "--store", place.store] + arguments)
+        #expect(run.status == 64, "\(arguments): \(run.errors)")
+        #expect(run.errors.hasSuffix("\nSee 'cachectl serve --help'.\n") && !run.errors.contains("Usage:"))
+        #expect(!FileManager.default.fileExists(atPath: place.store))
+    }
+
+    @Test(arguments: [
+        (#"{"orgin": ["http://x"]}"#, "line 1: 'orgin' is not a setting"),
+        ("{\"origin\": [\"http://x\"],\n\n \"threads\": 0}", "line 3: 'threads': "),
+        ("{\"origin\": [\"http://x\"],\n \"listen\": }", "line 2: this is not JSON at column 12"),
+        ("{\n\"listen\": {\"a\": 1}}", "line 2: 'listen': give a string"), ("[1]", "have to be one object"),
+        ("", "line 1: this is not JSON"), (#"{"logFormat": "xml"}"#, "'logFormat': "),
+        (#"{"readTimeout": "5 parsecs"}"#, "'readTimeout': "), (#"{"tunnelPort": [443, true]}"#, "'tunnelPort': "),
+    ])
+    func aFileOfSettingsIsRefusedByLineAndName(text: String, message: String) async throws {
+        let place = try Workplace()
+        let file = try place.file("settings", Array(text.utf8))
+        let run = try await CommandRun.cachectl(["serve", "--store", place.store, "--config", file])
+        #expect(run.status == 65 && run.errors.contains(file) && run.errors.contains(message), "\(run.errors)")
+        #expect(!run.errors.contains("Decoding"))
+    }
+
+    @Test func aFileOfSettingsTakesWhatFlagsTakeAndFlagsWin() async throws {
+        try await withOrigin { origin, place in
+            let other = place.path.appending("other").string
+            let text = """
+                {"origin": ["http://127.0.0.1:1"], "store": "\(other)", "readTimeout": "5m", "connectTimeout": 300,
+                 "idleTimeout": 300.5, "headTimeout": "300500ms", "budget": 20000000, "http2": false, "forward": false,
+                 "purge": true, "tunnelPort": [443, 8443], "accessLog": "-", "logFormat": "json"}
+                """
+            let file = try place.file("settings", Array(text.utf8))
+            let gateway = try await RunningGateway(
+                place, "--config", file, "--origin", origin.url, "--access-log", place.path.appending("log").string)
+            #expect(gateway.ready["origins"] as? [String] == ["every host at \(origin.url)"])
+            #expect(gateway.ready["store"] as? String == place.store)
+            #expect(gateway.ready["budgetBytes"] as? Int == 20_000_000)
+            #expect(try await Workplace().run("fetch", gateway.address + "/a").text == "hello")
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            let log = FileManager.default.contents(atPath: place.path.appending("log").string) ?? Data()
+            #expect(String(decoding: log, as: UTF8.self).contains(#""target":"/a""#))
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/// What the run was told.
+struct Options {
+    /// The path of the program.
+    var cachectl = ""
+    /// Seconds that each attack lasts. Default: 10.
+    var seconds = 10
+    /// Connections and requests in percent of those in the reviews. Default: 100.
+    var scale = 100
+    /// The limit of the gateway's `--memory`, in MiB. Default: 64.
+    var memory = 64
+    /// Leaves the directory where it is.
+    var keeps = false
+
+    init?(_ arguments: [String]) {
+        var rest = arguments[...]
+        guard let path = rest.popFirst(), !path.hasPrefix("-") else { return nil }
+        cachectl = path
+        while let flag = rest.popFirst() {
+            if flag == "--keep" {
+                keeps = true
+                continue
+            }
+            guard let text = rest.popFirst(), let number = Int(text), number > 0 else { return nil }
+            switch flag {
+            case "--seconds": seconds = number
+            case "--scale": scale = number
+            case "--memory": memory = number
+            default: return nil
+            }
+        }
+    }
+
+    /// So many of the reviews' connections or requests, at least one.
+    func scaled(_ count: Int) -> Int { max(1, count * scale / 100) }
+}

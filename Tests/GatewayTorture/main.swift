@@ -1,0 +1,20 @@
+// Attacks a running gateway as in the reviews, and looks whether it stays within what its operator set.
+//
+//     gateway-torture CACHECTL [--seconds N] [--scale N] [--memory MiB] [--keep]
+//
+// Starts an origin in this process and CACHECTL serve in front of it; while each attack runs, a good client asks for what is
+// stored and what is not. Prints for each attack the highest resident memory and the highest number of descriptors of the
+// gateway, and the good client's p99 and errors. Exit code: 0 if all limits held, 1 if not, 64 for wrong arguments.
+
+import Foundation
+
+guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
+    print("usage: gateway-torture CACHECTL [--seconds N] [--scale PERCENT] [--memory MiB] [--keep]")
+    exit(64)
+}
+do {
+    exit(try await Run(options).run() ? 0 : 1)
+} catch {
+    print("gateway-torture: \(error)")
+    exit(1)
+}

@@ -1,0 +1,174 @@
+import HTTPTypes
+import LarderGateway
+import LarderHTTP
+import LarderNIOTransport
+import TestOrigin
+import Testing
+
+/// Whether a request over HTTP/2 has content says the end of its stream, and nothing else (RFC 9113 section 8.1).
+@Suite(.timeLimit(.minutes(3))) struct HTTP2ContentTests {
+    private func withOrigin(
+        _ change: @escaping (inout GatewayConfiguration) -> Void = { _ in },
+        _ body: (TestOrigin, Setting, RawHTTP2Client) async throws -> Void
+    ) async throws {
+        let origin = try await TestOrigin.start {
+            .ok("\($0.method) \($0.text)").header("Cache-Control", "max-age=3600")
+        }
+        let transport = NIOTransport()
+        try await withTLS(transport) {
+            $0.routes.otherwise = try OriginServer(origin.url)
+            change(&$0)
+        } _: { setting, port in
+            let client = try await RawHTTP2Client.connect(to: port)
+            try await body(origin, setting, client)
+            await client.close()
+        }
+        await transport.close()
+        await origin.stop()
+    }
+
+    private static let methods = ["DELETE", "GET", "OPTIONS", "HEAD", "POST", "PATCH", "REPORT"]
+
+    @Test(arguments: methods) func contentThatComesLaterReachesTheOrigin(_ method: String) async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, method, "/items", end: false))
+            try await client.settle()
+            try await client.send(RawHTTP2Client.data(1, "{\"ids\""))
+            try await client.settle()
+            try await client.send(RawHTTP2Client.data(1, ":[7]}", end: true))
+            try await #expect(client.answer(1)?.status == 200)
+            let content = try await client.content(1)
+            #expect(content == (method == "HEAD" ? [] : Array("\(method) {\"ids\":[7]}".utf8)))
+            #expect(origin.history.requests.map(\.text) == ["{\"ids\":[7]}"])
+        }
+    }
+
+    @Test(arguments: methods) func contentThatComesWithTheHeadReachesTheOrigin(_ method: String) async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(
+                RawHTTP2Client.request(1, method, "/items", end: false), RawHTTP2Client.data(1, "[7]", end: true))
+            try await #expect(client.answer(1)?.status == 200)
+            #expect(origin.history.requests.map(\.text) == ["[7]"])
+        }
+    }
+
+    @Test(arguments: methods) func contentThatBreaksOffIsNotACompleteRequest(_ method: String) async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, method, "/items", end: false))
+            try await client.settle()
+            try await client.send(RawHTTP2Client.data(1, "{\"ids\""))
+            await origin.wait { !$0.requests.isEmpty }
+            try await client.send(RawHTTP2Client.frame(RawHTTP2Client.reset, 0, 1, [0, 0, 0, 8]))
+            await origin.wait { $0.connectionsOpen == 0 }
+            #expect(origin.requests.isEmpty)
+        }
+    }
+
+    @Test func aHeadThatIsAllOfARequestThatBreaksOffStaysHere() async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, "DELETE", "/items", end: false))
+            try await client.settle()
+            try await client.send(RawHTTP2Client.frame(RawHTTP2Client.reset, 0, 1, [0, 0, 0, 8]))
+            try await client.send(RawHTTP2Client.request(3, "GET", "/other"))
+            try await #expect(client.answer(3)?.status == 200)
+            #expect(origin.history.requests.map(\.target) == ["/other"])
+        }
+    }
+
+    /// Many clients end a GET so.
+    @Test(arguments: [false, true]) func anEmptyFrameAtTheEndMeansNoContent(_ isLater: Bool) async throws {
+        try await withOrigin { origin, setting, client in
+            for stream in [1, 3] {
+                try await client.send(RawHTTP2Client.request(stream, end: false))
+                if isLater { try await client.settle() }
+                try await client.send(RawHTTP2Client.data(stream, "", end: true))
+                try await #expect(client.content(stream) == Array("GET ".utf8))
+            }
+            // The second was a hit.
+            #expect(origin.requests.count == 1)
+            #expect(origin.requests[0]["Transfer-Encoding"] == nil)
+            #expect(origin.requests[0]["Content-Length"] == nil)
+        }
+    }
+
+    @Test func aLengthOfZeroMeansNoContent() async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, "DELETE", "/", [("content-length", "0")], end: false))
+            try await #expect(client.answer(1)?.status == 200)
+            try await client.send(RawHTTP2Client.request(3, "DELETE", "/", [("content-length", "0")]))
+            try await #expect(client.content(3) == Array("DELETE ".utf8))
+        }
+    }
+
+    @Test func aRequestWhoseEndDoesNotComeTimesOut() async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, end: false))
+            try await client.settle()
+            await setting.pass(seconds: 11)
+            try await #expect(client.answer(1)?.status == 408)
+            #expect(origin.history.requests.isEmpty)
+        }
+    }
+
+    @Test func continueIsSentWhenTheOriginTakesContent() async throws {
+        let gate = Gate()
+        let transport = StubTransport { request throws(TransportError) in
+            try? await gate.wait()
+            let pull = request.body?.makePull()
+            var text = ""
+            while let piece = try? await pull?() { text += String(decoding: piece, as: UTF8.self) }
+            return .text(text)
+        }
+        try await withTLS(transport) { setting, port in
+            let client = try await RawHTTP2Client.connect(to: port)
+            try await client.send(RawHTTP2Client.request(1, "DELETE", "/", [("expect", "100-continue")], end: false))
+            await gate.arrival()
+            try await client.settle()
+            gate.open()
+            let interim = try await client.next { $0.type == RawHTTP2Client.headers }
+            #expect(interim?.status == 100)
+            try await client.send(RawHTTP2Client.data(1, "now", end: true))
+            try await #expect(client.content(1) == Array("now".utf8))
+            await client.close()
+        }
+    }
+
+    @Test(arguments: ["+3", "3,3", "3, 3", "-3", "0x3", "3a", "", "99999999999999999999"])
+    func aMalformedLengthIsRefused(_ length: String) async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(
+                RawHTTP2Client.request(1, "POST", "/", [("content-length", length)], end: false),
+                RawHTTP2Client.data(1, "abc", end: true))
+            let answer = try await client.answer(1)
+            #expect(answer?.status == 400 || answer?.type == RawHTTP2Client.reset)
+            try await client.send(RawHTTP2Client.request(3, "GET", "/other"))
+            try await #expect(client.content(3) == Array("GET ".utf8))
+            #expect(origin.history.requests.map(\.target) == ["/other"])
+        }
+    }
+
+    @Test func aLengthThatIsSaidTwiceIsRefused() async throws {
+        try await withOrigin { origin, setting, client in
+            let fields = [("content-length", "3"), ("content-length", "3")]
+            try await client.send(
+                RawHTTP2Client.request(1, "POST", "/", fields, end: false), RawHTTP2Client.data(1, "abc", end: true))
+            try await #expect(client.answer(1)?.status == 400)
+            #expect(origin.history.requests.isEmpty)
+        }
+    }
+
+    /// RFC 9113 section 8.1.1.
+    @Test(arguments: ["abc", "abcdefg"]) func contentOfAnotherLengthFails(_ content: String) async throws {
+        try await withOrigin { origin, setting, client in
+            try await client.send(RawHTTP2Client.request(1, "POST", "/", [("content-length", "5")], end: false))
+            try await client.settle()
+            try await client.send(RawHTTP2Client.data(1, content, end: true))
+            let answer = try await client.answer(1)
+            #expect(answer?.type == RawHTTP2Client.reset && answer?.code == 1)
+            // The connection and its other streams are none the worse.
+            try await client.send(RawHTTP2Client.request(3, "GET", "/other"))
+            try await #expect(client.content(3) == Array("GET ".utf8))
+            #expect(origin.requests.map(\.target) == ["/other"])
+        }
+    }
+}

@@ -1,0 +1,218 @@
+import HTTPTestSupport
+import HTTPTypes
+import LarderHTTP
+import NIOCore
+import TestOrigin
+import TestSupport
+import Testing
+
+@testable import LarderGateway
+
+/// What all clients together, and each of them, may use up.
+@Suite(.timeLimit(.minutes(1))) struct MemoryTests {
+    /// Stored below `/kept`, arriving without end below `/live`.
+    static let transport = StubTransport { request in
+        if request.head.path?.hasPrefix("/kept") == true { return .text("kept", fresh) }
+        return TransportResponse(
+            head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
+            body: TransportBody { () throws(TransportError) in [UInt8](repeating: 7, count: 64 << 10) })
+    }
+
+    /// Waits until the gateway holds at least so much.
+    private func waitForHeld(_ setting: Setting, _ count: Int) async throws {
+        while await setting.gateway.readCounters().heldBytes < count { try await Task.sleep(for: .milliseconds(2)) }
+    }
+
+    @Test func clientsThatDoNotReadAreShedBeyondTheMemoryLimit() async throws {
+        try await withGateway(transport: Self.transport) {
+            $0.limits.memoryBytes = 2 << 20
+        } _: { setting in
+            _ = try await exchange(setting.port, get("/kept"))
+            var clients: [SlowClient] = []
+            while await setting.gateway.readCounters().refusedRequests == 0 {
+                let client = try SlowClient(port: setting.port)
+                try client.send(get("/live"))
+                clients.append(client)
+                await setting.settles()
+            }
+            // Some 300 KiB each.
+            #expect((4...10).contains(clients.count), "\(clients.count)")
+            let refused = try await exchange(setting.port, get("/kept/other"))
+            #expect(refused.status == 503)
+            #expect(refused["Retry-After"] == "1")
+            try await #expect(exchange(setting.port, get("/kept")).text == "kept")
+            await setting.gateway.tick()
+            let readings = await setting.gateway.readCounters()
+            #expect(readings.heldBytes <= 2 << 20)
+            #expect(readings.shedConnections == 1)
+            try await #expect(exchange(setting.port, get("/kept/other")).text == "kept")
+            for client in clients { client.leave() }
+            try await setting.waitForConnections(0)
+            await #expect(setting.gateway.readCounters().heldBytes == 0)
+        }
+    }
+
+    @Test func contentThatWaitsForItsOriginCounts() async throws {
+        let gate = Gate()
+        let transport = StubTransport { request throws(TransportError) in
+            try? await gate.wait()
+            return .text("refused unread", status: 503)
+        }
+        try await withGateway(transport: transport) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/", "Content-Length: 100000", method: "POST"))
+            try await client.send(body(60_000))
+            try await waitForHeld(setting, 60_000)
+            gate.open()
+            try await #expect(client.response().status == 503)
+            while await setting.gateway.readCounters().heldBytes > 0 { await Task.yield() }
+            try await client.close()
+        }
+    }
+
+    /// Of a file nothing waits in memory, and a body that many clients share waits there once.
+    @Test(arguments: [false, true]) func storedBodiesCountForWhatTheyTakeUp(_ isShared: Bool) async throws {
+        let length = 16 << 20
+        let content = [UInt8](repeating: 7, count: length)
+        try await withGateway(transport: StubTransport { _ in .whole(content, fresh) }) {
+            $0.hotBodyBytes = isShared ? 4 * length : 0
+        } _: { setting in
+            for _ in 0..<3 { _ = try await exchange(setting.port, get("/")) }
+            var clients: [SlowClient] = []
+            for _ in 0..<4 {
+                let client = try SlowClient(port: setting.port)
+                try client.send(get("/"))
+                clients.append(client)
+                await setting.settles()
+            }
+            await setting.gateway.tick()
+            let held = await setting.gateway.readCounters().heldBytes
+            #expect(isShared ? (length..<length + 4_096).contains(held) : held < 4_096, "\(held)")
+            for client in clients { client.leave() }
+            try await setting.waitForConnections(0)
+            await #expect(setting.gateway.readCounters().heldBytes == 0)
+        }
+    }
+
+    /// Clients that take something hold their place before those that take nothing.
+    @Test func whoTakesLeastIsShedFirst() async throws {
+        try await withGateway(transport: Self.transport) {
+            $0.limits.memoryBytes = 1 << 20
+        } _: { setting in
+            var readers: [SlowClient] = []
+            for _ in 0..<4 {
+                let client = try SlowClient(port: setting.port)
+                try client.send(get("/live"))
+                readers.append(client)
+                await setting.settles()
+            }
+            // Only the first goes on reading; the look before tells that.
+            let before = await setting.gateway.readCounters().bytesOut
+            while await setting.gateway.readCounters().bytesOut == before { _ = await readers[0].read(64 << 10) }
+            await setting.settles()
+            await setting.gateway.tick()
+            await #expect(setting.gateway.readCounters().shedConnections > 0)
+            await #expect(readers[0].read(8 << 20) == 8 << 20)
+        }
+    }
+
+    @Test func connectionsOfOneClientAreLimited() async throws {
+        try await withGateway(transport: Self.transport) {
+            $0.limits.connectionsPerClient = 2
+            $0.limits.limitsLoopback = true
+        } _: { setting in
+            let first = try await setting.connect()
+            let second = try await setting.connect()
+            _ = try await first.exchange(get("/kept"))
+            _ = try await second.exchange(get("/kept"))
+            let third = try await setting.connect()
+            try await #expect(third.response().status == 503)
+            try await #expect(third.rest().isEmpty)
+            try await first.close()
+            try await setting.waitForConnections(1)
+            while try setting.gateway.core.clients.connections(of: .loopback) > 1 { await Task.yield() }
+            try await #expect(exchange(setting.port, get("/kept")).text == "kept")
+            try await second.close()
+            try await setting.waitForConnections(0)
+            while setting.gateway.core.clients.count > 0 { await Task.yield() }
+        }
+    }
+
+    @Test func requestsOfOneClientAtOriginsAreLimited() async throws {
+        let gate = Gate()
+        let transport = StubTransport { request in
+            if request.head.path == "/slow" { try? await gate.wait() }
+            return .text("done", request.head.path == "/kept" ? fresh : [.cacheControl: "no-store"])
+        }
+        try await withGateway(transport: transport) {
+            $0.limits.requestsPerClient = 2
+            $0.limits.limitsLoopback = true
+        } _: { setting in
+            _ = try await exchange(setting.port, get("/kept"))
+            var slow: [RawClient] = []
+            for _ in 0..<2 {
+                let client = try await setting.connect()
+                try await client.send(get("/slow", "Cache-Control: no-cache"))
+                await gate.arrival()
+                slow.append(client)
+            }
+            let other = try await setting.connect()
+            let refused = try await other.exchange(get("/other"))
+            #expect(refused.status == 429)
+            #expect(refused["Retry-After"] == "1")
+            // What is stored does not count.
+            try await #expect(other.exchange(get("/kept")).text == "done")
+            gate.open()
+            for client in slow { try await #expect(client.response().text == "done") }
+            while try setting.gateway.core.clients.requests(of: .loopback) > 0 { await Task.yield() }
+            try await #expect(other.exchange(get("/other")).text == "done")
+            for client in slow + [other] { try await client.close() }
+        }
+    }
+
+    @Test func clientsOnThisMachineAreNotLimitedOfThemselves() async throws {
+        try await withGateway(transport: Self.transport) {
+            $0.limits.connectionsPerClient = 0
+            $0.limits.requestsPerClient = 0
+        } _: { setting in
+            try await #expect(exchange(setting.port, get("/kept")).text == "kept")
+        }
+    }
+
+    @Test func aClientIsAnAddressOrANetwork() throws {
+        func client(_ text: String) throws -> ClientAddress? {
+            ClientAddress(try SocketAddress(ipAddress: text, port: 1))
+        }
+        try #expect(client("192.0.2.1") == client("192.0.2.1"))
+        try #expect(client("192.0.2.1") != client("192.0.2.2"))
+        try #expect(client("::ffff:192.0.2.1") == client("192.0.2.1"))
+        try #expect(client("2001:db8::1") == client("2001:db8::ffff:ffff:ffff:ffff"))
+        try #expect(client("2001:db8::1") != client("2001:db8:0:1::1"))
+        try #expect(client("::c000:201") != client("192.0.2.1"))
+        #expect(ClientAddress(nil) == nil)
+        try #expect(ClientAddress(SocketAddress(unixDomainSocketPath: "/a")) == nil)
+    }
+
+    @Test(arguments: [(20, 10), (256, 128), (1_024, 512), (20_000, 15_904), (1_048_576, 1_044_480), (1, 1)])
+    func descriptorsAreLeftForOriginsAndFiles(_ limit: Int, _ connections: Int) {
+        #expect(DescriptorLimit.connections(within: limit) == connections)
+    }
+}
+
+extension TransportResponse {
+    /// A response whose content comes in one piece.
+    fileprivate static func whole(_ bytes: [UInt8], _ fields: HTTPFields) -> TransportResponse {
+        let isTaken = Count()
+        return TransportResponse(
+            head: HTTPResponse(status: .ok, headerFields: fields),
+            body: TransportBody(length: Int64(bytes.count)) { () throws(TransportError) in
+                isTaken.add(1) == 1 ? bytes : nil
+            })
+    }
+}
+
+extension ClientAddress {
+    fileprivate static var loopback: ClientAddress {
+        get throws { try #require(ClientAddress(try SocketAddress(ipAddress: "127.0.0.1", port: 1))) }
+    }
+}
