@@ -18,8 +18,9 @@ struct Run {
             .appendingPathComponent("larder-gateway-torture-\(ProcessInfo.processInfo.processIdentifier)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { if !options.keeps { try? FileManager.default.removeItem(at: directory) } }
-        try Data(Certificate.certificate.utf8).write(to: directory.appendingPathComponent("certificate.pem"))
-        try Data(Certificate.key.utf8).write(to: directory.appendingPathComponent("key.pem"))
+        try Data(OriginCertificate.local.certificatePEM.utf8).write(
+            to: directory.appendingPathComponent("certificate.pem"))
+        try Data(OriginCertificate.local.keyPEM.utf8).write(to: directory.appendingPathComponent("key.pem"))
         let origin = try await makeOrigin()
         var violations = 0
         for (number, attack) in Attack.all.enumerated() {
