@@ -77,7 +77,8 @@ struct Storing: Sendable {
             }
             if isStored, let shared {
                 try await cache.store.perform {
-                    try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
+                    let listed = try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
+                    cache.variations.note(listed, of: shared.scope)
                 }
             }
             for old in replaced { _ = try await cache.shelf.remove(old) }
