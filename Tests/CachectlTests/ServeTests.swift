@@ -224,4 +224,19 @@ struct ServeTests {
             #expect(String(decoding: log, as: UTF8.self).contains(#""target":"/a""#))
         }
     }
+
+    @Test func theFileTakesEveryNameOfTheManual() async throws {
+        try await withOrigin { origin, place in
+            let file = place.path.appending("settings.json")
+            let text = """
+                {"originHTTP2": true, "foldEncoding": ["br", "gzip"], "slice": "1MB", "queueTimeout": 5, "totalTimeout": "1m",
+                 "memory": "64MiB", "maxClientConnections": 10, "maxClientRequests": 5, "contentTimeout": "1h",
+                 "responseTimeout": "1h", "hotBodies": 0}
+                """
+            try Data(text.utf8).write(to: URL(filePath: file.string))
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--config", file.string)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
 }

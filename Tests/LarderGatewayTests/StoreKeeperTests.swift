@@ -82,6 +82,19 @@ import Testing
         }
     }
 
+    @Test func aStoreMadeAgainHasTheBudgetOfTheOneThatWasThere() async throws {
+        try await withKeeper { kept in
+            let budget = Budget(bytes: .megabytes(20), entries: 1_000)
+            try await kept.keeper.store?.setBudget(budget)
+            await kept.keeper.look(kept.gateway)
+            TestFiles.remove(kept.path)
+            await kept.keeper.look(kept.gateway)
+            try #expect(kept.keeper.store?.budget() == budget)
+            let metrics = try await exchange(kept.gateway.adminAddress?.port ?? 0, get("/metrics"))
+            #expect(metrics.text.contains("larder_store_budget_bytes 20000000"))
+        }
+    }
+
     @Test func aDamagedIndexIsRebuilt() async throws {
         try await withKeeper { kept in
             for number in 0..<200 { _ = try await kept.status("/\(number)") }

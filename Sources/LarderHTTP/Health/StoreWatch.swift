@@ -24,6 +24,9 @@ final class StoreWatch: Sendable {
     /// Failures so far.
     var failures: UInt64 { state.withLock { $0.failures } }
 
+    /// Counts failures that another cache over the same path has seen.
+    func add(_ failures: UInt64) { state.withLock { $0.failures += failures } }
+
     /// The store failed. What a body is too large for, or what its writer was told to drop, is no trouble of the store's.
     func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
         let code = (error as? LarderError)?.code
@@ -55,7 +58,8 @@ final class StoreWatch: Sendable {
             return old
         }
         guard let old else { return }
-        logger.notice(
+        // As loud as the beginning, or the log would say for ever that the store fails.
+        logger.warning(
             "the store works again", metadata: ["work": "\(work.rawValue)", "failures": "\(old.count)"])
     }
 }
