@@ -27,10 +27,12 @@ struct LoadRun: Sendable {
         case .probe: isProbe = true
         case .ask: break
         }
+        let lastAnswer = cache.failures.lastAnswer
         do {
             try await exchange(pending.exchange, origin: origin, isRepetition: false)
         } catch {
-            cache.failures.failed(origin, error, isProbe: isProbe, now: cache.configuration.clock.now())
+            cache.failures.failed(
+                origin, error, since: lastAnswer, isProbe: isProbe, now: cache.configuration.clock.now())
             answer(after: error, isAsked: true)
         }
     }
