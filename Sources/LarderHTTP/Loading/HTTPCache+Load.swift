@@ -160,6 +160,8 @@ extension HTTPCache {
                 pending = await renewed(pending)
                 flights.promote(flight, load)
             }
+            // Others may want it for longer than whoever asked first. That one leaves by itself, and with the last one it ends.
+            if flight != nil, !isDetached { pending.plan.deadline = nil }
             let run = LoadRun(
                 cache: self, load: load, pending: pending, body: body, flight: flight, isDetached: isDetached,
                 onInformational: onInformational)
@@ -268,9 +270,12 @@ extension HTTPCache {
             served = serveRegardless(pending.subject, pending.found, now: now)
         }
         guard let served else { throw error }
-        let status = rules.cacheStatus(
-            forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil, now: now
-        )
+        // Nothing went forward where the origin was not asked: that is a hit (RFC 9211 section 2.1).
+        let status =
+            isAsked
+            ? rules.cacheStatus(
+                forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil,
+                now: now) : nil
         var response = response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
         if isAsked { response.originError = error }
         return response
