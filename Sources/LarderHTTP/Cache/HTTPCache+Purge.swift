@@ -36,14 +36,13 @@ extension HTTPCache {
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
         let start = normalized(prefix, endsHost: true)
-        // What several queries share stands under the path: where a query is named, all of it goes.
-        let shared = start.contains("?") ? SearchScope(uri: start).path + " search=" : nil
         var count = 0
-        for beginning in [start, shared].compactMap(\.self) {
-            count += try store.remove(.prefix(Key(beginning)))
-            for method in rules.options.extraMethods.sorted() {
-                count += try store.remove(.prefix(Key("\(method) \(beginning)")))
-            }
+        for method in [""] + rules.options.extraMethods.sorted().map({ $0 + " " }) {
+            count += try store.remove(.prefix(Key(method + start)))
+        }
+        // What several queries share stands under the path: where a query is named, all of it goes.
+        if start.contains("?") {
+            count += try store.remove(.prefix(Key(SearchScope(uri: start).path + " search=")))
         }
         return count
     }

@@ -43,6 +43,13 @@ extension Shelf {
         }
     }
 
+    /// Removes what is stored for queries of a path whose list is gone, before there is one again: no invalidation reached it
+    /// meanwhile. May wait.
+    func forgetUnlisted(_ scope: SearchScope) throws {
+        guard try variationsWaiting(scope).isEmpty else { return }
+        try store.remove(.prefix(Key(scope.path + " search=")))
+    }
+
     /// Removes everything that may answer the query, under every variation of the path. Returns how many. May wait.
     func removeShared(_ scope: SearchScope) throws -> Int {
         try variationsWaiting(scope).reduce(0) { try $0 + removeAll(scope.primary($1)) }
