@@ -95,6 +95,17 @@ import Testing
         }
     }
 
+    @Test func aDirectoryOfTheStoreIsMadeAgain() async throws {
+        try await withKeeper { kept in
+            TestFiles.remove(kept.path.appending("staging"))
+            let health = try await kept.health()
+            #expect(health.status == 503 && health.text.contains("files of"))
+            await kept.keeper.look(kept.gateway)
+            try await #expect(kept.health().status == 200)
+            try await kept.keeper.store?.put([UInt8](repeating: 1, count: 1 << 20), for: "large")
+        }
+    }
+
     @Test func aDamagedIndexIsRebuilt() async throws {
         try await withKeeper { kept in
             for number in 0..<200 { _ = try await kept.status("/\(number)") }
