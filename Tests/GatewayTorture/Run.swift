@@ -38,7 +38,7 @@ struct Run {
     private func measure(_ attack: Attack, _ origin: TestOrigin, _ directory: URL, store: URL) async throws -> Int {
         let gateway = try GatewayProcess(
             options.cachectl, origin: origin.url, directory: directory, store: store,
-            flags: ["--memory", "\(options.memory)MiB", "--drain", "1"])
+            flags: ["--memory", "\(options.memory)MiB", "--drain", "1"] + attack.flags)
         let target = Target(port: gateway.port, tlsPort: gateway.tlsPort)
         let quiet = await GoodClient(port: target.port).run(for: 1)
         guard quiet.errors.isEmpty, let base = gateway.usage else {

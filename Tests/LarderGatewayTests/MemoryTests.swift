@@ -44,7 +44,7 @@ import Testing
             await setting.gateway.tick()
             let readings = await setting.gateway.readCounters()
             #expect(readings.heldBytes <= 2 << 20)
-            #expect(readings.shedConnections == 1)
+            #expect((1...2).contains(readings.shedConnections))
             try await #expect(exchange(setting.port, get("/kept/other")).text == "kept")
             for client in clients { client.leave() }
             try await setting.waitForConnections(0)
