@@ -136,6 +136,7 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
         .executableTarget(
@@ -225,7 +226,14 @@ let package = Package(
             ],
             path: "Tests/HTTPTestSupport"
         ),
-        .testTarget(name: "TestOriginTests", dependencies: ["HTTPTestSupport", "TestOrigin"]),
+        .testTarget(
+            name: "TestOriginTests",
+            dependencies: [
+                "HTTPTestSupport", "LarderHTTP", "LarderNIOTransport", "TestOrigin",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
         .testTarget(
             name: "LarderAsyncHTTPClientTests",
             dependencies: [

@@ -23,12 +23,19 @@ extension Environment {
     /// transaction of this process is under way. Call it before others see the environment.
     public func whenMapMoves(_ body: @escaping @Sendable () -> Void) { mapMoved = body }
 
+    /// Bytes up to the last page. The number comes from the mapped head of the file, which may be damaged.
+    private func usedBytes(_ info: MDB_envinfo) -> Int {
+        let (bytes, isOverflow) = (Int(clamping: info.me_last_pgno) &+ 1)
+            .multipliedReportingOverflow(by: pageSize)
+        return isOverflow || bytes < 0 ? .max : bytes
+    }
+
     /// Makes the map larger before the file can reach its end, if that needs no wait of more than 0.2 s. The caller has
     /// entered.
     func growMap() {
         let info = info
         let size = Int(info.me_mapsize)
-        let used = (Int(info.me_last_pgno) + 1) * pageSize
+        let used = usedBytes(info)
         guard size < mapLimit, used > size / 2 else { return }
         // The closer to the end, the longer it may wait for transactions under way.
         let attempts = used > size / 4 * 3 ? 10 : 1
@@ -46,8 +53,10 @@ extension Environment {
     func followMap(_ attempt: Int) throws(LMDBError) -> Bool {
         guard attempt < 50 else { return false }
         try enter()
-        let needed = (Int(info.me_last_pgno) + 1) * pageSize
+        let needed = usedBytes(info)
         leave()
+        // No file is so long: its head is damaged.
+        guard needed < Int.max / 8 else { return false }
         let wanted = max(needed + needed / 4, min(mapLimit, needed * 4))
         do throws(LMDBError) {
             if try !remap(to: wanted, least: needed - 1, entered: 0, steps: 200) { usleep(5000) }

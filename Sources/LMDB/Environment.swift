@@ -333,10 +333,11 @@ public final class Environment: @unchecked Sendable {
     // MARK: The file
 
     /// Number of the last page in use by the latest commit (`me_last_pgno` of `mdb_env_info`).
-    public var lastPage: Int { Int(info.me_last_pgno) }
+    public var lastPage: Int { Int(clamping: info.me_last_pgno) }
 
     /// Number of the latest committed transaction (`me_last_txnid`).
-    public var lastTransaction: UInt64 { UInt64(info.me_last_txnid) }
+    /// A head that was overwritten says anything: that is no reason to end the process.
+    public var lastTransaction: UInt64 { UInt64(truncatingIfNeeded: info.me_last_txnid) }
 
     /// As `lastTransaction`, for callers outside a transaction.
     public func latestTransaction() throws(LMDBError) -> UInt64 {

@@ -80,7 +80,7 @@ struct ListenerFactory {
                         try channel.pipeline.syncOperations.addHandler(acceptGuard)
                     }
                 }
-                .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+                .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
                 .childChannelOption(.allowRemoteHalfClosure, value: allowsHalfClosure)
                 // Otherwise each request costs another read(2) that finds nothing.
                 .childChannelOption(.maxMessagesPerRead, value: 1)

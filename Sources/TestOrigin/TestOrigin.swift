@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import NIOSSL
 import Synchronization
 
 /// A scripted HTTP/1.1 origin in this process, on a real socket of 127.0.0.1.
@@ -26,30 +27,36 @@ public final class TestOrigin: Sendable {
     public let port: Int
     let recorder: Recorder
     let scripts: Scripts
+    /// Whether it speaks TLS.
+    public let isTLS: Bool
     private let listener: any Channel
 
-    private init(listener: any Channel, port: Int, recorder: Recorder, scripts: Scripts) {
+    private init(listener: any Channel, port: Int, isTLS: Bool, recorder: Recorder, scripts: Scripts) {
         self.listener = listener
         self.port = port
+        self.isTLS = isTLS
         self.recorder = recorder
         self.scripts = scripts
     }
 
-    /// Starts an origin. Throws the system's error when it cannot listen.
+    /// Starts an origin. Throws the system's error when it cannot listen, and NIOSSL's for a certificate that is none.
     /// - Parameters:
     ///   - port: the port. Default: 0, one that is free.
+    ///   - certificate: speaks TLS with it; nil for none. Default: nil. ``OriginCertificate/local`` does for most tests.
     ///   - otherwise: answers requests whose path has no script. Default: 404.
     public static func start(
-        port: Int = 0, _ otherwise: @escaping Responder = { _ in .notFound }
+        port: Int = 0, certificate: OriginCertificate? = nil, _ otherwise: @escaping Responder = { _ in .notFound }
     ) async throws -> TestOrigin {
+        let tls = try certificate?.context()
         let recorder = Recorder()
         let scripts = Scripts(otherwise: otherwise)
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.backlog, value: 1024)
-            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
                     let stream = try NIOAsyncChannel<ByteBuffer, Never>(wrappingChannelSynchronously: channel)
                     Connection(number: recorder.connectionOpened(channel), recorder: recorder, scripts: scripts)
                         .start(stream)
@@ -57,14 +64,15 @@ public final class TestOrigin: Sendable {
             }
             .bind(host: "127.0.0.1", port: port).get()
         return TestOrigin(
-            listener: listener, port: listener.localAddress?.port ?? port, recorder: recorder, scripts: scripts)
+            listener: listener, port: listener.localAddress?.port ?? port, isTLS: tls != nil, recorder: recorder,
+            scripts: scripts)
     }
 
     /// `127.0.0.1:PORT`.
     public var authority: String { "127.0.0.1:\(port)" }
 
-    /// `http://127.0.0.1:PORT`, without a path.
-    public var url: String { "http://\(authority)" }
+    /// `http://127.0.0.1:PORT`, or with `https`; without a path.
+    public var url: String { "\(isTLS ? "https" : "http")://\(authority)" }
 
     /// Answers the requests for a path in this order; the last answer again and again. Replaces what was there.
     /// - Parameter path: compared with the whole target first, then with the target without its query.

@@ -49,12 +49,13 @@ struct CommandRun {
     }
 
     /// Starts the program; the caller waits for it.
+    /// - Parameter prefix: a program, and its arguments, that starts it; none starts it itself.
     static func start(
-        _ arguments: [String], output: FileHandle = .nullDevice, errors: FileHandle = .nullDevice
+        _ arguments: [String], prefix: [String] = [], output: FileHandle = .nullDevice, errors: FileHandle = .nullDevice
     ) throws -> Process {
         let process = Process()
-        process.executableURL = binary
-        process.arguments = arguments
+        process.executableURL = prefix.first.map { URL(fileURLWithPath: $0) } ?? binary
+        process.arguments = prefix.dropFirst() + arguments
         process.standardOutput = output
         process.standardError = errors
         try process.run()

@@ -108,4 +108,50 @@ struct ResponseCommandTests {
             #expect(try await place.run("get", url + "/w").text == "in fr")
         }
     }
+
+    /// Responses that stand under keys made of more than the URL, and in several entries.
+    @Test func partsSharedResponsesAndQueryBelongToTheirURL() async throws {
+        let origin = try await TestOrigin.start()
+        let fresh = ("Cache-Control", "max-age=600")
+        origin.script("/s") { _ in
+            .ok("shared").header(fresh.0, fresh.1).header("No-Vary-Search", "params=(\"utm\")")
+        }
+        origin.script("/q") { _ in .ok("answer").header(fresh.0, fresh.1) }
+        origin.script("/r") { request in
+            let first = request["Range"]?.hasPrefix("bytes=0-") == true
+            return .status(206, first ? "0123" : "89ab").header(fresh.0, fresh.1).header("ETag", "\"1\"")
+                .header("Content-Range", first ? "bytes 0-3/20" : "bytes 8-11/20")
+        }
+        let place = try Workplace()
+        _ = try await place.run("fetch", origin.url + "/s?a=1&utm=2")
+        _ = try await place.run(
+            "fetch", "-X", "QUERY", "-d", "all", "-H", "Content-Type: text/plain", origin.url + "/q")
+        for range in ["8-11", "0-3"] {
+            let run = try await place.run("fetch", origin.url + "/r", "-H", "Range: bytes=\(range)")
+            #expect(run.status == 0, "\(run.errors)")
+        }
+        let lines = try await place.run("ls").text
+        #expect(!lines.contains("part=") && !lines.contains(" search\n"), "\(lines)")
+        let all = try await place.run("ls", "--all").text
+        #expect(all.contains("part=") && all.contains(" search\n"), "\(all)")
+
+        #expect(try await place.run("get", origin.url + "/s?a=1&utm=9").text == "shared")
+        #expect(try await place.run("stat", origin.url + "/s?utm=9&a=2").status == 1)
+        #expect(try await place.run("get", origin.url + "/r").errors.contains("8 of 20 bytes"))
+        #expect(try await place.run("get", origin.url + "/r", "--partial").text == "012389ab")
+        let out = place.path.appending("out").string
+        #expect(try await place.run("export", out, "--partial").status == 0)
+        let names = try #require(FileManager.default.enumerator(atPath: out)?.allObjects as? [String])
+        #expect(!names.contains { $0.contains("part=") || $0.hasSuffix(" search") }, "\(names)")
+        let part = try #require(names.first { $0.hasSuffix("/r") })
+        #expect(FileManager.default.contents(atPath: out + "/" + part) == Data("012389ab".utf8))
+
+        for url in ["/s?a=1&utm=7", "/q", "/r"] {
+            #expect(try await place.run("rm", origin.url + url).status == 0, "\(url)")
+        }
+        let left = try await place.run("ls", "--all").text
+        #expect(!left.contains("/r") && !left.contains("/q") && !left.contains("a=1"), "\(left)")
+        #expect(try await place.run("verify").status == 0)
+        await origin.stop()
+    }
 }

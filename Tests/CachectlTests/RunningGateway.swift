@@ -15,11 +15,12 @@ final class RunningGateway {
     var errors: String { String(decoding: FileManager.default.contents(atPath: errorFile) ?? Data(), as: UTF8.self) }
 
     /// Starts it on a free port and waits until it answers.
-    init(_ place: Workplace, _ arguments: String...) async throws {
+    /// - Parameter prefix: a program, and its arguments, that starts it.
+    init(_ place: Workplace, _ arguments: String..., prefix: [String] = []) async throws {
         let output = try place.file("serve.out", [])
         errorFile = try place.file("serve.err", [])
         process = try CommandRun.start(
-            ["serve", "--listen", "127.0.0.1:0", "--store", place.store, "--json"] + arguments,
+            ["serve", "--listen", "127.0.0.1:0", "--store", place.store, "--json"] + arguments, prefix: prefix,
             output: try FileHandle(forWritingTo: URL(fileURLWithPath: output)),
             errors: try FileHandle(forWritingTo: URL(fileURLWithPath: errorFile)))
         var found: [String: Any]?

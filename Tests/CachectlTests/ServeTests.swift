@@ -5,13 +5,15 @@ import Testing
 
 /// `serve`: what it says, what its signals do, and its settings; the real program, real sockets.
 struct ServeTests {
-    private func withOrigin(_ body: (TestOrigin, Workplace) async throws -> Void) async throws {
+    private func withOrigin(
+        verifyingWith option: String = "--json", _ body: (TestOrigin, Workplace) async throws -> Void
+    ) async throws {
         let origin = try await TestOrigin.start()
         origin.script("/a", .ok("hello").header("Cache-Control", "max-age=600").header("ETag", "\"1\""))
         let place = try Workplace()
         try await body(origin, place)
         await origin.stop()
-        #expect(try await place.run("verify").status == 0)
+        #expect(try await place.run("verify", option).status == 0)
     }
 
     @Test func answersUntilItIsStopped() async throws {
@@ -30,6 +32,19 @@ struct ServeTests {
             gateway.signal(SIGINT)
             #expect(try await gateway.end() == 0)
             #expect(gateway.errors.contains("draining: running answers get 10.0 s"))
+        }
+    }
+
+    /// What root may do hides options that others may not set on a socket: a gateway then closed each connection.
+    @Test(.enabled(if: AnotherUser.canRunPrograms)) func servesAsAnotherUserThanRoot() async throws {
+        try await withOrigin(verifyingWith: "--any-owner") { origin, place in
+            let prefix = try AnotherUser.prefix(for: place)
+            let gateway = try await RunningGateway(place, "--origin", origin.url, prefix: prefix)
+            let client = try Workplace()
+            let run = try await client.run("fetch", gateway.address + "/a")
+            #expect(run.status == 0 && run.text == "hello", "\(run.text) \(run.errors)")
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
         }
     }
 
@@ -222,6 +237,21 @@ struct ServeTests {
             #expect(try await gateway.end() == 0)
             let log = FileManager.default.contents(atPath: place.path.appending("log").string) ?? Data()
             #expect(String(decoding: log, as: UTF8.self).contains(#""target":"/a""#))
+        }
+    }
+
+    @Test func theFileTakesEveryNameOfTheManual() async throws {
+        try await withOrigin { origin, place in
+            let file = place.path.appending("settings.json")
+            let text = """
+                {"originHTTP2": true, "foldEncoding": ["br", "gzip"], "slice": "1MB", "queueTimeout": 5, "totalTimeout": "1m",
+                 "memory": "64MiB", "maxClientConnections": 10, "maxClientRequests": 5, "limitLoopback": true, "contentTimeout": "1h",
+                 "responseTimeout": "1h", "hotBodies": 0}
+                """
+            try Data(text.utf8).write(to: URL(filePath: file.string))
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--config", file.string)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
         }
     }
 }

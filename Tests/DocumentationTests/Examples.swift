@@ -148,6 +148,23 @@ enum Examples {
         await transport.close()
     }
 
+    static func gatewayKeeper(
+        settings: GatewayConfiguration, routes: Routes, transport: NIOTransport, caching: HTTPCacheConfiguration
+    ) async throws {
+        let configuration = Configuration(budget: Budget(bytes: .gigabytes(10)))
+        let keeper = StoreKeeper(at: "/var/cache/gateway", configuration) { store in
+            HTTPCache(store: store, transport: RoutedTransport(routes, over: transport), configuration: caching)
+        }
+        let gateway = try await Gateway.start(settings, cache: try keeper.open())
+        let watching = Task { await keeper.run(gateway) }
+
+        watching.cancel()
+        await watching.value
+        await gateway.stop(drain: .seconds(10))
+        await keeper.cache?.drain()
+        try keeper.close()
+    }
+
     static func gatewayEmbedding() async throws {
         let store = try Store(at: "/var/cache/gateway", Configuration(budget: Budget(bytes: .gigabytes(10))))
         var settings = GatewayConfiguration()

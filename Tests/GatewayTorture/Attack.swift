@@ -1,6 +1,8 @@
 /// One of the attacks of the reviews.
 struct Attack: Sendable {
     let name: String
+    /// Settings of the gateway for it.
+    var flags: [String] = []
     /// Opens the connections of the attack and keeps at it until its task is cancelled.
     let run: @Sendable (Target, Options) async throws -> [RawConnection]
 }
@@ -116,18 +118,18 @@ extension Attack {
             await drip(connections, "a", every: .seconds(1))
             return connections
         },
-        Attack(name: "uploads that drip") { target, options in
+        Attack(name: "uploads that drip", flags: RawConnection.flags) { target, options in
             let connections = await open(options.scaled(1_030)) { number in
-                let connection = try await RawConnection.connect(target.port)
+                let connection = try await RawConnection.connect(target.port, isOtherClient: true)
                 try await connection.send(request("/upload", "Content-Length: 1000000\r\n", method: "POST"))
                 return connection
             }
             await drip(connections, String(repeating: "x", count: 300), every: .seconds(1))
             return connections
         },
-        Attack(name: "requests that the origin never answers") { target, options in
+        Attack(name: "requests that the origin never answers", flags: RawConnection.flags) { target, options in
             await open(options.scaled(1_030)) { number in
-                let connection = try await RawConnection.connect(target.port)
+                let connection = try await RawConnection.connect(target.port, isOtherClient: true)
                 try await connection.send(request("/hang/\(number)"))
                 return connection
             }

@@ -22,11 +22,24 @@ final class RawConnection: Sendable {
         self.counter = counter
     }
 
+    #if os(Linux)
+        /// Another address of this machine than that of the good client.
+        private static let otherAddress: String? = "127.0.0.2"
+        /// What makes the gateway tell the two apart.
+        static let flags = ["--limit-loopback"]
+    #else
+        /// Other systems have 127.0.0.1 alone.
+        private static let otherAddress: String? = nil
+        static let flags: [String] = []
+    #endif
+
     /// - Parameters:
+    ///   - isOtherClient: comes from an address of its own, where there is one.
     ///   - protocols: those of TLS to offer; nil for a connection without TLS.
     ///   - reads: false leaves what comes in the socket.
     static func connect(
-        _ port: Int, protocols: [String]? = nil, reads: Bool = false, receiveBuffer: Int? = 4_096
+        _ port: Int, protocols: [String]? = nil, reads: Bool = false, receiveBuffer: Int? = 4_096,
+        isOtherClient: Bool = false
     ) async throws -> RawConnection {
         let counter = Counter()
         let context = try protocols.map { protocols in
@@ -50,6 +63,9 @@ final class RawConnection: Sendable {
             }
         if let receiveBuffer, !reads {
             bootstrap = bootstrap.channelOption(.socketOption(.so_rcvbuf), value: receiveBuffer)
+        }
+        if isOtherClient, let address = Self.otherAddress {
+            bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0))
         }
         return RawConnection(try await bootstrap.connect(host: "127.0.0.1", port: port).get(), counter)
     }

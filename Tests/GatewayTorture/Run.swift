@@ -18,8 +18,9 @@ struct Run {
             .appendingPathComponent("larder-gateway-torture-\(ProcessInfo.processInfo.processIdentifier)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { if !options.keeps { try? FileManager.default.removeItem(at: directory) } }
-        try Data(Certificate.certificate.utf8).write(to: directory.appendingPathComponent("certificate.pem"))
-        try Data(Certificate.key.utf8).write(to: directory.appendingPathComponent("key.pem"))
+        try Data(OriginCertificate.local.certificatePEM.utf8).write(
+            to: directory.appendingPathComponent("certificate.pem"))
+        try Data(OriginCertificate.local.keyPEM.utf8).write(to: directory.appendingPathComponent("key.pem"))
         let origin = try await makeOrigin()
         var violations = 0
         for (number, attack) in Attack.all.enumerated() {
@@ -37,7 +38,7 @@ struct Run {
     private func measure(_ attack: Attack, _ origin: TestOrigin, _ directory: URL, store: URL) async throws -> Int {
         let gateway = try GatewayProcess(
             options.cachectl, origin: origin.url, directory: directory, store: store,
-            flags: ["--memory", "\(options.memory)MiB", "--drain", "1"])
+            flags: ["--memory", "\(options.memory)MiB", "--drain", "1"] + attack.flags)
         let target = Target(port: gateway.port, tlsPort: gateway.tlsPort)
         let quiet = await GoodClient(port: target.port).run(for: 1)
         guard quiet.errors.isEmpty, let base = gateway.usage else {

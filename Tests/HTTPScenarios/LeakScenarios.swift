@@ -44,6 +44,43 @@ package enum LeakScenarios {
                 method: "HEAD", responseLines: ["ETag: \"1\"", "Set-Cookie: sid=A"], after: 3,
                 expectLines: ["Set-Cookie: sid=A"]),
             .init(after: 1, expect: .cached, expectMissing: ["Set-Cookie"])),
+        Scenario(
+            "the cookie of a part of what is stored", .required, .shared,
+            .init(responseLines: ["Cache-Control: max-age=2", "ETag: \"1\""], body: "0123456789"),
+            .init(
+                requestLines: ["Range: bytes=0-3"], status: 206,
+                responseLines: ["ETag: \"1\"", "Content-Range: bytes 0-3/10", "Set-Cookie: sid=A"], body: "0123",
+                after: 3, expectStatus: 206, expectLines: ["Set-Cookie: sid=A"], expectBody: "0123"),
+            .init(after: 1, expect: .cached, expectMissing: ["Set-Cookie"], expectBody: "0123456789")),
+        Scenario(
+            "a cookie with a lifetime of 0", .required, .shared,
+            .init(responseLines: ["Cache-Control: max-age=0", "ETag: \"1\"", "Set-Cookie: sid=A"], body: "page"),
+            .init(
+                responseLines: ["Cache-Control: max-age=0", "ETag: \"1\""], body: "page", expectMissing: ["Set-Cookie"])
+        ),
+        Scenario(
+            "a cookie with no-cache and a lifetime", .required, .shared,
+            .init(
+                responseLines: ["Cache-Control: no-cache, max-age=60", "ETag: \"1\"", "Set-Cookie: sid=A"], body: "page"
+            ),
+            .init(
+                responseLines: ["Cache-Control: no-cache, max-age=60", "ETag: \"1\""], body: "page",
+                expectMissing: ["Set-Cookie"])),
+        Scenario(
+            "a cookie that has expired", .required, .shared,
+            .init(
+                responseLines: ["Expires: Thu, 19 Nov 1981 08:52:00 GMT", "ETag: \"1\"", "Set-Cookie: sid=A"],
+                body: "page"),
+            .init(responseLines: ["ETag: \"1\""], body: "page", expectMissing: ["Set-Cookie"])),
+        Scenario(
+            "a 304's cookie that has expired", .required, .shared,
+            .init(responseLines: ["Cache-Control: no-cache", "ETag: \"1\""], body: "page"),
+            .init(
+                responseLines: ["Expires: 0", "Cache-Control: x", "ETag: \"1\"", "Set-Cookie: sid=A"],
+                expect: .validatedByTag, expectLines: ["Set-Cookie: sid=A"], expectBody: "page"),
+            .init(
+                responseLines: ["Cache-Control: no-cache", "ETag: \"1\""], expect: .validatedByTag,
+                expectMissing: ["Set-Cookie"], expectBody: "page")),
     ]
 
     /// `Vary` in an update.

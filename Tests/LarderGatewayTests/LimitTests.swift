@@ -42,7 +42,12 @@ import Testing
             // Ten seconds after its last request this one stands.
             try await #expect(used.exchange(get("/")).text == "hello")
             await setting.pass(seconds: 80)
+            // It is closed only when the client's system has acknowledged all of the response, which may be some time after
+            // the client has read it.
+            async let ticking: Void = setting.ticks(until: { await setting.gateway.readCounters().openConnections == 0 }
+            )
             try await #expect(used.rest().isEmpty)
+            await ticking
         }
     }
 
@@ -191,6 +196,14 @@ extension Setting {
         await gateway.tick()
         time.advance(seconds: seconds)
         await gateway.tick()
+    }
+
+    /// Lets the gateway look at its connections, as it does every second or so, until something holds.
+    func ticks(until isDone: () async -> Bool) async {
+        while await !isDone(), !Task.isCancelled {
+            await gateway.tick()
+            try? await pause()
+        }
     }
 
     /// Waits until the gateway has read so many bytes in all.

@@ -82,6 +82,30 @@ import Testing
         }
     }
 
+    @Test func aStoreMadeAgainHasTheBudgetOfTheOneThatWasThere() async throws {
+        try await withKeeper { kept in
+            let budget = Budget(bytes: .megabytes(20), entries: 1_000)
+            try await kept.keeper.store?.setBudget(budget)
+            await kept.keeper.look(kept.gateway)
+            TestFiles.remove(kept.path)
+            await kept.keeper.look(kept.gateway)
+            try #expect(kept.keeper.store?.budget() == budget)
+            let metrics = try await exchange(kept.gateway.adminAddress?.port ?? 0, get("/metrics"))
+            #expect(metrics.text.contains("larder_store_budget_bytes 20000000"))
+        }
+    }
+
+    @Test func aDirectoryOfTheStoreIsMadeAgain() async throws {
+        try await withKeeper { kept in
+            TestFiles.remove(kept.path.appending("staging"))
+            let health = try await kept.health()
+            #expect(health.status == 503 && health.text.contains("files of"))
+            await kept.keeper.look(kept.gateway)
+            try await #expect(kept.health().status == 200)
+            try await kept.keeper.store?.put([UInt8](repeating: 1, count: 1 << 20), for: "large")
+        }
+    }
+
     @Test func aDamagedIndexIsRebuilt() async throws {
         try await withKeeper { kept in
             for number in 0..<200 { _ = try await kept.status("/\(number)") }

@@ -173,6 +173,25 @@ import Testing
         }
     }
 
+    /// What one client can provoke with its own fields does not tell that the resource cannot be stored.
+    @Test(arguments: [400, 403, 406, 416, 431]) func refusalsDoNotEndCollapsing(_ status: Int) async throws {
+        try await Fixture.run({ $0.caching = .gateway }) { fixture in
+            fixture.answer("no", status: status, [:])
+            _ = try await fixture.get(fields: [.range: "bytes=1000-"])
+            _ = try await fixture.get(fields: [.accept: "x/y"])
+            _ = fixture.transport.takeSent()
+            let gate = Gate()
+            fixture.transport.handler = { _ throws(TransportError) in
+                await gate.pass()
+                return .answer(200, [.cacheControl: "max-age=60"], "x")
+            }
+            let tasks = try await start(Array(repeating: [:], count: 8), fixture)
+            gate.open()
+            for task in tasks { _ = try await task.value }
+            #expect(fixture.transport.sent.count == 1)
+        }
+    }
+
     @Test func headRequestsShareAValidation() async throws {
         try await withStale { fixture in
             let gate = Gate()

@@ -103,6 +103,54 @@ import Testing
         }
     }
 
+    private static let noAnswer = TransportError(.timedOut, mayHaveBeenSeen: true, "no answer")
+
+    /// Answers nothing below `/hang` until the gate opens, and `answer` to the rest.
+    private func hang(_ fixture: Fixture, until gate: Gate, _ answer: @escaping @Sendable () -> TransportResponse) {
+        fixture.transport.handler = { request throws(TransportError) in
+            guard request.head.path?.hasPrefix("/hang") == true else { return answer() }
+            await gate.pass()
+            throw Self.noAnswer
+        }
+    }
+
+    @Test func whoAsksForWhatIsNeverAnsweredKeepsNobodyFromTheOrigin() async throws {
+        try await Fixture.run { fixture in
+            let answer = { @Sendable in TransportResponse.answer(200, [:], "answer") }
+            let open = Gate()
+            open.open()
+            hang(fixture, until: open, answer)
+            for number in 0..<5 {
+                #expect(await errorKind { _ = try await fixture.get("http://example.org/hang/\(number)") } == .timedOut)
+            }
+            // One more asks at this moment.
+            let gate = Gate()
+            hang(fixture, until: gate, answer)
+            _ = fixture.transport.takeSent()
+            let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
+            while fixture.transport.sent.isEmpty { await Task.yield() }
+            for number in 0..<3 {
+                try await #expect(fixture.get("http://example.org/\(number)").text == "answer")
+            }
+            gate.open()
+            #expect(await hanging.value == .timedOut)
+        }
+    }
+
+    @Test func aRequestThatFailsWhileOthersAreAnsweredIsNoFailureOfTheOrigin() async throws {
+        try await withStale { fixture in
+            let gate = Gate()
+            hang(fixture, until: gate) { .answer(304, [.cacheControl: "max-age=1", .eTag: "\"a\""]) }
+            let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
+            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await #expect(fixture.get().response.source == .revalidated)
+            gate.open()
+            #expect(await hanging.value == .timedOut)
+            fixture.clock.advance(by: .seconds(10))
+            try await #expect(fixture.get().response.source == .revalidated)
+        }
+    }
+
     @Test func aProbeThatIsCancelledLetsAnotherAsk() async throws {
         try await withStale { fixture in
             try await #expect(asks(fixture))

@@ -118,6 +118,15 @@ struct QueryTests {
         }
     }
 
+    @Test func purgingByPrefixTakesQueries() async throws {
+        try await Fixture.run { fixture in
+            echo(fixture)
+            _ = try await query("a", fixture)
+            try await #expect(fixture.cache.purge(prefix: "http://example.org/") == 1)
+            try await #expect(query("a", fixture).source == .network)
+        }
+    }
+
     /// Section 2: `Content-Location` and `Location` name resources of their own, which GET asks the origin for.
     @Test func locationsAreNotAnsweredFromTheQuery() async throws {
         try await Fixture.run { fixture in

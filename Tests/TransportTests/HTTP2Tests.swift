@@ -66,6 +66,24 @@ import Testing
         }
     }
 
+    /// A server that begins another response on the stream did not end the first one.
+    @Test func aSecondHeadIsNoTrailer() async throws {
+        try await HTTP2Server.run { peer in
+            _ = try await peer.head()
+            try await peer.respond([":status": "200"])
+            try await peer.write(Array("hello".utf8))
+            try await peer.respond([":status": "500"], isEnd: true)
+        } _: { server in
+            try await with { transport in
+                let response = try await transport.send(request(server))
+                let error = await failure { () throws(TransportError) in
+                    while try await response.body.next() != nil {}
+                }
+                #expect(error?.kind == .malformedResponse)
+            }
+        }
+    }
+
     @Test(arguments: [0, 10, 200_000]) func contentIsSent(count: Int) async throws {
         try await HTTP2Server.run(script: Self.echo) { server in
             try await with { transport in

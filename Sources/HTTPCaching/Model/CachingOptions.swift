@@ -10,7 +10,7 @@ public struct CachingOptions: Sendable, Hashable {
     public enum SetCookiePolicy: UInt8, Sendable, Hashable {
         /// `Set-Cookie` does not change what is stored: what RFC 9111 says.
         case ignore = 0
-        /// A shared cache needs explicit freshness, `public` or `s-maxage` to store such a response; it is never
+        /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a response; it is never
         /// heuristically fresh. The default.
         case requireExplicitFreshness = 1
         /// A shared cache never stores such a response.

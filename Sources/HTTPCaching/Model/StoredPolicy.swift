@@ -101,12 +101,11 @@ public struct StoredPolicy: Sendable, Hashable {
         responseTime.advanced(byMilliseconds: lifetimeMilliseconds.subtractingSaturating(initialAgeMilliseconds))
     }
 
-    /// Takes another lifetime than the response's own, as a caller's policy may want. The age counts from the time of
-    /// the response.
+    /// Takes another lifetime than the response's own, as a caller's policy may want. It counts from the time of the
+    /// response, whose age stays what it is: other caches go by that.
     public mutating func override(lifetimeSeconds: Int64) {
         lifetimeSource = .override
-        lifetimeMilliseconds = max(0, lifetimeSeconds).secondsAsMilliseconds
-        initialAgeMilliseconds = 0
+        lifetimeMilliseconds = max(0, lifetimeSeconds).secondsAsMilliseconds.addingSaturating(initialAgeMilliseconds)
         flags.subtract([.noCache, .staleProhibited])
     }
 }

@@ -92,9 +92,10 @@ extension CacheRules {
     }
 
     /// Whether what kept a response from being stored lies in the resource, so that the next response will not be stored
-    /// either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of it.
+    /// either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of it; nor do
+    /// refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are about the resource.
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
-        guard status < 500 else { return false }
+        guard status < 400 || status == 404 || status == 410 else { return false }
         switch obstacle {
         case .requestNoStore, .requestHasContent, .dependsOnRequest, .statusNotFinal, .noKey: return false
         default: return true

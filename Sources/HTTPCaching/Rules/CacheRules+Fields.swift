@@ -40,7 +40,7 @@ extension CacheRules {
     /// a part has done its work already. `Age` and `Date` always belong to the newer response.
     func updatedFields(of stored: StoredResponse, from response: HTTPResponse, responseTime: Instant) -> HTTPFields {
         var excluded = excludedNames(of: response)
-        if !takesCookies(of: response) { excluded.insert("set-cookie") }
+        if !takesCookies(of: response, responseTime: responseTime) { excluded.insert("set-cookie") }
         let isPart = response.status.code == 206 || !stored.body.isComplete
         var incoming: [HTTPField] = []
         var names: Set<String> = ["age", "date"]
@@ -66,23 +66,32 @@ extension CacheRules {
     /// Whether the cookies of an update (a 304, a 206 or an answer to HEAD) become part of the stored response.
     ///
     /// Such a response answers one client. What it sets for that client must not reach others, so in a shared cache it
-    /// has to say itself that it may be shared, just as a 200 with the same fields would have to.
-    func takesCookies(of response: HTTPResponse) -> Bool {
+    /// has to say itself that it may be shared, just as a 200 with the same fields has to.
+    func takesCookies(of response: HTTPResponse, responseTime: Instant) -> Bool {
+        guard isShared, response.headerFields.contains(.setCookie) else { return true }
+        return takesCookies(of: response, policy(for: response, requestTime: responseTime, responseTime: responseTime))
+    }
+
+    /// Whether a response may be stored with its cookies, if it has any.
+    ///
+    /// Freshness that it states itself says that the cookies are for everybody; a lifetime of 0 and `no-cache` say the
+    /// contrary. What is validated before each use would hand them to everybody whose validation it survives.
+    /// - Parameter policy: what its own fields say.
+    func takesCookies(of response: HTTPResponse, _ policy: StoredPolicy) -> Bool {
         guard isShared, response.headerFields.contains(.setCookie) else { return true }
         switch options.setCookie {
         case .ignore: return true
         case .neverStore: return false
         case .requireExplicitFreshness:
-            let (directives, isTargeted) = control(of: response)
-            guard directives.noCache != .unqualified else { return false }
-            return directives.isPublic || (directives.maxAge.seconds ?? 0) > 0 || (directives.sMaxage.seconds ?? 0) > 0
-                || (!isTargeted && response.headerFields.contains(.expires))
+            if policy.flags.contains(.noCache) { return false }
+            let isExplicit = [.sMaxage, .maxAge, .expires].contains(policy.lifetimeSource)
+            return directives(of: response).isPublic || (isExplicit && policy.lifetimeMilliseconds > 0)
         }
     }
 
     /// Gives the client whose request brought an update the cookies that were meant for it alone.
-    func addCookies(of response: HTTPResponse, to head: inout HTTPResponse) {
-        guard !takesCookies(of: response) else { return }
+    func addCookies(of response: HTTPResponse, to head: inout HTTPResponse, responseTime: Instant) {
+        guard !takesCookies(of: response, responseTime: responseTime) else { return }
         head.headerFields.remove(.setCookie)
         for field in response.headerFields where field.name == .setCookie { head.headerFields.append(field) }
     }

@@ -74,7 +74,8 @@ extension CacheRules {
         case .failure(let refusal): decision.obstacle = refusal.obstacle
         }
         if exchange.purpose == .complete, let selected {
-            complete(&decision, response, exchange: exchange, stored: stored, selected: selected)
+            complete(
+                &decision, response, exchange: exchange, stored: stored, selected: selected, responseTime: responseTime)
         } else if exchange.purpose == .validate, let selected, Self.supersedes(status: status),
             decision.store?.replaces.contains(selected) != true
         {
@@ -162,7 +163,7 @@ extension CacheRules {
             if var served = serve(
                 exchange.request, facts: facts, stored: newest.response, index: newest.index, now: responseTime)
             {
-                addCookies(of: response, to: &served.head)
+                addCookies(of: response, to: &served.head, responseTime: responseTime)
                 decision.answer = .serve(served)
             } else {
                 decision.answer = .fetch(unconditional(exchange))
@@ -227,7 +228,7 @@ extension CacheRules {
                 if index == exchange.selected,
                     var served = serve(exchange.request, facts: facts, stored: update, index: index, now: responseTime)
                 {
-                    addCookies(of: response, to: &served.head)
+                    addCookies(of: response, to: &served.head, responseTime: responseTime)
                     decision.answer = .serve(served)
                 }
             } else {
@@ -242,7 +243,7 @@ extension CacheRules {
     /// Sections 3.3 and 3.4: the answer to a request for missing bytes.
     private func complete(
         _ decision: inout ReceivedDecision, _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse],
-        selected: Int
+        selected: Int, responseTime: Instant
     ) {
         switch response.status.code {
         case 206:
@@ -259,7 +260,7 @@ extension CacheRules {
             }
             var head = new.head
             head.headerFields.set(.contentLength, String(total))
-            addCookies(of: response, to: &head)
+            addCookies(of: response, to: &head, responseTime: responseTime)
             decision.answer = .combined(
                 ReceivedDecision.Combination(
                     index: selected, head: head, stored: existing, received: received, missing: Array(gaps.dropFirst()))

@@ -89,13 +89,7 @@ extension CacheRules {
         if SelectingFields(vary: response.headerFields.combined(.vary), request: request.headerFields) == nil {
             return .varyMatchesNothing
         }
-        if isShared && response.headerFields.contains(.setCookie) {
-            let isExplicit =
-                directives.isPublic || (policy.lifetimeSource != .none && policy.lifetimeSource != .heuristic)
-            if options.setCookie == .neverStore || (options.setCookie == .requireExplicitFreshness && !isExplicit) {
-                return .setsCookie
-            }
-        }
+        if !takesCookies(of: response, policy) { return .setsCookie }
         let isEverFresh =
             given.map { $0 > 0 }
             ?? (policy.lifetimeMilliseconds > policy.initialAgeMilliseconds && !policy.flags.contains(.noCache))

@@ -19,7 +19,7 @@ extension Engine {
         let own = try FileSystem.status(files.root.descriptor, path: path)
         guard found.device == own.device, found.inode == own.inode else { throw lost("\(path) was replaced") }
         guard try FileSystem.status(Layout.data, in: files.index) != nil,
-            try FileSystem.status(Layout.blobs, in: files.root) != nil
+            try Layout.directories.allSatisfy({ try FileSystem.status($0, in: files.root) != nil })
         else { throw lost("files of \(path) were removed") }
     }
 }

@@ -14,8 +14,9 @@ public struct GatewayLimits: Sendable, Hashable {
     /// Connections at once from one client, which is an IPv4 address or an IPv6 network of 64 bits; more get 503 and are
     /// closed. Default: 4,096.
     public var connectionsPerClient = 4_096
-    /// Requests that one client may have at origins at once; more get 429. Answers from the store do not count. Default: 512.
-    public var requestsPerClient = 512
+    /// Requests that one client may have at origins at once; more get 429. Answers from the store do not count. Default: 128,
+    /// an eighth of what one origin gets at once (`HTTPCacheConfiguration.requestsPerHost` of `cachectl serve`).
+    public var requestsPerClient = 128
     /// Whether limits for a client hold for those on this machine, too. Default: false, as a proxy that stands in front on the
     /// same machine brings everybody's requests.
     public var limitsLoopback = false

@@ -20,8 +20,12 @@ final class MemoryBudget: Sendable {
     /// Bytes that are held.
     var held: Int { bytes.load(ordering: .relaxed) }
 
-    /// Bytes held beyond the limit; 0 below it.
-    var excess: Int { max(0, held - limit) }
+    /// Bytes to let go of: 0 up to the limit. Beyond it an eighth of the limit more than is held too much, so that there is
+    /// room for others before those who were closed come back.
+    var excess: Int {
+        let held = held
+        return held > limit ? held - (limit - limit / 8) : 0
+    }
 
     /// Requests that were refused.
     var refusedRequests: Int { refusals.load(ordering: .relaxed) }

@@ -24,7 +24,7 @@ final class Tunnel {
         ClientBootstrap(group: eventLoop)
             .resolver(resolver)
             .connectTimeout(TimeAmount(timeout))
-            .channelOption(.socketOption(.tcp_nodelay), value: 1)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelOption(.autoRead, value: false)
             .channelInitializer { channel in

@@ -19,7 +19,7 @@ import SystemPackage
 /// Opening again helps where the directory was removed or replaced, where the index is damaged (it is rebuilt from what can
 /// be read, and begun afresh where nothing can), and where the store says so. A full disk, a file system that has become
 /// read-only and a failing one are the store's own to get over: it tries again by itself. All the while requests are
-/// answered from the origin. It owns the store; ``close()`` closes it. Safe to use from any thread.
+/// answered from the origin. A store that is made anew gets the budget of the one that was there. It owns the store; ``close()`` closes it. Safe to use from any thread.
 public final class StoreKeeper: Sendable {
     private static let queue = DispatchQueue(label: "larder.gateway.store")
 
@@ -28,6 +28,8 @@ public final class StoreKeeper: Sendable {
     private let makeCache: @Sendable (Store) -> HTTPCache
     private let logger: Logger
     private let held = Mutex<(store: Store, cache: HTTPCache)?>(nil)
+    /// The limits of the store when it was well. They are kept in the store, so a new one would have none.
+    private let budget = Mutex(Budget.unlimited)
     /// What was told last, so that each cause is told once.
     private let told = Mutex<Set<String>>([])
 
@@ -51,6 +53,7 @@ public final class StoreKeeper: Sendable {
 
     /// Takes a store that is open at the path, and returns the cache over it.
     public func use(_ store: Store) -> HTTPCache {
+        if let known = try? store.budget() { budget.withLock { $0 = known } }
         let cache = makeCache(store)
         held.withLock { $0 = (store, cache) }
         return cache
@@ -85,16 +88,24 @@ public final class StoreKeeper: Sendable {
         guard let (store, cache) = held.withLock({ $0 }) else { return }
         let troubles = await cache.storeTroubles()
         tell(troubles)
+        if troubles.isEmpty, let statistics = try? await store.statistics() {
+            budget.withLock { $0 = statistics.budget }
+        }
         guard troubles.contains(where: \.wantsReopening) else { return }
         // The requests that use it meanwhile miss, and go to the origin.
         await attempt("close the store") { try store.close() }
         let isRemoved = troubles.contains { $0.work == .place }
         guard let new = await reopened(rebuilding: !isRemoved) else { return }
+        await attempt("set the budget") { [self] in
+            let budget = budget.withLock { $0 }
+            if try new.budget() == .unlimited, budget != .unlimited { try new.setBudget(budget) }
+        }
         let fresh = makeCache(new)
+        fresh.continueCounting(after: cache)
         held.withLock { $0 = (new, fresh) }
         await gateway.use(fresh)
         told.withLock { $0 = [] }
-        logger.notice("the store is open again", metadata: ["path": "\(path)"])
+        logger.warning("the store is open again", metadata: ["path": "\(path)"])
     }
 
     private func reopened(rebuilding: Bool) async -> Store? {
@@ -102,7 +113,7 @@ public final class StoreKeeper: Sendable {
             await attempt("rebuild the index") { [self] in
                 let report = try Store.rebuildIndex(at: path, configuration)
                 guard !report.damages.isEmpty else { return }
-                logger.notice(
+                logger.warning(
                     "the index was damaged and is rebuilt",
                     metadata: ["path": "\(path)", "kept": "\(report.keptEntries)"])
             }
@@ -131,7 +142,7 @@ public final class StoreKeeper: Sendable {
         }
         if troubles.isEmpty, !told.withLock({ $0.isEmpty }) {
             told.withLock { $0 = [] }
-            logger.notice("the store works again", metadata: ["path": "\(path)"])
+            logger.warning("the store works again", metadata: ["path": "\(path)"])
         }
     }
 

@@ -4,15 +4,25 @@ import Larder
 
 /// Finding what is stored for a request: under its own key, and under those that queries of its path share.
 ///
-/// Nothing when the store cannot be read, for a cache in trouble is a miss.
+/// Own key first, then the variations that are known of the path, then those of its list that are not: a shared response
+/// takes two lookups, the first time that a process sees its path four. Nothing when the store cannot be read, for a cache in
+/// trouble is a miss.
 extension HTTPCache {
     /// The cooperative pool does not wait.
     func find(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) async -> [Shelf.Found] {
         do {
             var found = try await shelf.find(primary, for: request.headerFields)
             if found.isEmpty, let scope {
-                for variation in try await shelf.variations(scope) where found.isEmpty {
+                let known = variations.variations(scope)
+                for variation in known where found.isEmpty {
                     found = try await shelf.find(scope.primary(variation), for: request.headerFields)
+                }
+                if found.isEmpty {
+                    let listed = try await shelf.variations(scope)
+                    variations.note(listed, of: scope)
+                    for variation in listed where found.isEmpty && !known.contains(variation) {
+                        found = try await shelf.find(scope.primary(variation), for: request.headerFields)
+                    }
                 }
             }
             watch.succeeded(.read)
@@ -24,30 +34,42 @@ extension HTTPCache {
 
     /// As above, waiting on the calling thread.
     func findWaiting(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) -> [Shelf.Found] {
-        do {
-            var found = try shelf.findWaiting(primary, for: request.headerFields)
-            if found.isEmpty, let scope {
-                for variation in try shelf.variationsWaiting(scope) where found.isEmpty {
-                    found = try shelf.findWaiting(scope.primary(variation), for: request.headerFields)
-                }
-            }
-            return found
-        } catch {
-            return unreadable(primary, error)
-        }
+        search(primary, scope) { key in
+            try shelf.findWaiting(key, for: request.headerFields)
+        } list: { scope in
+            try shelf.variationsWaiting(scope)
+        } ?? []
     }
 
     /// As above; nil where it would take waiting.
     func findAtOnce(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) -> [Shelf.Found]? {
+        search(primary, scope) { key in
+            try shelf.findAtOnce(key, for: request.headerFields)
+        } list: { scope in
+            try shelf.variationsAtOnce(scope)
+        }
+    }
+
+    /// The search by lookups that return nil where they would have to wait.
+    private func search(
+        _ primary: String, _ scope: SearchScope?, at key: (String) throws -> [Shelf.Found]?,
+        list: (SearchScope) throws -> [URLVariation]?
+    ) -> [Shelf.Found]? {
         do {
-            guard var found = try shelf.findAtOnce(primary, for: request.headerFields) else { return nil }
+            guard var found = try key(primary) else { return nil }
             if found.isEmpty, let scope {
-                guard let variations = try shelf.variationsAtOnce(scope) else { return nil }
-                for variation in variations where found.isEmpty {
-                    guard let shared = try shelf.findAtOnce(scope.primary(variation), for: request.headerFields) else {
-                        return nil
-                    }
+                let known = variations.variations(scope)
+                for variation in known where found.isEmpty {
+                    guard let shared = try key(scope.primary(variation)) else { return nil }
                     found = shared
+                }
+                if found.isEmpty {
+                    guard let listed = try list(scope) else { return nil }
+                    variations.note(listed, of: scope)
+                    for variation in listed where found.isEmpty && !known.contains(variation) {
+                        guard let shared = try key(scope.primary(variation)) else { return nil }
+                        found = shared
+                    }
                 }
             }
             watch.succeeded(.read)

@@ -36,7 +36,10 @@ extension HTTPCache {
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
         let start = normalized(prefix, endsHost: true)
-        var count = try store.remove(.prefix(Key(start)))
+        var count = 0
+        for method in [""] + rules.options.extraMethods.sorted().map({ $0 + " " }) {
+            count += try store.remove(.prefix(Key(method + start)))
+        }
         // What several queries share stands under the path: where a query is named, all of it goes.
         if start.contains("?") {
             count += try store.remove(.prefix(Key(SearchScope(uri: start).path + " search=")))

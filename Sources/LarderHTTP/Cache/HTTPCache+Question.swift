@@ -58,6 +58,7 @@ extension HTTPCache {
             additions = additions.map { $0 + Self.queryAdditions(request, content: content) }
             question.content = content
             // It is part of the key now.
+            question.hadContent = question.hasContent
             question.hasContent = false
         }
         guard let additions else { return }
@@ -65,6 +66,8 @@ extension HTTPCache {
         if policy.givesOwnKey(to: request.method), request.method != .head {
             // Under a key of its own such a request is as good as a GET.
             question.subject.method = .get
+            question.hadContent = question.hasContent
+            question.content = body?.bytes
             question.hasContent = false
         }
         question.primary = primary

@@ -23,6 +23,7 @@ public final class HTTPCache: Sendable {
     let limiter: HostLimiter
     let generations = Generations()
     let watch: StoreWatch
+    let variations = VariationMemory()
     let failures: OriginFailures
     let abandoned: AbandonedLoads
     private let offline = Atomic<Bool>(false)

@@ -21,6 +21,8 @@ struct Question: Sendable {
     var search: SearchScope?
     /// The content that is part of the key.
     var content: [UInt8]?
+    /// Whether the request has content that the rules need not know of, as it is part of the key.
+    var hadContent = false
     /// The content has to be read before there is a key.
     var wantsContent = false
     /// Whether the answer depends on what is stored.

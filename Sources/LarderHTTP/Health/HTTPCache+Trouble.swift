@@ -5,6 +5,9 @@ extension HTTPCache {
     /// Times that the store could not be read or written since the cache was made. A body over a limit does not count.
     public var storeFailures: UInt64 { watch.failures }
 
+    /// Takes over the count of a cache whose place this one takes, so that figures do not fall back.
+    package func continueCounting(after other: HTTPCache) { watch.add(other.watch.failures) }
+
     /// What is wrong with the store now; empty when all is well. Waits for the disk, on no thread of the cooperative pool.
     ///
     /// Failures of reading and writing stand here until the same succeeds again; those of the store's own work until the

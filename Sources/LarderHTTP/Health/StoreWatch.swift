@@ -7,14 +7,25 @@ final class StoreWatch: Sendable {
     private struct State {
         var troubles: [StoreTrouble.Work: StoreTrouble] = [:]
         var failures: UInt64 = 0
+        /// When each work failed last.
+        var failed: [StoreTrouble.Work: ContinuousClock.Instant] = [:]
     }
+
+    /// How long nothing may fail until a success ends a trouble: where large bodies cannot be written and small ones can,
+    /// it would begin and end with every response.
+    static let quiet = Duration.seconds(5)
 
     private let state = Mutex(State())
     /// Whether there is any trouble, so that a success costs one load.
     private let isTroubled = Atomic(false)
     private let logger: Logger
 
-    init(_ logger: Logger) { self.logger = logger }
+    private let now: @Sendable () -> ContinuousClock.Instant
+
+    init(_ logger: Logger, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+        self.logger = logger
+        self.now = now
+    }
 
     /// What is wrong now.
     var troubles: [StoreTrouble] {
@@ -23,6 +34,9 @@ final class StoreWatch: Sendable {
 
     /// Failures so far.
     var failures: UInt64 { state.withLock { $0.failures } }
+
+    /// Counts failures that another cache over the same path has seen.
+    func add(_ failures: UInt64) { state.withLock { $0.failures += failures } }
 
     /// The store failed. What a body is too large for, or what its writer was told to drop, is no trouble of the store's.
     func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
@@ -33,6 +47,7 @@ final class StoreWatch: Sendable {
         let isNew = state.withLock { state in
             let old = state.troubles[work]
             state.failures += 1
+            state.failed[work] = now()
             state.troubles[work] = StoreTrouble(
                 work: work, code: code, message: "\(error)", count: (old?.count ?? 0) + 1)
             return old?.code != code || old == nil
@@ -49,13 +64,15 @@ final class StoreWatch: Sendable {
     /// The store did as it was told.
     func succeeded(_ work: StoreTrouble.Work) {
         guard isTroubled.load(ordering: .acquiring) else { return }
-        let old = state.withLock { state in
+        let old: StoreTrouble? = state.withLock { state in
+            if let failed = state.failed[work], failed.duration(to: now()) < Self.quiet { return nil }
             let old = state.troubles.removeValue(forKey: work)
             isTroubled.store(!state.troubles.isEmpty, ordering: .releasing)
             return old
         }
         guard let old else { return }
-        logger.notice(
+        // As loud as the beginning, or the log would say for ever that the store fails.
+        logger.warning(
             "the store works again", metadata: ["work": "\(work.rawValue)", "failures": "\(old.count)"])
     }
 }

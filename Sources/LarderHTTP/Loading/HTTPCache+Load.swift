@@ -96,14 +96,19 @@ extension HTTPCache {
 
     /// Validates in the background (RFC 5861 section 3), unless somebody does already.
     func refresh(_ exchange: Exchange, _ question: Question, primary: String, found: [Shelf.Found]) {
+        // Content that is gone cannot be sent again; the next request that has to wait brings its own.
+        if question.hadContent, question.content == nil { return }
         let load = Load(url: Self.url(of: exchange.request), generation: question.generation, isDetached: true)
         guard case .lead = flights.enter(primary, load, mayPass: false) else { return }
         var question = question
-        question.request = exchange.request
+        // The method stays the one that goes to the origin; of GET and HEAD it is that of the exchange.
+        if question.request.method == question.subject.method { question.request.method = exchange.request.method }
+        question.request.headerFields = exchange.request.headerFields
         question.subject = exchange.request
         let pending = PendingLoad(question, found: found, exchange: exchange)
         start(
-            load, pending, body: question.content.map { RequestBody($0) }, flight: primary, isDetached: true,
+            load, pending, body: question.hadContent ? question.content.map { RequestBody($0) } : nil, flight: primary,
+            isDetached: true,
             onInformational: nil)
     }
 
@@ -155,6 +160,8 @@ extension HTTPCache {
                 pending = await renewed(pending)
                 flights.promote(flight, load)
             }
+            // Others may want it for longer than whoever asked first. That one leaves by itself, and with the last one it ends.
+            if flight != nil, !isDetached { pending.plan.deadline = nil }
             let run = LoadRun(
                 cache: self, load: load, pending: pending, body: body, flight: flight, isDetached: isDetached,
                 onInformational: onInformational)
@@ -263,9 +270,12 @@ extension HTTPCache {
             served = serveRegardless(pending.subject, pending.found, now: now)
         }
         guard let served else { throw error }
-        let status = rules.cacheStatus(
-            forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil, now: now
-        )
+        // Nothing went forward where the origin was not asked: that is a hit (RFC 9211 section 2.1).
+        let status =
+            isAsked
+            ? rules.cacheStatus(
+                forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil,
+                now: now) : nil
         var response = response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
         if isAsked { response.originError = error }
         return response

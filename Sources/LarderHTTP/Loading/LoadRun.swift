@@ -27,10 +27,12 @@ struct LoadRun: Sendable {
         case .probe: isProbe = true
         case .ask: break
         }
+        let lastAnswer = cache.failures.lastAnswer
         do {
             try await exchange(pending.exchange, origin: origin, isRepetition: false)
         } catch {
-            cache.failures.failed(origin, error, isProbe: isProbe, now: cache.configuration.clock.now())
+            cache.failures.failed(
+                origin, error, since: lastAnswer, isProbe: isProbe, now: cache.configuration.clock.now())
             answer(after: error, isAsked: true)
         }
     }
@@ -131,7 +133,8 @@ struct LoadRun: Sendable {
             if let seconds = plan.secondsToCache {
                 decision.updates[index].response.policy.override(lifetimeSeconds: seconds)
             } else if old.lifetimeSource == .override {
-                decision.updates[index].response.policy.override(lifetimeSeconds: old.lifetimeMilliseconds / 1_000)
+                let given = old.lifetimeMilliseconds - old.initialAgeMilliseconds
+                decision.updates[index].response.policy.override(lifetimeSeconds: given / 1_000)
             }
         }
     }
@@ -226,7 +229,8 @@ struct LoadRun: Sendable {
         guard received.head.status == .ok, var new else { return nil }
         var request = exchange.request
         if exchange.purpose == .complete { request.headerFields[.range] = nil }
-        if exchange.sent.headerFields[.ifNoneMatch] == request.headerFields[.ifNoneMatch] {
+        let conditions: [HTTPField.Name] = [.ifNoneMatch, .ifModifiedSince]
+        if conditions.allSatisfy({ exchange.sent.headerFields[$0] == request.headerFields[$0] }) {
             // The origin has judged them.
             request.headerFields[.ifNoneMatch] = nil
             request.headerFields[.ifModifiedSince] = nil

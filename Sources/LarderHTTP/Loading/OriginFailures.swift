@@ -5,17 +5,19 @@ import Synchronization
 ///
 /// While it is, requests that a stale response may answer get that at once, without asking; when the time is over, one of
 /// them asks again and the others still do not. A failure is a connection that could not be made or ended before an answer,
-/// and a time limit that passed; an answer of any status ends the memory.
+/// and a time limit that passed; an answer of any status ends the memory. A request that failed while the origin answered
+/// others says something of that request only.
 ///
 /// A request that no stale response may answer is sent all the same, for its failure would be certain otherwise. Only when
-/// ``attemptsBeforeFailingFast`` attempts in a row have failed, and another request is asking at this moment, it ends
-/// with the failure that is remembered.
+/// ``attemptsBeforeFailingFast`` attempts in a row found no connection, and another request is asking at this moment, it
+/// ends with the failure that is remembered. An origin that takes connections and does not answer is asked: whoever knows
+/// one slow path of it could keep all others from it otherwise.
 public struct OriginFailureMemory: Sendable, Hashable {
     /// After the first failure. Default: 1 s. It doubles with each that follows.
     public var first: Duration
     /// At most. Default: 30 s.
     public var longest: Duration
-    /// Failures in a row after which requests without a stale response do not all wait for another. Default: 3.
+    /// Failures to connect in a row after which requests without a stale response do not all wait for another. Default: 3.
     public var attemptsBeforeFailingFast: Int
 
     /// Makes a setting; each value has a default.
@@ -32,7 +34,7 @@ public struct OriginFailureMemory: Sendable, Hashable {
 final class OriginFailures: Sendable {
     private struct Failure {
         var error: FetchError
-        /// Attempts in a row that failed.
+        /// Attempts in a row that found no connection.
         var attempts: Int
         /// How long is waited, and until when.
         var pause: Duration
@@ -44,10 +46,17 @@ final class OriginFailures: Sendable {
         func isProbed(at now: Timestamp) -> Bool { probedUntil.map { now < $0 } ?? false }
     }
 
+    private struct State {
+        var failures: [String: Failure] = [:]
+        /// The number of each origin's last answer, and that of the last answer of all.
+        var answers: [String: Int] = [:]
+        var lastAnswer = 0
+    }
+
     /// The most origins that are remembered: beyond it those go whose time is over, then any.
     private static let limit = 4_096
     private let memory: OriginFailureMemory?
-    private let failures = Mutex<[String: Failure]>([:])
+    private let state = Mutex(State())
 
     init(_ memory: OriginFailureMemory?) { self.memory = memory }
 
@@ -60,54 +69,68 @@ final class OriginFailures: Sendable {
         case refuse(FetchError)
     }
 
+    /// The number of the last answer: what a request that is sent now knows of. For ``failed(_:_:since:isProbe:now:)``.
+    var lastAnswer: Int { state.withLock { $0.lastAnswer } }
+
     /// Whether a request may be sent.
     /// - Parameter hasFallback: whether a stored response may take the place of the answer. Called only if the origin failed.
     func admit(_ origin: String, now: Timestamp, hasFallback: () -> Bool) -> Admission {
-        guard memory != nil, failures.withLock({ $0[origin] != nil }) else { return .ask }
+        guard memory != nil, state.withLock({ $0.failures[origin] != nil }) else { return .ask }
         let hasFallback = hasFallback()
-        return failures.withLock { failures in
-            guard let failure = failures[origin], let memory else { return .ask }
+        return state.withLock { state in
+            guard let failure = state.failures[origin], let memory else { return .ask }
             if hasFallback {
                 if now < failure.until || failure.isProbed(at: now) { return .refuse(failure.error) }
             } else {
                 guard failure.attempts >= memory.attemptsBeforeFailingFast else { return .ask }
                 if failure.isProbed(at: now) { return .refuse(failure.error) }
             }
-            failures[origin]?.probedUntil = now + failure.pause
+            state.failures[origin]?.probedUntil = now + failure.pause
             return .probe
         }
     }
 
     /// The origin answered.
     func succeeded(_ origin: String) {
-        failures.withLock { failures in
-            if !failures.isEmpty { failures[origin] = nil }
+        guard memory != nil else { return }
+        state.withLock { state in
+            if !state.failures.isEmpty { state.failures[origin] = nil }
+            // Who loses the number counts a failure that is none: then others get a stale response for a second.
+            if state.answers.count >= Self.limit, state.answers[origin] == nil { state.answers.removeAll() }
+            state.lastAnswer += 1
+            state.answers[origin] = state.lastAnswer
         }
     }
 
     /// The request ended without an answer: through the origin's fault, or not.
-    func failed(_ origin: String, _ error: FetchError, isProbe: Bool, now: Timestamp) {
+    /// - Parameter answer: ``lastAnswer`` when it was sent.
+    func failed(_ origin: String, _ error: FetchError, since answer: Int, isProbe: Bool, now: Timestamp) {
         guard let memory else { return }
-        failures.withLock { failures in
-            if isProbe { failures[origin]?.probedUntil = nil }
+        state.withLock { state in
+            if isProbe { state.failures[origin]?.probedUntil = nil }
+            let isUnreachable: Bool
             switch error.transport?.kind {
-            case .cannotConnect, .timedOut, .closed: break
+            case .cannotConnect: isUnreachable = true
+            case .timedOut: isUnreachable = error.transport?.mayHaveBeenSeen == false
+            case .closed: isUnreachable = false
             default: return
             }
-            guard var failure = failures[origin] else {
-                Self.makeRoom(&failures, now)
-                failures[origin] = Failure(
-                    error: error, attempts: 1, pause: memory.first, until: now + memory.first)
+            // Others had answers meanwhile: it was this request that the origin did not answer.
+            if let last = state.answers[origin], last > answer { return }
+            guard var failure = state.failures[origin] else {
+                Self.makeRoom(&state.failures, now)
+                state.failures[origin] = Failure(
+                    error: error, attempts: isUnreachable ? 1 : 0, pause: memory.first, until: now + memory.first)
                 return
             }
-            failure.attempts += 1
+            failure.attempts = isUnreachable ? failure.attempts + 1 : 0
             failure.error = error
             // Many that fail together are one failure.
             if now >= failure.until {
                 failure.pause = min(failure.pause * 2, memory.longest)
                 failure.until = now + failure.pause
             }
-            failures[origin] = failure
+            state.failures[origin] = failure
         }
     }
 

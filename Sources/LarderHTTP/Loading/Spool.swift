@@ -79,7 +79,7 @@ final class Spool: Sendable {
                 state.withLock { state in
                     state.isStoring = false
                     state.storingFailure = error
-                    if state.isOrphan, state.positions.isEmpty { state.isAbandoned = true }
+                    if state.isDetached, state.positions.isEmpty { state.isAbandoned = true }
                 }
             }
         }
@@ -248,7 +248,10 @@ final class Spool: Sendable {
             state.positions[id] = nil
             state.limits[id] = nil
             Self.trim(&state)
-            guard state.positions.isEmpty, !state.isDetached, state.ending == nil else { return false }
+            // Without readers it goes on for the store only.
+            guard state.positions.isEmpty, !(state.isDetached && state.isStoring), state.ending == nil else {
+                return false
+            }
             if state.isStoring, let length, abandoned?.takes(length: length, received: state.tailStart) == true {
                 state.isDetached = true
                 state.isOrphan = true

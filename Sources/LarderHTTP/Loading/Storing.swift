@@ -63,6 +63,7 @@ struct Storing: Sendable {
             isCurrent
         else { return await writer.cancelElsewhere() }
         do {
+            if let shared { try await cache.store.perform { try cache.shelf.forgetUnlisted(shared.scope) } }
             let isStored: Bool
             if let partID {
                 let range = new.firstPosition..<(new.firstPosition + receivedBytes)
@@ -77,7 +78,8 @@ struct Storing: Sendable {
             }
             if isStored, let shared {
                 try await cache.store.perform {
-                    try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
+                    let listed = try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
+                    cache.variations.note(listed, of: shared.scope)
                 }
             }
             for old in replaced { _ = try await cache.shelf.remove(old) }
@@ -101,10 +103,26 @@ struct Storing: Sendable {
             return false
         }
         try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
-        let old = try await cache.shelf.parts(at: key)
+        let there = try await cache.shelf.record(at: key)
+        if let there, isOlder(response, than: there.response) {
+            await writer.cancelElsewhere()
+            return false
+        }
         try await writer.commit()
-        if !old.isEmpty { try await cache.store.perform { try cache.shelf.remove(old, of: key) } }
+        if let old = there?.parts, !old.isEmpty {
+            try await cache.store.perform { try cache.shelf.remove(old, of: key) }
+        }
         return true
+    }
+
+    /// Whether what is stored came while the body of this response was still arriving: then that is the current one.
+    private func isOlder(_ response: StoredResponse, than stored: StoredResponse) -> Bool {
+        // A time to come is that of a clock that went back since.
+        guard stored.responseTime > response.responseTime, stored.responseTime <= cache.now, !stored.isInvalidated
+        else {
+            return false
+        }
+        return stored.body.isComplete || !cache.rules.areCombinable(stored, response)
     }
 
     /// Whether a body that was cut off has fewer bytes than the parts that are there.

@@ -31,6 +31,8 @@ public struct ResponseSummary: Sendable, Hashable {
     public let isComplete: Bool
     /// The cache groups (RFC 9875).
     public let groups: [String]
+    /// Bytes of it that are stored, in this entry and in those of its parts.
+    package let storedBytes: Int64?
     let selecting: SelectingFields
 
     /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
@@ -39,7 +41,14 @@ public struct ResponseSummary: Sendable, Hashable {
     }
 
     init?(metadata: [UInt8], key: Key, now: Instant) {
-        guard let response = StoredRecord(metadata)?.response else { return nil }
+        guard let record = StoredRecord(metadata) else { return nil }
+        let response = record.response
+        if case .partial(var ranges, _) = response.body {
+            for part in record.parts { for range in part.ranges.ranges { ranges.insert(range) } }
+            storedBytes = ranges.ranges.reduce(0) { $0 + Int64($1.count) }
+        } else {
+            storedBytes = response.body.total
+        }
         primaryKey = VariantIndex.primaryKey(of: key)
         selecting = response.selecting
         let key = key.text

@@ -94,9 +94,9 @@ extension Shelf {
         try store.get(key, includingExpired: true).flatMap { StoredRecord($0.metadata) }?.parts ?? []
     }
 
-    /// As above; the cooperative pool does not wait.
-    func parts(at key: Key) async throws -> [StoredPart] {
-        try await store.get(key, includingExpired: true).flatMap { StoredRecord($0.metadata) }?.parts ?? []
+    /// What is recorded under a key; the cooperative pool does not wait.
+    func record(at key: Key) async throws -> StoredRecord? {
+        try await store.get(key, includingExpired: true).flatMap { StoredRecord($0.metadata) }
     }
 
     func remove(_ parts: [StoredPart], of key: Key) throws {

@@ -24,10 +24,11 @@ extension Shelf {
         }
     }
 
-    /// Makes a response findable that was just put under a key of `variation`. May wait.
-    func list(_ variation: URLVariation, _ policy: StoredPolicy, in scope: SearchScope) throws {
+    /// Makes a response findable that was just put under a key of `variation`. Returns the variations that the path has now.
+    /// May wait.
+    func list(_ variation: URLVariation, _ policy: StoredPolicy, in scope: SearchScope) throws -> [URLVariation] {
         let key = Key(scope.listKey)
-        try lock(scope.listKey).locked {
+        return try lock(scope.listKey).locked {
             let old = try store.get(key, includingExpired: true)
             var list = old.flatMap { VariationList($0.metadata) } ?? VariationList()
             let surplus = list.insert(variation)
@@ -38,7 +39,15 @@ extension Shelf {
             try store.put([], for: key, PutOptions(lifetime: end, metadata: list.encoded))
             // Not found any more, they must not be found again either: no invalidation reaches them meanwhile.
             for variation in surplus { try store.remove(.prefix(Key(scope.prefix(variation)))) }
+            return list.variations
         }
+    }
+
+    /// Removes what is stored for queries of a path whose list is gone, before there is one again: no invalidation reached it
+    /// meanwhile. May wait.
+    func forgetUnlisted(_ scope: SearchScope) throws {
+        guard try variationsWaiting(scope).isEmpty else { return }
+        try store.remove(.prefix(Key(scope.path + " search=")))
     }
 
     /// Removes everything that may answer the query, under every variation of the path. Returns how many. May wait.

@@ -12,8 +12,13 @@ extension HTTP2StreamHandler {
         switch frame {
         case .headers(let headers):
             isAnswered = true
+            if !hasHead {
+                try takeHead(headers, exchange)
+            } else if !headers.endStream || headers.headers.contains(where: { $0.name.hasPrefix(":") }) {
+                // RFC 9113 sections 8.1 and 8.3: a second head is no end of the first one's content.
+                throw malformed("trailer fields that are none")
+            }
             // Trailer fields are dropped.
-            if !hasHead { try takeHead(headers, exchange) }
             if headers.endStream { try end(exchange) }
         case .data(let data):
             guard hasHead, case .byteBuffer(let buffer) = data.data else { throw malformed("content before a head") }

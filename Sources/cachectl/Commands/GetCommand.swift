@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderHTTP
 import SystemPackage
 
 /// `get KEY`: the body, on standard output or in a file.
@@ -40,17 +41,20 @@ struct GetCommand: ParsableCommand {
             let key = try choice.entryKey(for: key, in: store, includingExpired: expired)
             guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(key, store) }
             try choice.requireComplete(entry.attributes)
+            let content = try StoredContent(entry) { try store.get($0, includingExpired: true) }
             if let output, output != "-" {
                 try FileOutput.replace(FilePath(output)) { file in
-                    try Self.pieces(of: entry.body) { try file.writeAll($0) }
+                    try content.forEach { try file.writeAll($0) }
                 }
                 if options.json { try Output.write(JSON.text(EntryJSON(try attributes(entry, store)))) }
             } else if options.json, output == nil {
-                let body = JSON.base64(try entry.body.bytes())
+                var bytes: [UInt8] = []
+                try content.forEach { bytes.append(contentsOf: $0) }
+                let body = JSON.base64(bytes)
                 try Output.write(JSON.text(BodyJSON(entry: EntryJSON(try attributes(entry, store)), bodyBase64: body)))
             } else {
                 var sink = BodySink(isForced: output != nil)
-                try Self.pieces(of: entry.body) { try sink.write($0) }
+                try content.forEach { try sink.write($0) }
             }
         }
     }
@@ -66,17 +70,6 @@ struct GetCommand: ParsableCommand {
 
     private func attributes(_ entry: Entry, _ store: Store) throws -> Attributes {
         try store.attributes(of: entry.key) ?? entry.attributes
-    }
-
-    /// The body in pieces, so that memory stays small.
-    private static func pieces(of body: Body, _ write: (UnsafeRawBufferPointer) throws -> Void) throws {
-        let step: Int64 = 1 << 20
-        var offset: Int64 = 0
-        while offset < body.length.bytes {
-            let bytes = try body.bytes(in: offset..<min(offset + step, body.length.bytes))
-            try bytes.withUnsafeBytes(write)
-            offset += step
-        }
     }
 }
 

@@ -10,7 +10,7 @@ struct ListCommand: ParsableCommand {
         discussion: """
             Without --sort the list is printed as it is read, whatever the size of the store. Flags: P pinned, X expired, \
             F body in a file of its own, S session, I incomplete: a part of an HTTP response. Braces hold the request fields that \
-            select a response that varies. The lists of such responses, which have no body, are left out unless --all is \
+            select a response that varies. Lists of such responses, and the parts of incomplete ones, are left out unless --all is \
             given. Does not change the store.
             """)
 
@@ -38,7 +38,7 @@ struct ListCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Stop after so many entries.", valueName: "n"))
     var limit: Int?
 
-    @Flag(help: "The lists of variants that stand under URLs whose responses vary, too.")
+    @Flag(help: "Lists of responses, which have no body, and the parts of incomplete ones, too.")
     var all = false
 
     func validate() throws {
@@ -50,7 +50,8 @@ struct ListCommand: ParsableCommand {
         // One of the two selects without a scan; the other is looked at entry by entry.
         let selection: Selection = tag.map { .tag($0) } ?? prefix.map { .prefix($0) } ?? .all
         func isListed(_ entry: Attributes) -> Bool {
-            (prefix.map { entry.key.hasPrefix($0) } ?? true) && (all || VariantList(entry) == nil)
+            (prefix.map { entry.key.hasPrefix($0) } ?? true)
+                && (all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry))
         }
         try options.withStore(.reading) { store in
             var printer = EntryPrinter(asJSON: options.json)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import LarderHTTP
 
 /// `rm`: removes an entry, or the selected ones.
 struct RemoveCommand: ParsableCommand {
@@ -56,9 +57,13 @@ struct RemoveCommand: ParsableCommand {
     func run() throws {
         let (removed, isOfVariants) = try options.withStore(.changing) { store in
             if let key {
-                if let count = try StoredVariants.removeAll(under: key, from: store) { return (count, true) }
-                guard try store.remove(key) else { throw CommandError.missing(key) }
-                return (1, false)
+                let isList = try store.attributes(of: key).map { VariantList($0) != nil } ?? false
+                // As PURGE does it: with its parts, what answers several queries, and responses to QUERY.
+                var count = try StoredVariants.purge(key, from: store)
+                let rest = try StoredVariants.removeAll(under: key, from: store)
+                count += try rest ?? (store.remove(key) ? 1 : 0)
+                guard count > 0 else { throw CommandError.missing(key) }
+                return (count, isList || rest != nil)
             }
             return (all ? try store.clear() : try remove(selection, from: store), false)
         }

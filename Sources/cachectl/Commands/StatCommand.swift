@@ -18,6 +18,7 @@ struct StatCommand: ParsableCommand {
     func run() throws {
         try options.withStore(.reading) { store in
             if let key {
+                let key = try StoredKeys.resolved(key, in: store)
                 guard let attributes = try store.attributes(of: key) else {
                     throw CommandError.missing(key)
                 }
@@ -89,7 +90,10 @@ struct StatCommand: ParsableCommand {
                 + (response.needsValidation ? ", to be validated before use" : ""))
         table.add("validators", [response.entityTag, response.lastModified].compactMap(\.self).joined(separator: ", "))
         if !response.isComplete {
-            table.add("complete", "no" + (response.totalBytes.map { ", of \(Render.exactSize(ByteCount($0)))" } ?? ""))
+            let stored = response.storedBytes.map { ", \(Render.count($0))" } ?? ","
+            table.add(
+                "complete",
+                "no\(stored) of \(response.totalBytes.map { Render.count($0) } ?? "an unknown number of") bytes")
         }
         if !response.groups.isEmpty { table.add("groups", response.groups.joined(separator: ", ")) }
     }

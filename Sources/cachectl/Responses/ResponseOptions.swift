@@ -26,6 +26,7 @@ struct ResponseOptions: ParsableArguments {
 
     /// The key of the entry that is meant by `key`: its own, or that of one variant.
     func entryKey(for key: Key, in store: Store, includingExpired: Bool) throws -> Key {
+        let key = try StoredKeys.resolved(key, in: store)
         guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
             if let variant, variant > 1 { throw CommandError.missing(key, "there is no variant \(variant) of \(key)") }
             return key
@@ -64,7 +65,7 @@ struct ResponseOptions: ParsableArguments {
         let whole = response.totalBytes.map { "\(Render.count($0))" } ?? "an unknown number of"
         var error = CommandError(
             .data,
-            "the response under \(entry.key) is not complete: \(Render.count(entry.length.bytes)) of \(whole) bytes are "
+            "the response under \(entry.key) is not complete: \(Render.count(response.storedBytes ?? entry.length.bytes)) of \(whole) bytes are "
                 + "stored; --partial takes them all the same")
         error.code = "incomplete"
         error.key = entry.key

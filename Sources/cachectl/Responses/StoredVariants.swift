@@ -32,6 +32,7 @@ struct StoredVariants {
 
     /// The entries that stand for what `key` names: its own, and where that is the list of a URL's variants also these.
     static func keys(under key: Key, in store: Store) throws -> [Key] {
+        let key = try StoredKeys.resolved(key, in: store)
         guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
             return [key]
         }
@@ -52,5 +53,21 @@ struct StoredVariants {
         // Last: until then the list leads to what is left.
         if isList { try store.remove(key) }
         return count
+    }
+
+    /// Removes what an HTTP cache has stored for a URL, as PURGE does. Returns how many responses: none for what is no URL.
+    static func purge(_ key: Key, from store: Store) throws -> Int {
+        let text = String(decoding: key.bytes, as: UTF8.self)
+        guard !text.contains(" "), (try? HTTPCache.request(for: text)) != nil else { return 0 }
+        var configuration = HTTPCacheConfiguration()
+        configuration.caching = .gateway
+        return try HTTPCache(store: store, transport: NoTransport(), configuration: configuration).purge(text)
+    }
+
+    /// Reaches nobody: for work on what is stored.
+    private struct NoTransport: Transport {
+        func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
+            throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "cachectl does not load here")
+        }
     }
 }

@@ -162,9 +162,14 @@ struct ServeSettings: ParsableArguments {
     var maxClientConnections: Int?
 
     @Option(
-        help: ArgumentHelp("Requests of one client that origins are asked for. Default: 512.", valueName: "n"),
+        help: ArgumentHelp("Requests of one client that origins are asked for. Default: 128.", valueName: "n"),
         transform: { try CountArgument.parse($0, in: 1 ... .max) })
     var maxClientRequests: Int?
+
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Limit clients on this machine as others; not with a proxy in front. Default: no.")
+    var limitLoopback: Bool?
 
     @Option(
         help: ArgumentHelp(

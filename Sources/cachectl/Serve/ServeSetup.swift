@@ -59,6 +59,7 @@ struct ServeSetup: Sendable {
         gateway.limits.connections = settings.maxConnections ?? gateway.limits.connections
         gateway.limits.connectionsPerClient = settings.maxClientConnections ?? gateway.limits.connectionsPerClient
         gateway.limits.requestsPerClient = settings.maxClientRequests ?? gateway.limits.requestsPerClient
+        gateway.limits.limitsLoopback = settings.limitLoopback ?? gateway.limits.limitsLoopback
         gateway.limits.memoryBytes = settings.memory.map { Int(clamping: $0.bytes) } ?? gateway.limits.memoryBytes
         gateway.limits.contentTimeout = settings.contentTimeout ?? gateway.limits.contentTimeout
         gateway.limits.responseTimeout = settings.responseTimeout

@@ -86,9 +86,15 @@ struct SettingsFile {
             }
         }
 
-        /// `accessLog` with a value is `--access-log=value`, `http2` with false is `--no-http2`.
+        /// `accessLog` with a value is `--access-log=value`, `http2` with false is `--no-http2`. Capitals in a row are
+        /// one word: `originHTTP2` is `--origin-http2`.
         func arguments(for name: String) -> [String] {
-            let flag = name.map { $0.isUppercase ? "-" + $0.lowercased() : String($0) }.joined()
+            var (flag, wasUpper) = ("", false)
+            for character in name {
+                if character.isUppercase, !wasUpper { flag += "-" }
+                flag += character.lowercased()
+                wasUpper = character.isUppercase
+            }
             switch self {
             case .flag(let isOn):
                 // These two have no opposite, as false is what they are without.

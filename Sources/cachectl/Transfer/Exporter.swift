@@ -66,9 +66,9 @@ struct Exporter {
         return false
     }
 
-    /// Writes the body of one key. The list of a URL's variants has none.
+    /// Writes the body of one key. Lists of responses have none, and parts go with their response.
     mutating func export(_ entry: Attributes) throws {
-        if VariantList(entry) != nil { return }
+        if StoredKeys.isList(entry) || StoredKeys.isPart(entry) { return }
         let response = ResponseSummary(entry)
         if let response, !response.isComplete, !takesParts {
             outcome.incomplete += 1
@@ -117,7 +117,7 @@ struct Exporter {
     private mutating func write(_ entry: Attributes, to path: FilePath) throws {
         let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
         _ = temporary.withPlatformString { unlink($0) }
-        guard try store.export(entry.key, to: temporary) else {
+        guard let length = try body(of: entry, to: temporary) else {
             outcome.vanished += 1
             return
         }
@@ -128,7 +128,20 @@ struct Exporter {
             throw error
         }
         outcome.files += 1
-        outcome.bytes += entry.length.bytes
+        outcome.bytes += length
+    }
+
+    /// Makes a file of the body, or of what is stored of it. Returns its length; nil if the entry is gone.
+    private func body(of entry: Attributes, to path: FilePath) throws -> Int64? {
+        guard let response = ResponseSummary(entry), !response.isComplete else {
+            return try store.export(entry.key, to: path) ? entry.length.bytes : nil
+        }
+        guard let stored = try store.get(entry.key) else { return nil }
+        let content = try StoredContent(stored) { try store.get($0, includingExpired: true) }
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
+        try file.closeAfter { try content.forEach { _ = try file.writeAll($0) } }
+        return content.length
     }
 
     /// False if something else is in the way. A symbolic link is: it could lead out of the tree.

@@ -1,39 +1,16 @@
 import SystemPackage
+import TestOrigin
 import TestSupport
 
-/// A certificate for localhost that nobody should trust, and its key: for tests on 127.0.0.1 only.
-///
-/// Made with `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost`.
+/// The certificate of the origins of tests, in files, as a gateway wants it.
 enum TestCertificate {
     /// Writes both into a directory.
     static func write(to directory: FilePath) throws -> (certificate: String, key: String) {
         let paths = (directory.appending("certificate.pem"), directory.appending("key.pem"))
         try TestFiles.write(Array(certificate.utf8), to: paths.0)
-        try TestFiles.write(Array(key.utf8), to: paths.1)
+        try TestFiles.write(Array(OriginCertificate.local.keyPEM.utf8), to: paths.1)
         return (paths.0.string, paths.1.string)
     }
 
-    static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBqDCCAU6gAwIBAgIUCS+RnQG5SmsyioxdLZ4mXNuWDj8wCgYIKoZIzj0EAwIw
-        FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE0NTgyOVoYDzIxMjYxMDI4
-        MTQ1ODI5WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-        PQMBBwNCAATT931YoFasofSy4qnJ5XFAl7qYcq007qVLfkmYu+mkWJDFsM5siNSd
-        rwvqqUzdzLzMGDGgd2xZfgXqi89LzcZMo3wwejAdBgNVHQ4EFgQUlY+VfxgHVrdb
-        gDCJhiotLlbrlt8wHwYDVR0jBBgwFoAUlY+VfxgHVrdbgDCJhiotLlbrlt8wDwYD
-        VR0TAQH/BAUwAwEB/zAnBgNVHREEIDAegglsb2NhbGhvc3SCC2V4YW1wbGUub3Jn
-        hwR/AAABMAoGCCqGSM49BAMCA0gAMEUCIBd5Ckccr6SsZIS1B8/I9YmIlG0SrCRW
-        rRl/06pM7YtmAiEAg0Qutf0zOFT15hSoBvO+fEIl5vQ3TfBSvpmUNDBwt2A=
-        -----END CERTIFICATE-----
-
-        """
-
-    private static let key = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg0AsthH+MemWpGsBn
-        P73mEZr1a0zl0K9e4U3HX8G61GGhRANCAATT931YoFasofSy4qnJ5XFAl7qYcq00
-        7qVLfkmYu+mkWJDFsM5siNSdrwvqqUzdzLzMGDGgd2xZfgXqi89LzcZM
-        -----END PRIVATE KEY-----
-
-        """
+    static let certificate = OriginCertificate.local.certificatePEM
 }
