@@ -33,14 +33,16 @@ struct StoreOptions: ParsableArguments {
     }
 
     /// Runs `body` with the store open, and closes it; a failure to commit at the end is a failure of the command.
+    /// - Parameter rebuildsIndex: where the index is damaged, keeps what can be read of it, rather than fail.
     func withStore<R>(
-        _ access: Access, budget bytes: ByteCount? = nil, _ adjust: (inout Configuration) -> Void = { _ in },
+        _ access: Access, budget bytes: ByteCount? = nil, rebuildsIndex: Bool = false,
+        _ adjust: (inout Configuration) -> Void = { _ in },
         _ body: (Store) throws -> R
     ) throws -> R {
         if access != .creating { try requireStore() }
         var configuration = configuration(access)
         adjust(&configuration)
-        let store = try open(configuration, access)
+        let store = try open(configuration, access, rebuildsIndex: rebuildsIndex)
         let result: R
         do {
             if let bytes { try store.setByteBudget(bytes) }
@@ -63,8 +65,14 @@ struct StoreOptions: ParsableArguments {
         return configuration
     }
 
-    private func open(_ configuration: Configuration, _ access: Access) throws -> Store {
+    private func open(_ configuration: Configuration, _ access: Access, rebuildsIndex: Bool) throws -> Store {
         do {
+            return try Store(at: path, configuration)
+        } catch let error as LarderError where error.code == .corruption && rebuildsIndex {
+            let report = try Store.rebuildIndex(at: path, configuration)
+            configuration.logger.warning(
+                "the index was damaged and is rebuilt",
+                metadata: ["path": "\(path)", "error": "\(error)", "kept": "\(report.keptEntries)"])
             return try Store(at: path, configuration)
         } catch let error as LarderError where access == .creating && [.io, .invalidArgument].contains(error.code) {
             // A path on which no store can be made is not a missing input.

@@ -48,6 +48,29 @@ struct ServeTests {
         }
     }
 
+    @Test(arguments: ["junk", "cut"]) func aDamagedIndexIsRebuiltAtTheStart(_ damage: String) async throws {
+        try await withOrigin { origin, place in
+            #expect(try place.run("put", "a", input: [1]).status == 0)
+            let index = place.store + "/index/data.mdb"
+            let handle = try #require(FileHandle(forUpdatingAtPath: index))
+            if damage == "cut" {
+                try handle.truncate(atOffset: 5_000)
+            } else {
+                try handle.write(contentsOf: [UInt8](repeating: 0x5A, count: 12_288))
+            }
+            try handle.close()
+            let client = try Workplace()
+            let gateway = try await RunningGateway(place, "--origin", origin.url)
+            for expected in ["fwd=uri-miss", "; hit"] {
+                let run = try await client.run("fetch", gateway.address + "/a", "-i", "--policy", "do-not-read")
+                #expect(run.status == 0 && run.text.contains(expected), "\(run.text)")
+            }
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            #expect(gateway.errors.contains("the index was damaged and is rebuilt"))
+        }
+    }
+
     @Test func aStoreWithoutABudgetGetsOneAndTheStartLineSaysSo() async throws {
         try await withOrigin { origin, place in
             let gateway = try await RunningGateway(place, "--origin", "a.example=\(origin.url)", "--forward")

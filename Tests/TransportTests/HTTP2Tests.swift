@@ -284,6 +284,28 @@ import Testing
         }
     }
 
+    /// The origin takes connections, so that it must not pass for one that cannot be reached.
+    @Test func aStreamThatDoesNotBecomeFreeIsNoUnreachableOrigin() async throws {
+        let mayAnswer = Event()
+        try await HTTP2Server.run(streams: 1) { peer in
+            _ = try await peer.head()
+            await mayAnswer.wait()
+            try await peer.answer("x")
+        } _: { server in
+            try await with { transport in
+                async let first = transport.text(request(server))
+                #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })
+                let waiting = request(server, timeouts: Timeouts(connect: .milliseconds(50)))
+                let error = await failure { () throws(TransportError) in try await transport.send(waiting) }
+                #expect(error?.kind == .overloaded)
+                #expect(error?.mayHaveBeenSeen == false)
+                mayAnswer.signal()
+                let text = try await first
+                #expect(text == "x")
+            }
+        }
+    }
+
     @Test func anUnusedConnectionIsClosedInTime() async throws {
         try await HTTP2Server.run(script: Self.echo) { server in
             try await with(idle: .milliseconds(20)) { transport in

@@ -6,7 +6,7 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
         case invalidRequest
         /// No connection: the name has no address, no server listens, TLS failed, or a proxy refused.
         case cannotConnect
-        /// As many requests as may wait for the next hop wait already. Nothing was sent; trying later may help.
+        /// As many requests as may wait for the next hop wait already, or all its HTTP/2 streams stayed taken. Nothing was sent; trying later may help.
         case overloaded
         /// A time limit passed.
         case timedOut

@@ -160,14 +160,21 @@ final class ConnectionPool: Sendable {
     }
 
     private func giveUp(_ id: Int, _ endpoint: Endpoint, _ kind: TransportError.Kind) {
-        let waiter = state.withLock { state -> Waiter? in
-            guard let place = state.hosts[endpoint]?.waiting.firstIndex(where: { $0.id == id }) else { return nil }
-            return state.hosts[endpoint]?.waiting.remove(at: place)
+        let (waiter, isConnected) = state.withLock { state -> (Waiter?, Bool) in
+            guard let place = state.hosts[endpoint]?.waiting.firstIndex(where: { $0.id == id }) else {
+                return (nil, false)
+            }
+            return (state.hosts[endpoint]?.waiting.remove(at: place), state.hosts[endpoint]?.session != nil)
         }
-        let error =
-            kind == .cancelled
-            ? TransportError.cancelled(endpoint, mayHaveBeenSeen: false)
-            : TransportError(kind, mayHaveBeenSeen: false, "no connection to \(endpoint) became free in time")
+        let error: TransportError
+        if kind == .cancelled {
+            error = .cancelled(endpoint, mayHaveBeenSeen: false)
+        } else if isConnected {
+            // The origin can be reached: its streams are taken.
+            error = TransportError(.overloaded, mayHaveBeenSeen: false, "no stream of \(endpoint) became free in time")
+        } else {
+            error = TransportError(kind, mayHaveBeenSeen: false, "no connection to \(endpoint) became free in time")
+        }
         waiter?.continuation.resume(returning: .failure(error))
     }
 }

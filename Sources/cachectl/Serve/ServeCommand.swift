@@ -47,7 +47,7 @@ struct ServeCommand: ParsableCommand {
     ///   - budgetIsFlag: the budget is one of the latter, so that a change in the file does not count.
     private func run(file: SettingsFile?, budgetIsFlag: Bool = false) throws {
         let setup = try ServeSetup(settings)
-        try options.withStore(.creating, budget: setup.budget) {
+        try options.withStore(.creating, budget: setup.budget, rebuildsIndex: true) {
             $0.logger.logLevel = setup.logLevel
         } _: { store in
             let isDefault = try DefaultBudget.set(in: store, unless: setup.budget)
