@@ -1,6 +1,13 @@
+import LMDB
 import SystemPackage
 
 extension LarderError {
+    /// Whether the file system is full, rather than a file as long as it may be.
+    var isOfFullDisk: Bool {
+        guard code == .noSpace else { return false }
+        return cause as? Errno != .fileTooLarge && (cause as? LMDBError)?.code != EFBIG
+    }
+
     /// The error for a system call that set `errno` to `number`. See the man page of `call` for the numbers.
     static func system(_ call: String, _ number: Int32, path: FilePath?, key: Key? = nil) -> LarderError {
         let place = path?.string ?? "a file of the store"

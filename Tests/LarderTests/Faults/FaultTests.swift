@@ -149,6 +149,21 @@
             }
         }
 
+        /// Whatever else goes, a file does not get longer than it may be.
+        @Test func aLimitOfFilesDisplacesNothing() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, .testing())
+                for name in 0..<8 { try store.put(body(400_000, name), for: Key("\(name)")) }
+                try store.flush()
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("pwrite=EFBIG@1")))
+                let error = #expect(throws: LarderError.self) { try store.put(body(400_000, 9), for: "new") }
+                scope.lift()
+                #expect(error?.code == .noSpace)
+                for name in 0..<8 { try #expect(store.get(Key("\(name)")) != nil) }
+                try finish(store)
+            }
+        }
+
         @Test func scenarioWithoutFaultsSucceeds() throws {
             try withDirectory { directory in
                 let scenario = FaultScenario(directory)
