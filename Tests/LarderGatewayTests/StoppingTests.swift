@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// A load that does not hear that nobody waits any more, and tells of an interim response when the gateway is gone.
+    /// A load that is not told when its last reader leaves, and reports an interim response when the gateway is gone.
     @Test func whatALoadTellsAfterTheEndIsDropped() async throws {
         let asked = Gate()
         let stopped = Gate()

@@ -9,7 +9,7 @@ import Testing
 
 /// What one caller's time limit, and what is known of an origin, mean for others.
 struct SharedTimeTests {
-    /// The time limit of whoever asked first ends nobody else's fetch, and says nothing of the origin.
+    /// The time limit of the first request ends no other fetch, and says nothing of the origin.
     @Test func aTotalTimeLimitIsTheCallersOwn() async throws {
         try await Fixture.run { fixture in
             let (asked, gate) = (Gate(), Gate())
@@ -118,7 +118,7 @@ struct SharedTimeTests {
         }
     }
 
-    /// A validation in the background whose answer may not be stored ends with its head: nobody wants the rest.
+    /// A validation in the background whose answer may not be stored ends with its head: the rest is of no use.
     @Test func aRefreshThatIsOfNoUseEnds() async throws {
         try await Fixture.run { fixture in
             fixture.answer("a", [.cacheControl: "max-age=1, stale-while-revalidate=60"])

@@ -160,7 +160,7 @@ extension HTTPCache {
                 pending = await renewed(pending)
                 flights.promote(flight, load)
             }
-            // Others may want it for longer than whoever asked first. That one leaves by itself, and with the last one it ends.
+            // Others may wait longer than the request that came first. Each leaves at its own limit; the load ends with the last.
             if flight != nil, !isDetached { pending.plan.deadline = nil }
             let run = LoadRun(
                 cache: self, load: load, pending: pending, body: body, flight: flight, isDetached: isDetached,

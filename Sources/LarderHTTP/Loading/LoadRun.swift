@@ -53,7 +53,7 @@ struct LoadRun: Sendable {
     }
 
     private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
-        // Out of the flights first, unless the others can have it: whoever comes now must find the store or ask anew.
+        // Out of the flights first, unless the others can have it: a request that comes now must find the store or ask again.
         if let flight, (try? result.get().shared) == nil { cache.flights.leave(flight, load, isShareable: isShareable) }
         load.arrive(result)
     }

@@ -10,8 +10,8 @@ import Synchronization
 ///
 /// A request that no stale response may answer is sent all the same, for its failure would be certain otherwise. Only when
 /// ``attemptsBeforeFailingFast`` attempts in a row found no connection, and another request is asking at this moment, it
-/// ends with the failure that is remembered. An origin that takes connections and does not answer is asked: whoever knows
-/// one slow path of it could keep all others from it otherwise.
+/// ends with the failure that is remembered. An origin that takes connections and does not answer is still asked: otherwise a
+/// client that knows one slow path could keep all others from it.
 public struct OriginFailureMemory: Sendable, Hashable {
     /// After the first failure. Default: 1 s. It doubles with each that follows.
     public var first: Duration

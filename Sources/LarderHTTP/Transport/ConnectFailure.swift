@@ -2,7 +2,7 @@
 public enum ConnectFailure: String, Sendable, Hashable {
     /// The host's name has no address.
     case nameNotFound
-    /// Nobody listens on the port.
+    /// No process listens on the port.
     case refused
     /// There is no way to the address, or a limit of this machine.
     case unreachable

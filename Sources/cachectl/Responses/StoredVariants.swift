@@ -64,7 +64,7 @@ struct StoredVariants {
         return try HTTPCache(store: store, transport: NoTransport(), configuration: configuration).purge(text)
     }
 
-    /// Reaches nobody: for work on what is stored.
+    /// Connects to no server: for work on what is stored.
     private struct NoTransport: Transport {
         func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
             throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "cachectl does not load here")
