@@ -70,22 +70,24 @@ final class Worker: @unchecked Sendable {
     func tick() {
         let now = core.time.now()
         for connection in connections.values { connection.tick(now) }
-        shed()
         hotBodies.sweep(now)
         log?.handOver()
     }
 
-    /// Closes connections while more memory is held than may be: those first whose clients took least since the last look, of
-    /// these those that hold most. Each event loop gives back its share.
-    private func shed() {
-        let excess = core.memory.excess
-        guard excess > 0 else { return }
-        let holders = connections.values.filter { $0.heldBytes > 0 }
-        let sum = holders.reduce(0) { $0 + $1.heldBytes }
-        var due = Int((Double(excess) * Double(sum) / Double(max(core.memory.held, 1))).rounded(.up))
-        let order = holders.sorted { ($0.progress, -$0.heldBytes) < ($1.progress, -$1.heldBytes) }
-        for connection in order where due > 0 {
-            due -= connection.heldBytes
+    /// Connections that hold memory.
+    var holders: [Shedding.Holder] {
+        connections.compactMap { id, connection in
+            guard connection.heldBytes > 0 else { return nil }
+            return Shedding.Holder(
+                id: id, client: ClientAddress(connection.remoteAddress), heldBytes: connection.heldBytes,
+                progress: connection.progress)
+        }
+    }
+
+    /// Closes connections for want of memory; those that hold none by now are spared.
+    func shed(_ ids: [ObjectIdentifier]) {
+        for id in ids {
+            guard let connection = connections[id], connection.heldBytes > 0 else { continue }
             counters.connectionsShed += 1
             connection.abort()
         }
@@ -105,8 +107,12 @@ final class Worker: @unchecked Sendable {
         if writes == 1 { core.memory.add(-count) }
     }
 
-    func startTicking(every interval: TimeAmount) {
-        ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in self.tick() }
+    /// Looks at all connections every so often, and does what else there is to do then.
+    func startTicking(every interval: TimeAmount, then body: @escaping @Sendable () -> Void) {
+        ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
+            self.tick()
+            body()
+        }
     }
 
     /// Lets every connection finish what it does; the future comes when the last is gone.
@@ -153,9 +159,12 @@ protocol SupervisedConnection: AnyObject {
     var heldBytes: Int { get }
     /// Bytes that the client took between the last two looks.
     var progress: Int64 { get }
+    /// Who the client is.
+    var remoteAddress: SocketAddress? { get }
 }
 
 extension SupervisedConnection {
     var heldBytes: Int { 0 }
     var progress: Int64 { 0 }
+    var remoteAddress: SocketAddress? { nil }
 }

@@ -9,6 +9,8 @@ struct RateMark {
 
 /// Limits in time, and the gateway's end.
 extension HTTP1Handler: SupervisedConnection {
+    var remoteAddress: SocketAddress? { context?.remoteAddress }
+
     func tick(_ now: NIODeadline) {
         guard let context else { return }
         let pending = look(context)

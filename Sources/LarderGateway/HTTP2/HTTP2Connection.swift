@@ -60,8 +60,9 @@ final class HTTP2Connection: ChannelInboundHandler {
 
     /// What is in memory for the client, in bytes.
     var heldBytes: Int { Int(held) }
-    var client: String { channel.remoteAddress?.ipAddress ?? "local" }
-    var isLoopback: Bool { channel.remoteAddress?.isLoopback ?? false }
+    var remoteAddress: SocketAddress? { channel.remoteAddress }
+    var client: String { remoteAddress?.ipAddress ?? "local" }
+    var isLoopback: Bool { remoteAddress?.isLoopback ?? false }
 
     // MARK: Channel events
 
