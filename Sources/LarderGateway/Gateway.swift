@@ -47,11 +47,7 @@ public final class Gateway: Sendable {
         self.tls = tls
         self.core = core
         self.workers = workers
-        let shedding = Shedding(workers, core.memory)
-        self.shedding = shedding
-        if core.configuration.time.ticks {
-            core.memory.whenExcessive { [weak shedding] in shedding?.run() }
-        }
+        shedding = Shedding(workers, core.memory)
         self.group = group
         self.listeners = [listeners.plain, listeners.tls, listeners.admin].compactMap { $0 }
         self.history = history
@@ -150,12 +146,7 @@ public final class Gateway: Sendable {
         let shortest = [limits.headTimeout, limits.idleTimeout, limits.stallTimeout].min() ?? .seconds(1)
         let interval = max(TimeAmount.milliseconds(10), min(.seconds(1), TimeAmount(shortest / 4)))
         let shedding = shedding
-        for (index, worker) in workers.enumerated() {
-            worker.eventLoop.execute {
-                // One of them is enough to see to all.
-                worker.startTicking(every: interval) { if index == 0 { shedding.run() } }
-            }
-        }
+        for worker in workers { worker.eventLoop.execute { worker.startTicking(every: interval, shedding) } }
         if let history {
             history.start(on: group.next(), MetricsReader(workers: workers, core: core, history: history))
         }

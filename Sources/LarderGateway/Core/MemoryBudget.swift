@@ -6,8 +6,8 @@ import Synchronization
 /// Holders add what they hold and take it away again. From seven eighths of the limit on, connections that hold most and
 /// take least are closed: see ``Shedding``. At the limit, requests that need an origin are refused.
 final class MemoryBudget: Sendable {
-    /// What a response that is not stored takes up behind a client that does not read, before this gateway's part of it: what
-    /// the transport has read ahead, and the window of the load.
+    /// What a response that is not stored takes up behind a client, at the most, before this gateway's part of it: what the
+    /// transport has read ahead, and the window of the load.
     static let readAheadBytes = 256 << 10
 
     /// In bytes.
@@ -18,16 +18,18 @@ final class MemoryBudget: Sendable {
     private let closesTo: Int
     private let bytes = Atomic<Int>(0)
     private let refusals = Atomic<Int>(0)
-    private let onExcess = Mutex<@Sendable () -> Void>({})
+    /// What loads and the transport hold, which they count themselves.
+    private let heldElsewhere: @Sendable () -> Int
 
-    init(limit: Int) {
+    init(limit: Int, heldElsewhere: @escaping @Sendable () -> Int) {
         self.limit = limit
+        self.heldElsewhere = heldElsewhere
         closesFrom = limit - limit / 8
         closesTo = limit - limit / 4
     }
 
     /// Bytes that are held.
-    var held: Int { bytes.load(ordering: .relaxed) }
+    var held: Int { bytes.load(ordering: .relaxed) + heldElsewhere() }
 
     /// Bytes to let go of by closing connections.
     var excess: Int {
@@ -35,17 +37,12 @@ final class MemoryBudget: Sendable {
         return held > closesFrom ? held - closesTo : 0
     }
 
-    /// Calls `body` each time that ``excess`` begins, on any thread, in the middle of what a connection does.
-    func whenExcessive(_ body: @escaping @Sendable () -> Void) { onExcess.withLock { $0 = body } }
-
     /// Requests that were refused.
     var refusedRequests: Int { refusals.load(ordering: .relaxed) }
 
     /// Counts bytes that are held from now on; fewer than none for those that are let go of.
     func add(_ count: Int) {
-        guard count != 0 else { return }
-        let (old, new) = bytes.add(count, ordering: .relaxed)
-        if new > closesFrom, old <= closesFrom { onExcess.withLock { $0 }() }
+        if count != 0 { bytes.add(count, ordering: .relaxed) }
     }
 
     /// Whether a request may ask for more; counts one that may not.

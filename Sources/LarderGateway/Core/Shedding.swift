@@ -11,8 +11,9 @@ final class Shedding: Sendable {
         let id: ObjectIdentifier
         /// Nil for a client without an IP address.
         let client: ClientAddress?
-        let heldBytes: Int
-        /// Bytes that the client took between the last two looks.
+        /// See ``SupervisedConnection/footprint``.
+        let bytes: Int
+        /// Bytes that the client took since the last look but one.
         let progress: Int64
     }
 
@@ -20,10 +21,25 @@ final class Shedding: Sendable {
     private let workers: [Worker]
     private let memory: MemoryBudget
     private let isUnderWay = Atomic(false)
+    private let isWatching = Atomic(false)
 
     init(_ workers: [Worker], _ memory: MemoryBudget) {
         self.workers = workers
         self.memory = memory
+    }
+
+    /// Looks fifty times a second from now on, for as long as a good part of the memory is in use. Call it when a load
+    /// begins: what many of them read ahead comes faster than the looks once a second.
+    func watch() {
+        if !isWatching.exchange(true, ordering: .relaxed) { look() }
+    }
+
+    private func look() {
+        workers[0].eventLoop.scheduleTask(in: .milliseconds(20)) {
+            self.run()
+            if self.memory.held > self.memory.limit / 8 { return self.look() }
+            self.isWatching.store(false, ordering: .relaxed)
+        }
     }
 
     /// Closes as many connections as it takes. Does nothing while an earlier call is still at it.
@@ -48,13 +64,13 @@ final class Shedding: Sendable {
     /// Those whose clients took nothing since the last look come first. Among them, and among the others, those of the client
     /// that holds most with all its connections; of one client, or of clients that hold the same, those that took least.
     static func choose(_ holders: [Holder], excess: Int) -> [Holder] {
-        let sums = Dictionary(holders.map { ($0.client, $0.heldBytes) }, uniquingKeysWith: +)
+        let sums = Dictionary(holders.map { ($0.client, $0.bytes) }, uniquingKeysWith: +)
         func rank(_ holder: Holder) -> (Int, Int, Int64, Int) {
-            (holder.progress > 0 ? 1 : 0, -sums[holder.client, default: 0], holder.progress, -holder.heldBytes)
+            (holder.progress > 0 ? 1 : 0, -sums[holder.client, default: 0], holder.progress, -holder.bytes)
         }
         var due = excess
         return holders.sorted { rank($0) < rank($1) }.prefix { holder in
-            defer { due -= holder.heldBytes }
+            defer { due -= holder.bytes }
             return due > 0
         }
     }

@@ -27,6 +27,7 @@ final class Worker: @unchecked Sendable {
     /// Bodies that writes under way share, by how many of them.
     private var lent: [Digest: Int] = [:]
     private var ticker: RepeatedTask?
+    private(set) var shedding: Shedding?
     private(set) var isDraining = false
     private var emptied: EventLoopPromise<Void>?
 
@@ -77,17 +78,17 @@ final class Worker: @unchecked Sendable {
     /// Connections that hold memory.
     var holders: [Shedding.Holder] {
         connections.compactMap { id, connection in
-            guard connection.heldBytes > 0 else { return nil }
+            let bytes = connection.footprint
+            guard bytes > 0 else { return nil }
             return Shedding.Holder(
-                id: id, client: ClientAddress(connection.remoteAddress), heldBytes: connection.heldBytes,
-                progress: connection.progress)
+                id: id, client: ClientAddress(connection.remoteAddress), bytes: bytes, progress: connection.progress)
         }
     }
 
     /// Closes connections for want of memory; those that hold none by now are spared.
     func shed(_ ids: [ObjectIdentifier]) {
         for id in ids {
-            guard let connection = connections[id], connection.heldBytes > 0 else { continue }
+            guard let connection = connections[id], connection.footprint > 0 else { continue }
             counters.connectionsShed += 1
             connection.abort()
         }
@@ -107,11 +108,12 @@ final class Worker: @unchecked Sendable {
         if writes == 1 { core.memory.add(-count) }
     }
 
-    /// Looks at all connections every so often, and does what else there is to do then.
-    func startTicking(every interval: TimeAmount, then body: @escaping @Sendable () -> Void) {
+    /// Looks at all connections every so often, and at the memory that all event loops hold.
+    func startTicking(every interval: TimeAmount, _ shedding: Shedding) {
+        self.shedding = shedding
         ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
             self.tick()
-            body()
+            shedding.run()
         }
     }
 
@@ -134,6 +136,7 @@ final class Worker: @unchecked Sendable {
     func stop() {
         ticker?.cancel()
         ticker = nil
+        shedding = nil
         log?.handOver()
     }
 
@@ -157,7 +160,9 @@ protocol SupervisedConnection: AnyObject {
     func abort()
     /// Memory that waits for the client, in bytes: what ``MemoryBudget`` counts for the connection.
     var heldBytes: Int { get }
-    /// Bytes that the client took between the last two looks.
+    /// Answers under way that are not stored, besides those of which nothing arrives.
+    var readAheads: Int { get }
+    /// Bytes that the client took since the last look but one.
     var progress: Int64 { get }
     /// Who the client is.
     var remoteAddress: SocketAddress? { get }
@@ -165,6 +170,10 @@ protocol SupervisedConnection: AnyObject {
 
 extension SupervisedConnection {
     var heldBytes: Int { 0 }
+    var readAheads: Int { 0 }
     var progress: Int64 { 0 }
     var remoteAddress: SocketAddress? { nil }
+
+    /// About as much as closing the connection would free.
+    var footprint: Int { heldBytes + readAheads * MemoryBudget.readAheadBytes }
 }

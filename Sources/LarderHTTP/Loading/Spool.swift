@@ -14,6 +14,10 @@ final class Spool: Sendable {
         /// Bytes before this position are in the writer, those behind it in `tail`.
         var tailStart: Int64 = 0
         var tail: [[UInt8]] = []
+        /// Bytes in `tail`.
+        var tailBytes = 0
+        /// Bytes that the writer has in memory.
+        var writerBytes = 0
         /// Where the bytes that readers may see end.
         var end: Int64 = 0
         var isStoring: Bool
@@ -40,12 +44,16 @@ final class Spool: Sendable {
     private let abandoned: AbandonedLoads?
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
+    private let share: HeldBytes.Share
 
-    /// - Parameter onAbandon: called once when the last reader goes before the end.
+    /// - Parameters:
+    ///   - held: counts what is in memory.
+    ///   - onAbandon: called once when the last reader goes before the end.
     init(
-        length: Int64?, writer: BodyWriter?, isDetached: Bool, abandoned: AbandonedLoads? = nil,
+        length: Int64?, writer: BodyWriter?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
         onAbandon: @escaping @Sendable () -> Void
     ) {
+        share = HeldBytes.Share(of: held)
         self.length = length
         self.writer = writer
         self.abandoned = abandoned
@@ -68,9 +76,12 @@ final class Spool: Sendable {
         if let writer, isStoring {
             do {
                 // To memory at once; to a file where a thread may wait for the disk and for room.
-                if try !writer.writeInMemory(piece) { try await writer.write(piece) }
+                let isInMemory = try writer.writeInMemory(piece)
+                if !isInMemory { try await writer.write(piece) }
                 state.withLock { state in
                     state.tailStart += Int64(piece.count)
+                    state.writerBytes = isInMemory ? Int(state.tailStart) : 0
+                    count(state)
                     if isShown { Self.show(&state) }
                 }
                 return true
@@ -85,6 +96,8 @@ final class Spool: Sendable {
         }
         state.withLock { state in
             state.tail.append(piece)
+            state.tailBytes += piece.count
+            count(state)
             if isShown { Self.show(&state) }
         }
         await waitForRoom()
@@ -95,9 +108,11 @@ final class Spool: Sendable {
     func show() { state.withLock { Self.show(&$0) } }
 
     private static func show(_ state: inout State) {
-        state.end = state.tailStart + state.tail.reduce(0) { $0 + Int64($1.count) }
+        state.end = state.tailStart + Int64(state.tailBytes)
         wakeReaders(&state)
     }
+
+    private func count(_ state: State) { share.set(state.writerBytes + state.tailBytes) }
 
     private static func wakeReaders(_ state: inout State) {
         let waiting = state.waitingReaders
@@ -109,7 +124,7 @@ final class Spool: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let goesOn = state.withLock { state in
-                    Self.trim(&state)
+                    trim(&state)
                     if Self.hasRoom(state) || Task.isCancelled { return true }
                     state.waitingLoad = continuation
                     return false
@@ -130,14 +145,16 @@ final class Spool: Sendable {
     }
 
     /// Drops what every reader has.
-    private static func trim(_ state: inout State) {
+    private func trim(_ state: inout State) {
         guard !state.isStoring, !state.tail.isEmpty else { return }
         let slowest = state.positions.values.min() ?? (state.isDetached || state.isAbandoned ? state.end : 0)
         while let first = state.tail.first, state.tailStart + Int64(first.count) <= slowest {
             state.tailStart += Int64(first.count)
+            state.tailBytes -= first.count
             state.tail.removeFirst()
         }
-        if hasRoom(state), let load = state.waitingLoad {
+        count(state)
+        if Self.hasRoom(state), let load = state.waitingLoad {
             state.waitingLoad = nil
             load.resume()
         }
@@ -193,7 +210,7 @@ final class Spool: Sendable {
                         let end = start + Int64(piece.count)
                         if position < end {
                             state.positions[id] = end
-                            Self.trim(&state)
+                            trim(&state)
                             let isWhole = position == start && end <= limit
                             return .piece(
                                 isWhole ? piece : Array(piece[Int(position - start)..<Int(min(end, limit) - start)]))
@@ -218,7 +235,7 @@ final class Spool: Sendable {
                 }
                 state.withLock { state in
                     state.positions[id] = range.upperBound
-                    Self.trim(&state)
+                    trim(&state)
                 }
                 return bytes
             case .wait: await wait(id)
@@ -247,7 +264,7 @@ final class Spool: Sendable {
         let isLast = state.withLock { state in
             state.positions[id] = nil
             state.limits[id] = nil
-            Self.trim(&state)
+            trim(&state)
             // Without readers it goes on for the store only.
             guard state.positions.isEmpty, !(state.isDetached && state.isStoring), state.ending == nil else {
                 return false

@@ -15,9 +15,15 @@ public protocol Transport: Sendable {
     /// counts requests by it (``HTTPCacheConfiguration/requestsPerHost``). Default: the destination, or else scheme and
     /// authority of the target. A transport that sends requests elsewhere says where.
     func endpoint(for request: TransportRequest) -> String
+
+    /// Bytes of responses that were read ahead and wait in memory. Default: 0, for a transport that does not count them.
+    var heldBytes: Int { get }
 }
 
 extension Transport {
+    /// None are counted.
+    public var heldBytes: Int { 0 }
+
     /// The destination, or else the origin of the target (RFC 9110 section 4.3.1) in its normal form.
     public func endpoint(for request: TransportRequest) -> String {
         if let place = request.destination { return "\(place.scheme)://\(place.host.lowercased()):\(place.port)" }

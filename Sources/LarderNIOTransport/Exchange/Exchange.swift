@@ -55,7 +55,8 @@ final class Exchange: @unchecked Sendable {
     /// Content that nobody took, in pieces of some hundred KiB at most.
     private var pieces: [[UInt8]] = []
     /// Bytes in them.
-    private(set) var waitingBytes = 0
+    private(set) var waitingBytes = 0 { didSet { share.set(waitingBytes) } }
+    private let share: HeldBytes.Share
     var isEnded = false
     var failure: TransportError?
     var headWaiter: Waiter<HeadEvent>?
@@ -63,8 +64,9 @@ final class Exchange: @unchecked Sendable {
 
     init(
         _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection,
-        isKept: Bool
+        isKept: Bool, held: HeldBytes
     ) {
+        share = HeldBytes.Share(of: held)
         self.message = message
         self.endpoint = endpoint
         self.connection = connection
