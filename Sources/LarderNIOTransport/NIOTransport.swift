@@ -91,7 +91,7 @@ public final class NIOTransport: Transport {
         return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()
     }
 
-    /// Bytes of responses that were read ahead and wait in memory; of a connection that was closed meanwhile, too.
+    /// Memory that responses under way take up, in bytes: content that was read ahead and waits, and 64 KiB to read into.
     public var heldBytes: Int { held.count }
 
     /// Closes connections that nobody uses, and those in use when their responses end. Requests from now on, and those that

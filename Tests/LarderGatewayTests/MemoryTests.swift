@@ -35,7 +35,7 @@ import Testing
                 clients.append(client)
                 await setting.settles()
             }
-            // Some 200 KiB each.
+            // Some 300 KiB each.
             #expect((4...16).contains(clients.count), "\(clients.count)")
             let refused = try await exchange(setting.port, get("/kept/other"))
             #expect(refused.status == 503)

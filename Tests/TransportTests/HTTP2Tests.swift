@@ -571,7 +571,7 @@ import Testing
                 #expect((1...512 << 10).contains(transport.heldBytes), "\(transport.heldBytes)")
                 while let piece = try await body.next() { count += piece.count }
                 #expect(count == 200 * chunk.count)
-                #expect(transport.heldBytes == 0)
+                #expect(transport.heldBytes <= 64 << 10)
             }
             #expect(server.connections == 1)
         }

@@ -55,8 +55,8 @@ public final class HTTPCache: Sendable {
         set { offline.store(newValue, ordering: .relaxed) }
     }
 
-    /// Bytes of bodies in memory: those that loads hold for their readers and for the store, and those that the transport has
-    /// read ahead. What ``ResponseBody`` has handed out is not in it.
+    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has read
+    /// ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each piece.
     public var heldBytes: Int { held.count + transport.heldBytes }
 
     var now: Instant { Instant(milliseconds: configuration.clock.now().microseconds / 1_000) }

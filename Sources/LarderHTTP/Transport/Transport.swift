@@ -16,7 +16,8 @@ public protocol Transport: Sendable {
     /// authority of the target. A transport that sends requests elsewhere says where.
     func endpoint(for request: TransportRequest) -> String
 
-    /// Bytes of responses that were read ahead and wait in memory. Default: 0, for a transport that does not count them.
+    /// Memory that responses under way take up, in bytes: what was read ahead, and room to read into. Default: 0, for a
+    /// transport that does not count it.
     var heldBytes: Int { get }
 }
 
