@@ -34,6 +34,7 @@ public final class Gateway: Sendable {
     let tls: ServerTLS?
     let core: GatewayCore
     let workers: [Worker]
+    private let shedding: Shedding
     private let listeners: [any Channel]
     private let group: MultiThreadedEventLoopGroup
     private let history: TrafficHistory?
@@ -46,6 +47,7 @@ public final class Gateway: Sendable {
         self.tls = tls
         self.core = core
         self.workers = workers
+        shedding = Shedding(workers, core.memory)
         self.group = group
         self.listeners = [listeners.plain, listeners.tls, listeners.admin].compactMap { $0 }
         self.history = history
@@ -143,7 +145,8 @@ public final class Gateway: Sendable {
         let limits = core.configuration.limits
         let shortest = [limits.headTimeout, limits.idleTimeout, limits.stallTimeout].min() ?? .seconds(1)
         let interval = max(TimeAmount.milliseconds(10), min(.seconds(1), TimeAmount(shortest / 4)))
-        for worker in workers { worker.eventLoop.execute { worker.startTicking(every: interval) } }
+        let shedding = shedding
+        for worker in workers { worker.eventLoop.execute { worker.startTicking(every: interval, shedding) } }
         if let history {
             history.start(on: group.next(), MetricsReader(workers: workers, core: core, history: history))
         }
@@ -152,6 +155,7 @@ public final class Gateway: Sendable {
     /// Looks at all connections for limits in time, as happens every second or so.
     package func tick() async {
         for worker in workers { try? await worker.eventLoop.submit { worker.tick() }.get() }
+        try? await shedding.run().get()
     }
 
     /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with the

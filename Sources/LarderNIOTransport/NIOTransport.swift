@@ -32,6 +32,7 @@ public final class NIOTransport: Transport {
     private let configuration: Configuration
     let pool: ConnectionPool
     private let connector: Connector
+    private let held = HeldBytes()
 
     /// Makes a transport; connections are opened when they are needed.
     ///
@@ -64,7 +65,8 @@ public final class NIOTransport: Transport {
         let deadline = NIODeadline.now() + TimeAmount(request.timeouts.connect)
         while true {
             let (connection, isKept) = try await connection(to: hop, deadline, isNew: isRepetition)
-            let exchange = Exchange(message, request, endpoint: hop, connection: connection, isKept: isKept)
+            let exchange = Exchange(
+                message, request, endpoint: hop, connection: connection, isKept: isKept, held: held)
             var event = try await connection.start(exchange)
             while case .informational(let head) = event {
                 await request.onInformational?(head)
@@ -88,6 +90,9 @@ public final class NIOTransport: Transport {
         guard let endpoint = try? endpoint(of: request) else { return request.head.authority ?? "" }
         return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()
     }
+
+    /// Memory that responses under way take up, in bytes: content that was read ahead and waits, and 64 KiB to read into.
+    public var heldBytes: Int { held.count }
 
     /// Closes connections that nobody uses, and those in use when their responses end. Requests from now on, and those that
     /// wait for a connection, fail with ``TransportError/Kind/cannotConnect``.

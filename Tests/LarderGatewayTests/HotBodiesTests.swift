@@ -15,16 +15,16 @@ import Testing
         return try bodies.bytes(of: entry.body, entry.digest).map { Array(buffer: $0) }
     }
 
-    private func withBodies(_ capacity: Int, _ run: (inout HotBodies, Store) throws -> Void) async throws {
-        try await withStore { store in
+    private func withBodies(_ capacity: Int, _ run: (inout HotBodies, Store) throws -> Void) throws {
+        try withStore { store in
             for number in 0..<40 { try store.put(body(1_000, number), for: Key("\(number)")) }
             var bodies = HotBodies(capacity: capacity)
             try run(&bodies, store)
         }
     }
 
-    @Test func aBodyIsTakenInTheSecondTime() async throws {
-        try await withBodies(4_000) { bodies, store in
+    @Test func aBodyIsTakenInTheSecondTime() throws {
+        try withBodies(4_000) { bodies, store in
             try #expect(ask(1, &bodies, store) == nil)
             try #expect(ask(1, &bodies, store) == body(1_000, 1))
             try #expect(ask(1, &bodies, store) == body(1_000, 1))
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    @Test func whatIsKeptStaysWithinItsBytes() async throws {
-        try await withBodies(5_500) { bodies, store in
+    @Test func whatIsKeptStaysWithinItsBytes() throws {
+        try withBodies(5_500) { bodies, store in
             for round in 0..<5 {
                 for number in 0..<40 {
                     // One is asked for all the time.
@@ -48,15 +48,15 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 3_999]) func aBodyThatIsTooLargeIsNotKept(_ capacity: Int) async throws {
-        try await withBodies(capacity) { bodies, store in
+    @Test(arguments: [0, 3_999]) func aBodyThatIsTooLargeIsNotKept(_ capacity: Int) throws {
+        try withBodies(capacity) { bodies, store in
             for _ in 0..<3 { try #expect(ask(1, &bodies, store) == nil) }
             #expect(bodies.byteCount == 0)
         }
     }
 
-    @Test func whatIsNotAskedForGoes() async throws {
-        try await withBodies(100_000) { bodies, store in
+    @Test func whatIsNotAskedForGoes() throws {
+        try withBodies(100_000) { bodies, store in
             var now = NIODeadline.uptimeNanoseconds(1_000_000_000)
             for number in [1, 1, 2, 2, 3, 3] { _ = try ask(number, &bodies, store) }
             bodies.sweep(now)

@@ -177,15 +177,7 @@ import Testing
     }
 
     @Test func stoppingEndsWhatTakesTooLong() async throws {
-        let gate = Gate()
-        let transport = StubTransport { _ in
-            try? await gate.wait()
-            return .text("late")
-        }
-        try await withGateway(transport: transport) { setting in
-            let client = try await setting.connect()
-            try await client.send(get("/"))
-            await gate.arrival()
+        try await withRequestThatWaits { setting, client, _ in
             await setting.gateway.stop(drain: .milliseconds(1))
             try await #expect(client.rest().isEmpty)
         }

@@ -89,15 +89,7 @@ import Testing
     }
 
     @Test func aSlowOriginIsNotTheClientsFault() async throws {
-        let gate = Gate()
-        let transport = StubTransport { _ in
-            try? await gate.wait()
-            return .text("late")
-        }
-        try await withGateway(transport: transport) { setting in
-            let client = try await setting.connect()
-            try await client.send(get("/"))
-            await gate.arrival()
+        try await withRequestThatWaits { setting, client, gate in
             for _ in 0..<5 { await setting.pass(seconds: 100) }
             gate.open()
             try await #expect(client.response().text == "late")

@@ -18,7 +18,8 @@ final class SlowClient {
     }
 
     /// Connects to a port of 127.0.0.1.
-    init(port: Int, receiveBuffer: CInt = 4_096) throws {
+    /// - Parameter other: whether the client has an address of its own, 127.0.0.2, which only Linux has without a setting.
+    init(port: Int, receiveBuffer: CInt = 4_096, isOther other: Bool = false) throws {
         #if canImport(Glibc)
             let kind = CInt(SOCK_STREAM.rawValue)
         #else
@@ -33,14 +34,25 @@ final class SlowClient {
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        if other {
+            address.sin_addr.s_addr = UInt32(0x7F00_0002).bigEndian
+            try Self.call("bind", bind, descriptor, &address)
+        }
         address.sin_port = in_port_t(port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        try Self.call("connect", connect, descriptor, &address)
+    }
+
+    private static func call(
+        _ name: String, _ function: (CInt, UnsafePointer<sockaddr>, socklen_t) -> CInt, _ descriptor: CInt,
+        _ address: inout sockaddr_in
+    ) throws {
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                function(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        guard result == 0 else { throw Failed(call: "connect", code: errno) }
+        guard result == 0 else { throw Failed(call: name, code: errno) }
     }
 
     deinit { leave() }

@@ -93,15 +93,7 @@ import Testing
     }
 
     @Test func aFurtherStopBringsTheEndForward() async throws {
-        let gate = Gate()
-        let transport = StubTransport { _ in
-            try? await gate.wait()
-            return .text("late")
-        }
-        try await withGateway(transport: transport) { setting in
-            let client = try await setting.connect()
-            try await client.send(get("/"))
-            await gate.arrival()
+        try await withRequestThatWaits { setting, client, _ in
             async let first: Void = setting.gateway.stop(drain: .seconds(3_600))
             await setting.gateway.stop(drain: .zero)
             await first

@@ -5,6 +5,7 @@ import LarderGateway
 import LarderHTTP
 import NIOCore
 import Synchronization
+import TestOrigin
 import TestSupport
 import Testing
 
@@ -55,6 +56,21 @@ func withGateway(
         }
         await gateway.stop(drain: .seconds(5))
         await cache.drain()
+    }
+}
+
+/// Runs `body` with a gateway and a client whose request has reached the origin, which answers "late" when the gate opens.
+func withRequestThatWaits(_ body: (Setting, RawClient, Gate) async throws -> Void) async throws {
+    let gate = Gate()
+    let transport = StubTransport { _ in
+        try? await gate.wait()
+        return .text("late")
+    }
+    try await withGateway(transport: transport) { setting in
+        let client = try await setting.connect()
+        try await client.send(get("/"))
+        await gate.arrival()
+        try await body(setting, client, gate)
     }
 }
 

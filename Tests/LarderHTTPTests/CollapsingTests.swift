@@ -137,20 +137,26 @@ import Testing
         }
     }
 
+    /// How many requests reach the origin when eight clients ask at once for what may be stored.
+    private func originRequestsOfACrowd(_ fixture: Fixture) async throws -> Int {
+        _ = fixture.transport.takeSent()
+        let gate = Gate()
+        fixture.transport.handler = { _ throws(TransportError) in
+            await gate.pass()
+            return .answer(200, [.cacheControl: "max-age=60"], "x")
+        }
+        let tasks = try await start(Array(repeating: [:], count: 8), fixture)
+        gate.open()
+        for task in tasks { _ = try await task.value }
+        return fixture.transport.sent.count
+    }
+
     @Test func credentialsDoNotEndCollapsingForOthers() async throws {
         try await Fixture.run({ $0.caching = .gateway }) { fixture in
-            let gate = Gate()
-            fixture.transport.handler = { request throws(TransportError) in
-                if request.head.headerFields[.authorization] == nil { await gate.pass() }
-                return .answer(200, [.cacheControl: "max-age=60"], "x")
-            }
+            fixture.answer("x")
             let (answer, _) = try await fixture.get(fields: [.authorization: "Bearer 1"])
             #expect(!answer.isStored)
-            _ = fixture.transport.takeSent()
-            let tasks = try await start(Array(repeating: [:], count: 8), fixture)
-            gate.open()
-            for task in tasks { _ = try await task.value }
-            #expect(fixture.transport.sent.count == 1)
+            try await #expect(originRequestsOfACrowd(fixture) == 1)
         }
     }
 
@@ -160,16 +166,7 @@ import Testing
             _ = try await fixture.get(fields: [.cacheControl: "no-store"])
             fixture.answer("busy", status: 503, [:])
             _ = try await fixture.get()
-            _ = fixture.transport.takeSent()
-            let gate = Gate()
-            fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
-                return .answer(200, [.cacheControl: "max-age=60"], "x")
-            }
-            let tasks = try await start(Array(repeating: [:], count: 8), fixture)
-            gate.open()
-            for task in tasks { _ = try await task.value }
-            #expect(fixture.transport.sent.count == 1)
+            try await #expect(originRequestsOfACrowd(fixture) == 1)
         }
     }
 
@@ -179,16 +176,7 @@ import Testing
             fixture.answer("no", status: status, [:])
             _ = try await fixture.get(fields: [.range: "bytes=1000-"])
             _ = try await fixture.get(fields: [.accept: "x/y"])
-            _ = fixture.transport.takeSent()
-            let gate = Gate()
-            fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
-                return .answer(200, [.cacheControl: "max-age=60"], "x")
-            }
-            let tasks = try await start(Array(repeating: [:], count: 8), fixture)
-            gate.open()
-            for task in tasks { _ = try await task.value }
-            #expect(fixture.transport.sent.count == 1)
+            try await #expect(originRequestsOfACrowd(fixture) == 1)
         }
     }
 

@@ -13,7 +13,7 @@ import Testing
     @Test func lettingGoOfTheOnlyReaderGivesTheLoadUp() async {
         let load = Load(url: "http://example.org/")
         let givenUp = Mutex(0)
-        let spool = Spool(length: nil, writer: nil, isDetached: false) { [unowned load] in
+        let spool = Spool(length: nil, writer: nil, isDetached: false, held: HeldBytes()) { [unowned load] in
             load.cancel()
             givenUp.withLock { $0 += 1 }
         }
@@ -26,13 +26,44 @@ import Testing
     @Test func anAnswerThatComesAfterItWasLetGoIsGivenUp() async {
         let load = Load(url: "http://example.org/")
         let givenUp = Mutex(0)
-        let spool = Spool(length: nil, writer: nil, isDetached: false) { [unowned load] in
+        let spool = Spool(length: nil, writer: nil, isDetached: false, held: HeldBytes()) { [unowned load] in
             load.cancel()
             givenUp.withLock { $0 += 1 }
         }
         load.letGoOfResponse()
         load.arrive(.success(Self.arrival(spool)))
         #expect(givenUp.withLock { $0 } == 1)
+    }
+
+    /// What waits for a reader that is slow, or for the store, is counted for as long as it is in memory.
+    @Test(arguments: ["no-store", "max-age=60"]) func whatALoadHoldsIsCounted(_ control: String) async throws {
+        try await Fixture.run { fixture in
+            // All of them are short enough for the index, so that they are in memory until they are stored.
+            let piece = [UInt8](repeating: 7, count: 300)
+            let gate = Gate()
+            fixture.transport.handler = { _ throws(TransportError) in
+                let count = Mutex(0)
+                let body = TransportBody(length: 12 * Int64(piece.count)) { () async throws(TransportError) in
+                    let number = count.withLock { count in
+                        count += 1
+                        return count
+                    }
+                    if number == 12 { await gate.pass() }
+                    return number <= 12 ? piece : nil
+                }
+                return TransportResponse(
+                    head: HTTPResponse(status: .ok, headerFields: [.cacheControl: control]), body: body)
+            }
+            var response: FetchResponse? = try await fixture.cache.fetch(Fixture.url)
+            while fixture.cache.heldBytes < Spool.fixedBytes + 5 * piece.count { await Task.yield() }
+            #expect(fixture.cache.heldBytes <= Spool.fixedBytes + 11 * piece.count)
+            gate.open()
+            try await #expect(response?.body.bytes().count == 12 * piece.count)
+            response = nil
+            await fixture.cache.drain()
+            for _ in 0..<100_000 where fixture.cache.heldBytes > 0 { await Task.yield() }
+            #expect(fixture.cache.heldBytes == 0)
+        }
     }
 
     /// A response that others may share holds the load's spool, and the spool a way to give the load up.

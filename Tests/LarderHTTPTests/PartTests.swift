@@ -188,7 +188,7 @@ import Testing
             #expect(mixed == [], "seed \(seed)")
             #expect(hits.value > 0)
             // What is left is one response and the parts that it lists.
-            let parts = try await fixture.cache.shelf.parts(at: Key(Fixture.url))
+            let parts = try fixture.cache.shelf.parts(at: Key(Fixture.url))
             let entries = try await fixture.store.statistics().entryCount
             #expect(entries <= 1 + parts.count + 16, "\(entries) entries and \(parts.count) parts, seed \(seed)")
         }
@@ -278,6 +278,28 @@ import Testing
         #expect(StoredPart.decode(StoredPart.encode(parts)) == parts)
         let bytes = StoredPart.encode(parts)
         for count in 0..<bytes.count where count != 42 { #expect(StoredPart.decode(Array(bytes[..<count])) == nil) }
+    }
+
+    /// An event loop serves many clients: what one of them made long is looked up elsewhere.
+    @Test(arguments: [2, 40]) func aLongListIsNotReadOnAnEventLoop(_ count: Int64) async throws {
+        try await Fixture.run { fixture in
+            serve(fixture, 1 << 20)
+            // Of sizes that are not combined with each other.
+            for index in 0..<count {
+                let (start, length) = (index * 10_000, Int64(16) << (index % 4 * 3))
+                _ = try await get(fixture, start..<start + length)
+            }
+            await fixture.cache.drain()
+            _ = try await fixture.cache.store.get(Key(Fixture.url), includingExpired: true)
+            var request = try HTTPCache.request(for: Fixture.url)
+            request.headerFields[.range] = "bytes=10000-10009"
+            switch try fixture.cache.answer(request, hasContent: false) {
+            case .response: #expect(count == 2)
+            case .load: #expect(count == 40)
+            }
+            let (response, bytes) = try await get(fixture, 10_000..<10_010)
+            #expect(response.source == .hit && bytes == Self.bytes(10_000..<10_010))
+        }
     }
 
     // MARK: Variants

@@ -568,8 +568,10 @@ import Testing
                 var count = try await body.next()?.count ?? 0
                 for _ in 0..<100 { try await transport.send(request(server), expecting: "x") }
                 #expect(written.value <= 1 << 20)
+                #expect((1...512 << 10).contains(transport.heldBytes), "\(transport.heldBytes)")
                 while let piece = try await body.next() { count += piece.count }
                 #expect(count == 200 * chunk.count)
+                #expect(transport.heldBytes <= 64 << 10)
             }
             #expect(server.connections == 1)
         }

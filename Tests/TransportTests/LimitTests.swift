@@ -219,6 +219,7 @@ import Testing
                 // Time enough for the server to write everything, if it could.
                 for _ in 0..<200 { try await transport.send(get(server, scheme: scheme), expecting: "x") }
                 #expect(written.value < 32 << 20)
+                #expect((1...256 << 10).contains(transport.heldBytes), "\(transport.heldBytes)")
                 var isRight = true
                 while let piece = try await body.next() {
                     count += piece.count
@@ -227,6 +228,7 @@ import Testing
                 }
                 #expect(count == total)
                 #expect(isRight)
+                #expect(transport.heldBytes <= 64 << 10)
             }
         }
     }

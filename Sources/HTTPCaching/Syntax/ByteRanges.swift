@@ -47,16 +47,18 @@ public struct ByteRanges: Sendable, Hashable {
         return result
     }
 
-    /// The positions of both sets. It takes the time of reading both once: who asks for thousands of small ranges decides
-    /// how many there are.
-    public func union(_ other: ByteRanges) -> ByteRanges {
+    /// The positions of both sets.
+    public func union(_ other: ByteRanges) -> ByteRanges { union(CollectionOfOne(other)) }
+
+    /// The positions of all sets. It takes the time of sorting their ranges once: clients that ask for thousands of small
+    /// ranges decide how many there are.
+    public func union(_ others: some Sequence<ByteRanges>) -> ByteRanges {
+        var all = ranges
+        for other in others { all += other.ranges }
+        all.sort { $0.lowerBound < $1.lowerBound }
         var result = ByteRanges()
-        result.ranges.reserveCapacity(ranges.count + other.ranges.count)
-        var (mine, others) = (ranges[...], other.ranges[...])
-        while let first = mine.first, let second = others.first {
-            result.extend(first.lowerBound <= second.lowerBound ? mine.removeFirst() : others.removeFirst())
-        }
-        for range in mine + others { result.extend(range) }
+        result.ranges.reserveCapacity(all.count)
+        for range in all { result.extend(range) }
         return result
     }
 

@@ -32,7 +32,7 @@ final class Delivery: @unchecked Sendable {
     private var task: Task<Void, Never>?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
-    /// Content is read ahead of the client, and lies in memory only.
+    /// The answer is not stored: what is read ahead of the client lies in memory only.
     private(set) var readsAhead = false
     /// Held for as long as this is.
     var place: ClientTable.Place?
@@ -48,6 +48,7 @@ final class Delivery: @unchecked Sendable {
 
     /// Loads what the store could not answer.
     func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+        sink?.worker.shedding?.watch()
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
             let hasContent =

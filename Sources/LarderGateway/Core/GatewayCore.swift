@@ -13,7 +13,7 @@ final class GatewayCore: Sendable {
     let time: any GatewayTime
     let logger: Logger
     /// The cache in use: another takes its place where its store had to be opened again.
-    private let current: Mutex<HTTPCache>
+    private let current: CurrentCache
     /// Client connections, of all event loops.
     let connectionCount = Atomic<Int>(0)
     private let lastRefusal = Atomic<UInt64>(0)
@@ -38,13 +38,14 @@ final class GatewayCore: Sendable {
         _ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?,
         descriptors: Int = .max
     ) {
-        current = Mutex(cache)
+        let current = CurrentCache(cache)
+        self.current = current
         self.configuration = configuration
         self.accessLog = accessLog
         time = configuration.time
         logger = configuration.logger
         let limits = configuration.limits
-        memory = MemoryBudget(limit: limits.memoryBytes)
+        memory = MemoryBudget(limit: limits.memoryBytes) { current.cache.withLock { $0 }.heldBytes }
         clients = ClientTable(limits)
         connectionLimit = min(limits.connections, DescriptorLimit.connections(within: descriptors))
         headLimits = HeadLimits(
@@ -61,8 +62,15 @@ final class GatewayCore: Sendable {
 
     /// The cache in use. A ``Worker`` has it without a lock.
     var cache: HTTPCache {
-        get { current.withLock { $0 } }
-        set { current.withLock { $0 = newValue } }
+        get { current.cache.withLock { $0 } }
+        set { current.cache.withLock { $0 = newValue } }
+    }
+
+    /// A place that the core and its memory budget share.
+    private final class CurrentCache: Sendable {
+        let cache: Mutex<HTTPCache>
+
+        init(_ cache: HTTPCache) { self.cache = Mutex(cache) }
     }
 
     /// Tells that connections are refused, once a minute at most.

@@ -3,28 +3,38 @@ import Synchronization
 /// Memory that waits for clients and origins: content of requests on its way to an origin, and answers that clients have
 /// not taken. Safe to use from any thread.
 ///
-/// Holders add what they hold and take it away again. Beyond the limit requests that need an origin are refused, and
-/// connections that hold most and take least are closed: see ``Worker/tick()``.
+/// Holders add what they hold and take it away again. From seven eighths of the limit on, connections that hold most and
+/// take least are closed: see ``Shedding``. At the limit, requests that need an origin are refused.
 final class MemoryBudget: Sendable {
-    /// What a response that is not stored takes up behind a client that does not read, before this gateway's part of it: what
-    /// the transport has read ahead, and the window of the load.
+    /// What a response that is not stored takes up behind a client, at the most, before this gateway's part of it: what the
+    /// transport has read ahead, and the window of the load.
     static let readAheadBytes = 256 << 10
 
     /// In bytes.
     let limit: Int
+    /// From where on connections are closed, and how far: so that what comes meanwhile still has room, and those who were
+    /// closed and come back do not find it full at once.
+    private let closesFrom: Int
+    private let closesTo: Int
     private let bytes = Atomic<Int>(0)
     private let refusals = Atomic<Int>(0)
+    /// What loads and the transport hold, which they count themselves.
+    private let heldElsewhere: @Sendable () -> Int
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int, heldElsewhere: @escaping @Sendable () -> Int) {
+        self.limit = limit
+        self.heldElsewhere = heldElsewhere
+        closesFrom = limit - limit / 8
+        closesTo = limit - limit / 4
+    }
 
     /// Bytes that are held.
-    var held: Int { bytes.load(ordering: .relaxed) }
+    var held: Int { bytes.load(ordering: .relaxed) + heldElsewhere() }
 
-    /// Bytes to let go of: 0 up to the limit. Beyond it an eighth of the limit more than is held too much, so that there is
-    /// room for others before those who were closed come back.
+    /// Bytes to let go of by closing connections.
     var excess: Int {
         let held = held
-        return held > limit ? held - (limit - limit / 8) : 0
+        return held > closesFrom ? held - closesTo : 0
     }
 
     /// Requests that were refused.

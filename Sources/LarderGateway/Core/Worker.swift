@@ -27,6 +27,7 @@ final class Worker: @unchecked Sendable {
     /// Bodies that writes under way share, by how many of them.
     private var lent: [Digest: Int] = [:]
     private var ticker: RepeatedTask?
+    private(set) var shedding: Shedding?
     private(set) var isDraining = false
     private var emptied: EventLoopPromise<Void>?
 
@@ -70,22 +71,24 @@ final class Worker: @unchecked Sendable {
     func tick() {
         let now = core.time.now()
         for connection in connections.values { connection.tick(now) }
-        shed()
         hotBodies.sweep(now)
         log?.handOver()
     }
 
-    /// Closes connections while more memory is held than may be: those first whose clients took least since the last look, of
-    /// these those that hold most. Each event loop gives back its share.
-    private func shed() {
-        let excess = core.memory.excess
-        guard excess > 0 else { return }
-        let holders = connections.values.filter { $0.heldBytes > 0 }
-        let sum = holders.reduce(0) { $0 + $1.heldBytes }
-        var due = Int((Double(excess) * Double(sum) / Double(max(core.memory.held, 1))).rounded(.up))
-        let order = holders.sorted { ($0.progress, -$0.heldBytes) < ($1.progress, -$1.heldBytes) }
-        for connection in order where due > 0 {
-            due -= connection.heldBytes
+    /// Connections that hold memory.
+    var holders: [Shedding.Holder] {
+        connections.compactMap { id, connection in
+            let bytes = connection.footprint
+            guard bytes > 0 else { return nil }
+            return Shedding.Holder(
+                id: id, client: ClientAddress(connection.remoteAddress), bytes: bytes, progress: connection.progress)
+        }
+    }
+
+    /// Closes connections for want of memory; those that hold none by now are spared.
+    func shed(_ ids: [ObjectIdentifier]) {
+        for id in ids {
+            guard let connection = connections[id], connection.footprint > 0 else { continue }
             counters.connectionsShed += 1
             connection.abort()
         }
@@ -105,8 +108,13 @@ final class Worker: @unchecked Sendable {
         if writes == 1 { core.memory.add(-count) }
     }
 
-    func startTicking(every interval: TimeAmount) {
-        ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in self.tick() }
+    /// Looks at all connections every so often, and at the memory that all event loops hold.
+    func startTicking(every interval: TimeAmount, _ shedding: Shedding) {
+        self.shedding = shedding
+        ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
+            self.tick()
+            shedding.run()
+        }
     }
 
     /// Lets every connection finish what it does; the future comes when the last is gone.
@@ -128,6 +136,7 @@ final class Worker: @unchecked Sendable {
     func stop() {
         ticker?.cancel()
         ticker = nil
+        shedding = nil
         log?.handOver()
     }
 
@@ -151,11 +160,20 @@ protocol SupervisedConnection: AnyObject {
     func abort()
     /// Memory that waits for the client, in bytes: what ``MemoryBudget`` counts for the connection.
     var heldBytes: Int { get }
-    /// Bytes that the client took between the last two looks.
+    /// Answers under way that are not stored, besides those of which nothing arrives.
+    var readAheads: Int { get }
+    /// Bytes that the client took since the last look but one.
     var progress: Int64 { get }
+    /// Who the client is.
+    var remoteAddress: SocketAddress? { get }
 }
 
 extension SupervisedConnection {
     var heldBytes: Int { 0 }
+    var readAheads: Int { 0 }
     var progress: Int64 { 0 }
+    var remoteAddress: SocketAddress? { nil }
+
+    /// About as much as closing the connection would free.
+    var footprint: Int { heldBytes + readAheads * MemoryBudget.readAheadBytes }
 }

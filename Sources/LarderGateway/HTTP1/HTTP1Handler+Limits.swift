@@ -9,6 +9,13 @@ struct RateMark {
 
 /// Limits in time, and the gateway's end.
 extension HTTP1Handler: SupervisedConnection {
+    var remoteAddress: SocketAddress? { context?.remoteAddress }
+    var progress: Int64 {
+        guard let context else { return lastProgress }
+        return lastProgress + bytesQueued - Int64(pendingBytes(context)) - takenAtLastLook
+    }
+    var readAheads: Int { delivery?.readsAhead == true && (!takesMore || progress > 0) ? 1 : 0 }
+
     func tick(_ now: NIODeadline) {
         guard let context else { return }
         let pending = look(context)
@@ -51,7 +58,7 @@ extension HTTP1Handler: SupervisedConnection {
     private func look(_ context: ChannelHandlerContext) -> Int {
         let pending = pendingBytes(context)
         let taken = bytesQueued - Int64(pending)
-        progress = taken - takenAtLastLook
+        lastProgress = taken - takenAtLastLook
         takenAtLastLook = taken
         if !unsent.isEmpty || current?.hasBegun == true { noteTaken(context) }
         countMemory(context)

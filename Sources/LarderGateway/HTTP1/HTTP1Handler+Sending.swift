@@ -81,10 +81,8 @@ extension HTTP1Handler {
     /// Brings the memory budget up to date.
     func countMemory(_ context: ChannelHandlerContext) {
         // Behind a file, or a body that is shared, next to nothing waits: the channel has taken no more since.
-        var held = bulkWrites > 0 ? 0 : pendingBytes(context)
-        held += input.readableBytes + rest.count
-        if !takesMore, delivery?.readsAhead == true { held += MemoryBudget.readAheadBytes }
-        setHeld(held)
+        let pending = bulkWrites > 0 ? 0 : pendingBytes(context)
+        setHeld(pending + input.readableBytes + rest.count)
     }
 
     func setHeld(_ count: Int) {

@@ -96,8 +96,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var bulkWrites = 0
     /// What the memory budget counts for this connection, in bytes.
     var heldBytes = 0
-    /// Bytes that the client took between the last two looks.
-    var progress: Int64 = 0
+    /// Bytes that the client took between the last two looks, and by the last.
+    var lastProgress: Int64 = 0
     var takenAtLastLook: Int64 = 0
     /// Until when the client has done its part, by the bytes it has taken.
     var outboundMark: RateMark?

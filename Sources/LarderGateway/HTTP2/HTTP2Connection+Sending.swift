@@ -125,7 +125,7 @@ extension HTTP2Connection {
 extension HTTP2Connection: SupervisedConnection {
     func tick(_ now: NIODeadline) {
         let limits = worker.core.configuration.limits
-        progress = taken - takenAtLastLook
+        lastProgress = taken - takenAtLastLook
         takenAtLastLook = taken
         let isIdle = streams.isEmpty && handedOver == taken && now - since > TimeAmount(limits.idleTimeout)
         if isTooSlow(now, countsSystem: isIdle) {

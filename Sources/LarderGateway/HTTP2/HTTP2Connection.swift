@@ -42,8 +42,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     var since: NIODeadline
     /// When the client is due to have taken what it has not, at the least rate; nil while it is not waited for.
     var due: RateMark?
-    /// What the client took between the last two looks, in bytes.
-    var progress: Int64 = 0
+    /// What the client took between the last two looks, and by the last, in bytes.
+    var lastProgress: Int64 = 0
     var takenAtLastLook: Int64 = 0
     private(set) var isLeaving = false
     private var hasBegun = false
@@ -60,8 +60,14 @@ final class HTTP2Connection: ChannelInboundHandler {
 
     /// What is in memory for the client, in bytes.
     var heldBytes: Int { Int(held) }
-    var client: String { channel.remoteAddress?.ipAddress ?? "local" }
-    var isLoopback: Bool { channel.remoteAddress?.isLoopback ?? false }
+    var progress: Int64 { lastProgress + taken - takenAtLastLook }
+    var readAheads: Int {
+        let progress = progress
+        return streams.values.count { $0.delivery?.readsAhead == true && (!$0.takesMore || progress > 0) }
+    }
+    var remoteAddress: SocketAddress? { channel.remoteAddress }
+    var client: String { remoteAddress?.ipAddress ?? "local" }
+    var isLoopback: Bool { remoteAddress?.isLoopback ?? false }
 
     // MARK: Channel events
 

@@ -126,7 +126,7 @@ extension HTTP2StreamHandler {
         var place: ClientTable.Place?
         let limits = worker.core.configuration.limits
         if limits.limitsLoopback || !connection.isLoopback,
-            let client = ClientAddress(connection.channel.remoteAddress)
+            let client = ClientAddress(connection.remoteAddress)
         {
             place = worker.core.clients.place(for: client)
             guard place != nil else { return write(.retryLater(429, "Too many requests at once; try again later.")) }

@@ -23,6 +23,9 @@ public struct RoutedTransport: Transport {
     /// The origin that the host is routed to: all names of an origin share its places.
     public func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: routed(request)) }
 
+    /// The inner transport's.
+    public var heldBytes: Int { inner.heldBytes }
+
     private func routed(_ request: TransportRequest) -> TransportRequest {
         guard let origin = routes.origin(for: request.head.authority ?? "") else { return request }
         var request = request

@@ -26,6 +26,7 @@ public final class HTTPCache: Sendable {
     let variations = VariationMemory()
     let failures: OriginFailures
     let abandoned: AbandonedLoads
+    let held = HeldBytes()
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
@@ -53,6 +54,10 @@ public final class HTTPCache: Sendable {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
     }
+
+    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has read
+    /// ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each piece.
+    public var heldBytes: Int { held.count + transport.heldBytes }
 
     var now: Instant { Instant(milliseconds: configuration.clock.now().microseconds / 1_000) }
 

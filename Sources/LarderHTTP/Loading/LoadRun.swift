@@ -188,7 +188,8 @@ struct LoadRun: Sendable {
         let own = answer(own: storing?.new, received, decision, exchange, now: now)
         let spool = Spool(
             length: received.body.length, writer: storing?.writer,
-            isDetached: isDetached || !hasReader || own?.head.status == .notModified, abandoned: cache.abandoned
+            isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: cache.held,
+            abandoned: cache.abandoned
         ) { [weak load] in load?.cancel() }
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }

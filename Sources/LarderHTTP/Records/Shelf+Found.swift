@@ -44,7 +44,7 @@ extension Shelf {
         /// Counts the bytes of the parts in.
         fileprivate mutating func addUp() {
             guard !parts.isEmpty else { return }
-            let available = parts.reduce(own.available) { $0.union($1.part.ranges) }
+            let available = own.available.union(parts.map(\.part.ranges))
             let total = own.total
             if let total, available.contains(0..<total) {
                 response.body = .complete(length: total)
@@ -70,10 +70,11 @@ extension Shelf {
         return search.result
     }
 
-    /// As above; nil where the store would have to wait for a disk.
+    /// As above; nil where the store would have to wait for a disk, and where it takes long: an event loop has others to serve.
     func findAtOnce(_ primary: String, for request: HTTPFields) throws -> [Found]? {
         var search = Search(primary, request, rules)
         while let key = search.next {
+            if search.isLong { return nil }
             switch try store.lookUp(key, includingExpired: true) {
             case .hit(let entry): search.take(entry, of: key)
             case .miss: search.take(nil, of: key)
@@ -104,6 +105,7 @@ extension Shelf {
         private var steps: [(key: Key, step: Step)]
         private var position = 0
         private var found: [Found] = []
+        private var rangeCount = 0
 
         init(_ primary: String, _ request: HTTPFields, _ rules: CacheRules) {
             self.primary = primary
@@ -119,6 +121,9 @@ extension Shelf {
             rules = nil
             steps = [(key, .primary)]
         }
+
+        /// Whether clients have made it long, by asking for many ranges of one response, or many variants.
+        var isLong: Bool { steps.count > 16 || rangeCount > 64 }
 
         /// What to look up next; nil when everything is found.
         var next: Key? { position < steps.count ? steps[position].key : nil }
@@ -163,6 +168,7 @@ extension Shelf {
                 entry.body.length.bytes == record.response.body.available.count,
                 selecting == nil || record.response.selecting == selecting
             else { return false }
+            rangeCount += record.parts.reduce(0) { $0 + $1.ranges.ranges.count }
             steps += record.parts.map { ($0.key(key), .part($0, of: found.count)) }
             found.append(Found(key: key, entry: entry, own: record.response.body, response: record.response))
             return true

@@ -34,7 +34,7 @@ extension Shelf {
                     guard stored.responseTime <= response.responseTime else { return false }
                     return try begin(part, of: response, at: key, replacing: record.parts, options)
                 }
-                let listed = record.parts.reduce(stored.body.available) { $0.union($1.ranges) }
+                let listed = stored.body.available.union(record.parts.map(\.ranges))
                 guard !part.ranges.ranges.allSatisfy({ listed.contains($0) }),
                     let (kept, dropped) = Self.makingRoom(for: part, among: record.parts)
                 else { return false }
@@ -145,7 +145,7 @@ extension Shelf {
         } else {
             old = Self.group(found.parts.map(\.part))
             guard old.count > 1 else { return false }
-            new = StoredPart(ranges: old.reduce(ByteRanges()) { $0.union($1.ranges) })
+            new = StoredPart(ranges: ByteRanges().union(old.map(\.ranges)))
             metadata = StoredPart.metadata
         }
         let options = PutOptions(

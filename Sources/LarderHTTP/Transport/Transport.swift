@@ -15,9 +15,16 @@ public protocol Transport: Sendable {
     /// counts requests by it (``HTTPCacheConfiguration/requestsPerHost``). Default: the destination, or else scheme and
     /// authority of the target. A transport that sends requests elsewhere says where.
     func endpoint(for request: TransportRequest) -> String
+
+    /// Memory that responses under way take up, in bytes: what was read ahead, and room to read into. Default: 0, for a
+    /// transport that does not count it.
+    var heldBytes: Int { get }
 }
 
 extension Transport {
+    /// None are counted.
+    public var heldBytes: Int { 0 }
+
     /// The destination, or else the origin of the target (RFC 9110 section 4.3.1) in its normal form.
     public func endpoint(for request: TransportRequest) -> String {
         if let place = request.destination { return "\(place.scheme)://\(place.host.lowercased()):\(place.port)" }

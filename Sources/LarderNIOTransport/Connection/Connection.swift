@@ -15,6 +15,32 @@ protocol ExchangeHandler: AnyObject, Sendable {
     func endRequest(_ exchange: Exchange)
     /// Gives an exchange up.
     func abort(_ exchange: Exchange, _ error: TransportError)
+    /// Whether an exchange is the one that is under way.
+    func isCurrent(_ exchange: Exchange) -> Bool
+    /// Begins to measure the time that the origin has for what is waited for.
+    func setTimeLimit()
+    /// Reads what has arrived, and gives it to who waits.
+    func process()
+    /// Asks for more where there is use for it.
+    func readOn()
+}
+
+extension ExchangeHandler {
+    func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        exchange.headWaiter = waiter
+        guard isCurrent(exchange) else { return exchange.deliver() }
+        setTimeLimit()
+        process()
+        readOn()
+    }
+
+    func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>) {
+        exchange.pieceWaiter = waiter
+        exchange.deliver()
+        guard isCurrent(exchange) else { return }
+        setTimeLimit()
+        readOn()
+    }
 }
 
 /// A connection, or a stream of one, as the tasks see it: what they want of it is done on its event loop.

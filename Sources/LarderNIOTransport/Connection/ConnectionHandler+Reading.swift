@@ -33,21 +33,7 @@ extension ConnectionHandler {
         context?.read()
     }
 
-    func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
-        exchange.headWaiter = waiter
-        guard self.exchange === exchange else { return exchange.deliver() }
-        setTimeLimit()
-        process()
-        readOn()
-    }
-
-    func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>) {
-        exchange.pieceWaiter = waiter
-        exchange.deliver()
-        guard self.exchange === exchange else { return }
-        setTimeLimit()
-        readOn()
-    }
+    func isCurrent(_ exchange: Exchange) -> Bool { self.exchange === exchange }
 
     /// Reads what has arrived, and gives it to who waits.
     func process() {

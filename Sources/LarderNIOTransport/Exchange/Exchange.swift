@@ -55,7 +55,8 @@ final class Exchange: @unchecked Sendable {
     /// Content that nobody took, in pieces of some hundred KiB at most.
     private var pieces: [[UInt8]] = []
     /// Bytes in them.
-    private(set) var waitingBytes = 0
+    private(set) var waitingBytes = 0 { didSet { share.set(Self.readBytes + waitingBytes) } }
+    private let share: HeldBytes.Share
     var isEnded = false
     var failure: TransportError?
     var headWaiter: Waiter<HeadEvent>?
@@ -63,8 +64,9 @@ final class Exchange: @unchecked Sendable {
 
     init(
         _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection,
-        isKept: Bool
+        isKept: Bool, held: HeldBytes
     ) {
+        share = HeldBytes.Share(of: held)
         self.message = message
         self.endpoint = endpoint
         self.connection = connection
@@ -111,6 +113,9 @@ final class Exchange: @unchecked Sendable {
     func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
         waitingBytes += bytes.count
         if let last = pieces.indices.last, pieces[last].count + bytes.count <= Self.pieceBytes {
+            // A piece waits long where a client is slow: it gets no more room than it can use.
+            let count = pieces[last].count + bytes.count
+            if count > pieces[last].capacity { pieces[last].reserveCapacity(min(2 * count, Self.pieceBytes)) }
             pieces[last].append(contentsOf: bytes)
         } else {
             pieces.append(Array(bytes))
@@ -118,4 +123,6 @@ final class Exchange: @unchecked Sendable {
     }
 
     private static let pieceBytes = 64 << 10
+    /// What the connection has to read into, in bytes, once content comes.
+    private static let readBytes = 64 << 10
 }

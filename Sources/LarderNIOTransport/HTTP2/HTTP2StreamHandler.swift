@@ -114,21 +114,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         waiter.resume(returning: .success(.stale))
     }
 
-    func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
-        exchange.headWaiter = waiter
-        guard self.exchange === exchange else { return exchange.deliver() }
-        setTimeLimit()
-        process()
-        readOn()
-    }
-
-    func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>) {
-        exchange.pieceWaiter = waiter
-        exchange.deliver()
-        guard self.exchange === exchange else { return }
-        setTimeLimit()
-        readOn()
-    }
+    func isCurrent(_ exchange: Exchange) -> Bool { self.exchange === exchange }
 
     func abort(_ exchange: Exchange, _ error: TransportError) {
         if exchange.hasBegun { fail(exchange, error) } else { exchange.abortion = error }
@@ -157,14 +143,14 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     // MARK: Reading
 
     /// Asks for more where there is use for it.
-    private func readOn() {
+    func readOn() {
         guard !isClosed, let exchange else { return }
         let wants = hasHead ? exchange.waitingBytes < Self.readAheadBytes : exchange.headWaiter != nil
         if wants { context?.read() }
     }
 
     /// Reads what has arrived, and gives it to who waits.
-    private func process() {
+    func process() {
         guard let exchange else { return }
         while self.exchange === exchange, exchange.interim == nil, !arrived.isEmpty {
             do throws(TransportError) {

@@ -20,6 +20,8 @@ struct OriginFailureLog: Transport {
 
     func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: request) }
 
+    var heldBytes: Int { inner.heldBytes }
+
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         do throws(TransportError) {
             return try await inner.send(request)
