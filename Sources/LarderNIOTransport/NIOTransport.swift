@@ -41,7 +41,8 @@ public final class NIOTransport: Transport {
         self.configuration = configuration
         pool = ConnectionPool(
             connectionsPerHost: max(1, configuration.connectionsPerHost),
-            waitingPerHost: max(0, configuration.waitingPerHost), asksForHTTP2: configuration.http2)
+            waitingPerHost: max(0, configuration.waitingPerHost),
+            sessionsPerHost: configuration.http2 ? max(1, configuration.http2ConnectionsPerHost) : 0)
         connector = Connector(configuration, pool)
     }
 
@@ -148,7 +149,14 @@ public final class NIOTransport: Transport {
                 // It has ended meanwhile.
                 pool.retire(session)
                 continue
-            case .place: opened = try await connector.connect(to: hop, on: loop, deadline)
+            case .place:
+                do throws(TransportError) {
+                    opened = try await connector.connect(to: hop, on: loop, deadline)
+                } catch {
+                    // The origin takes no further connection: a stream of one that there is has to do.
+                    guard error.kind != .cancelled, pool.hasSession(hop), .now() < deadline else { throw error }
+                    continue
+                }
             }
             switch opened {
             case .connection(let connection): return (connection, false)

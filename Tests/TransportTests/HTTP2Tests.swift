@@ -21,13 +21,13 @@ import Testing
     }
 
     private func with<Result: Sendable>(
-        waiting: Int = 1_024, idle: Duration = .seconds(4), headBytes: Int = 64 << 10,
+        waiting: Int = 1_024, idle: Duration = .seconds(4), headBytes: Int = 64 << 10, connections: Int = 1,
         _ body: (NIOTransport) async throws -> Result
     ) async throws -> Result {
         try await withTransport(
             .init(
                 waitingPerHost: waiting, idleTimeout: idle, maximumHeadBytes: headBytes, tls: TestCertificate.client(),
-                http2: true), body)
+                http2: true, http2ConnectionsPerHost: connections), body)
     }
 
     private static let echo: HTTP2Server.Script = { peer in
@@ -260,6 +260,51 @@ import Testing
             }
             #expect(counts.withLock { $0.most } <= 2)
             #expect(server.connections == 1)
+        }
+    }
+
+    /// Where all streams are taken, another connection is made, up to as many as may be.
+    @Test func anotherConnectionIsMadeWhereAllStreamsAreTaken() async throws {
+        let (arrived, mayAnswer) = (Counter(), Event())
+        try await HTTP2Server.run(streams: 1) { peer in
+            _ = try await peer.head()
+            _ = arrived.next()
+            await mayAnswer.wait()
+            try await peer.answer("x")
+        } _: { server in
+            try await with(connections: 2) { transport in
+                try await withThrowingTaskGroup(of: String.self) { group in
+                    for _ in 0..<3 { group.addTask { try await transport.text(request(server)) } }
+                    #expect(
+                        await eventually { arrived.value == 2 && transport.pool.load(server.endpoint).waiting == 1 })
+                    mayAnswer.signal()
+                    for try await text in group { #expect(text == "x") }
+                }
+                #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
+            }
+            #expect(server.connections == 2)
+        }
+    }
+
+    /// A server that takes no second connection can be reached all the same: its streams have to do.
+    @Test func aConnectionThatIsRefusedIsNoFailure() async throws {
+        let (arrived, mayAnswer) = (Counter(), Event())
+        try await HTTP2Server.run(streams: 1) { peer in
+            _ = try await peer.head()
+            _ = arrived.next()
+            await mayAnswer.wait()
+            try await peer.answer("x")
+        } _: { server in
+            try await with(connections: 8) { transport in
+                async let first = transport.text(request(server))
+                #expect(await eventually { arrived.value == 1 })
+                try await server.stopListening()
+                async let second = transport.text(request(server))
+                #expect(await eventually { transport.pool.load(server.endpoint).waiting == 1 })
+                mayAnswer.signal()
+                let texts = try await [first, second]
+                #expect(texts == ["x", "x"])
+            }
         }
     }
 
