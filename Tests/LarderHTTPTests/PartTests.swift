@@ -271,6 +271,18 @@ import Testing
         }
     }
 
+    @Test func anotherRepresentationIsTakenAfterTheClockWasSetBack() async throws {
+        try await Fixture.run { fixture in
+            serve(fixture, 300)
+            _ = try await get(fixture, 0..<50)
+            fixture.clock.jump(by: .seconds(-1_000))
+            serve(fixture, 300, tag: "\"b\"")
+            _ = try await get(fixture, 100..<150)
+            let (response, bytes) = try await get(fixture, 100..<150)
+            #expect(response.source == .hit && bytes == Self.bytes(100..<150, "\"b\""))
+        }
+    }
+
     @Test func recordsWithPartsAreReadBack() throws {
         let parts = [
             StoredPart(ranges: ByteRanges([0..<10, 20..<30])), StoredPart(ranges: ByteRanges([(1 << 40)..<(1 << 41)])),

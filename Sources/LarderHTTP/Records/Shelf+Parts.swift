@@ -15,10 +15,11 @@ extension Shelf {
     /// - Parameters:
     ///   - response: the response that brought the part.
     ///   - isUpdate: whether its fields are those of the stored response with the new ones in them.
+    ///   - now: what was stored after this moment was stored before the clock was set back.
     /// - Returns: false if the part is of no use: its bytes are there, there are too many parts, or what is stored came later.
     func add(
         _ part: StoredPart, of response: StoredResponse, isUpdate: Bool, at key: Key, primary: String,
-        _ options: (StoredResponse, [StoredPart]) -> PutOptions
+        now: Instant, _ options: (StoredResponse, [StoredPart]) -> PutOptions
     ) throws -> Bool {
         try lock(primary).locked {
             // Another process may change the record at any time.
@@ -31,7 +32,9 @@ extension Shelf {
                 let isSame = rules.areCombinable(stored, response)
                 if isSame, stored.body.isComplete { return false }
                 guard isSame else {
-                    guard stored.responseTime <= response.responseTime else { return false }
+                    guard stored.responseTime <= response.responseTime || stored.responseTime > now else {
+                        return false
+                    }
                     return try begin(part, of: response, at: key, replacing: record.parts, options)
                 }
                 let listed = stored.body.available.union(record.parts.map(\.ranges))
