@@ -23,7 +23,7 @@ extension NIOTransport {
         /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration
         /// Whether servers are offered HTTP/2 (RFC 9113) on connections with TLS. One connection to such a server carries
-        /// as many requests at once as it allows. Default: false.
+        /// as many requests at once as it allows; see ``http2ConnectionsPerHost``. Default: false.
         public var http2: Bool
         /// Connections to one server that speaks HTTP/2. A further one is opened when all streams of the others are taken, so
         /// that a few slow answers do not hold up all others; further requests wait as for a connection. 1 or more; default:

@@ -78,10 +78,15 @@ final class ConnectionPool: Sendable {
                 host.version = .unknown
                 // The first stream is for who opened the connection.
                 host.sessions.append(PoolState.SessionUse(session: session, active: 1, limit: session.firstLimit))
-            case nil: host.version = host.version == .asking ? .unknown : host.version
+            case nil:
+                host.version = host.version == .asking ? .unknown : host.version
+                host.rest()
             }
         }
     }
+
+    /// Gives those who wait what there is by now: after a while in which no further connection was tried.
+    func lookAgain(_ endpoint: Endpoint) { change(endpoint) { _ in } }
 
     /// Takes back the place of a connection that has closed.
     func vacate(_ endpoint: Endpoint, _ channel: any Channel) {
@@ -96,7 +101,7 @@ final class ConnectionPool: Sendable {
     func giveUpPlace(_ endpoint: Endpoint) {
         change(endpoint) { host in
             if host.version == .asking { host.version = .unknown }
-            host.mayTry = .now() + .seconds(1)
+            host.rest()
             host.places -= 1
         }
     }

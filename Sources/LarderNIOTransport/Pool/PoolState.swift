@@ -30,6 +30,12 @@ struct PoolState {
         var version = Version.unknown
         /// When a further connection may be tried, where one was refused.
         var mayTry = NIODeadline.uptimeNanoseconds(0)
+
+        /// A connection could not be made.
+        mutating func rest() { mayTry = .now() + Host.rest }
+
+        /// How long no further connection is tried.
+        static let rest = TimeAmount.seconds(1)
     }
 
     let connectionsPerHost: Int
