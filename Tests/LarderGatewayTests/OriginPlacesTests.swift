@@ -19,19 +19,24 @@ import Testing
         #expect(origin.history.failures.isEmpty)
     }
 
-    /// Two requests hang, whatever host they name: it is one origin. One waits, and one more is refused at once.
-    @Test func aQueueThatIsFullIsAnsweredAtOnce() async throws {
+    /// Runs `body` with an origin that answers "late" when the gate opens.
+    private func withOriginThatWaits(
+        caching: @escaping (inout HTTPCacheConfiguration) -> Void, _ body: (Setting, Gate) async throws -> Void
+    ) async throws {
         let gate = Gate()
         let transport = NIOTransport()
         let origin = try await TestOrigin.start { _ in .ok("late").holding(at: gate) }
-        try await withOrigin(
-            origin, transport,
-            caching: {
-                $0.requestsPerHost = 2
-                $0.waitingPerHost = 1
-                $0.timeouts.queue = .seconds(120)
-            }
-        ) { setting in
+        try await withOrigin(origin, transport, caching: caching) { setting in try await body(setting, gate) }
+        await transport.close()
+    }
+
+    /// Two requests hang, whatever host they name: it is one origin. One waits, and one more is refused at once.
+    @Test func aQueueThatIsFullIsAnsweredAtOnce() async throws {
+        try await withOriginThatWaits {
+            $0.requestsPerHost = 2
+            $0.waitingPerHost = 1
+            $0.timeouts.queue = .seconds(120)
+        } _: { setting, gate in
             var hanging: [RawClient] = []
             for host in ["a", "b"] {
                 let client = try await setting.connect()
@@ -51,20 +56,13 @@ import Testing
             try await #expect(refused.exchange(get("/again")).text == "late")
             for client in hanging + [waiting, refused] { try await client.close() }
         }
-        await transport.close()
     }
 
     @Test func waitingForAPlaceHasAnEnd() async throws {
-        let gate = Gate()
-        let transport = NIOTransport()
-        let origin = try await TestOrigin.start { _ in .ok("late").holding(at: gate) }
-        try await withOrigin(
-            origin, transport,
-            caching: {
-                $0.requestsPerHost = 1
-                $0.timeouts.queue = .milliseconds(20)
-            }
-        ) { setting in
+        try await withOriginThatWaits {
+            $0.requestsPerHost = 1
+            $0.timeouts.queue = .milliseconds(20)
+        } _: { setting, gate in
             let hanging = try await setting.connect()
             try await hanging.send(get("/hang"))
             await gate.arrival()
@@ -74,7 +72,6 @@ import Testing
             try await #expect(hanging.response().text == "late")
             for client in [hanging, waiting] { try await client.close() }
         }
-        await transport.close()
     }
 
     /// A client that sends its content byte by byte holds a place, but not the last one.

@@ -219,6 +219,17 @@ import Testing
 
     // MARK: Connections
 
+    /// Sends requests that begin together; each has to be answered with "x". `meanwhile` runs when they have begun.
+    private func expectAnswers(
+        _ count: Int, from server: HTTP2Server, _ transport: NIOTransport, meanwhile: () async -> Void = {}
+    ) async throws {
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<count { group.addTask { try await transport.text(request(server)) } }
+            await meanwhile()
+            for try await text in group { #expect(text == "x") }
+        }
+    }
+
     /// All requests are there at once, on one connection, although they begin together.
     @Test func oneConnectionCarriesManyRequests() async throws {
         let arrived = Counter()
@@ -230,10 +241,7 @@ import Testing
             try await peer.answer("x")
         } _: { server in
             try await with { transport in
-                try await withThrowingTaskGroup(of: String.self) { group in
-                    for _ in 0..<50 { group.addTask { try await transport.text(request(server)) } }
-                    for try await text in group { #expect(text == "x") }
-                }
+                try await expectAnswers(50, from: server, transport)
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
             }
             #expect(server.connections == 1)
@@ -253,32 +261,34 @@ import Testing
             try await peer.answer("x")
         } _: { server in
             try await with { transport in
-                try await withThrowingTaskGroup(of: String.self) { group in
-                    for _ in 0..<20 { group.addTask { try await transport.text(request(server)) } }
-                    for try await text in group { #expect(text == "x") }
-                }
+                try await expectAnswers(20, from: server, transport)
             }
             #expect(counts.withLock { $0.most } <= 2)
             #expect(server.connections == 1)
         }
     }
 
-    /// Where all streams are taken, another connection is made, up to as many as may be.
-    @Test func anotherConnectionIsMadeWhereAllStreamsAreTaken() async throws {
+    /// A server with one stream a connection, which answers when it may.
+    private func withServerThatWaits(_ body: (HTTP2Server, Counter, Event) async throws -> Void) async throws {
         let (arrived, mayAnswer) = (Counter(), Event())
         try await HTTP2Server.run(streams: 1) { peer in
             _ = try await peer.head()
-            _ = arrived.next()
+            arrived.next()
             await mayAnswer.wait()
             try await peer.answer("x")
         } _: { server in
+            try await body(server, arrived, mayAnswer)
+        }
+    }
+
+    /// Where all streams are taken, another connection is made, up to as many as may be.
+    @Test func anotherConnectionIsMadeWhereAllStreamsAreTaken() async throws {
+        try await withServerThatWaits { server, arrived, mayAnswer in
             try await with(connections: 2) { transport in
-                try await withThrowingTaskGroup(of: String.self) { group in
-                    for _ in 0..<3 { group.addTask { try await transport.text(request(server)) } }
+                try await expectAnswers(3, from: server, transport) {
                     #expect(
                         await eventually { arrived.value == 2 && transport.pool.load(server.endpoint).waiting == 1 })
                     mayAnswer.signal()
-                    for try await text in group { #expect(text == "x") }
                 }
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
             }
@@ -288,13 +298,7 @@ import Testing
 
     /// A server that takes no second connection can be reached all the same: its streams have to do.
     @Test func aConnectionThatIsRefusedIsNoFailure() async throws {
-        let (arrived, mayAnswer) = (Counter(), Event())
-        try await HTTP2Server.run(streams: 1) { peer in
-            _ = try await peer.head()
-            _ = arrived.next()
-            await mayAnswer.wait()
-            try await peer.answer("x")
-        } _: { server in
+        try await withServerThatWaits { server, arrived, mayAnswer in
             try await with(connections: 8) { transport in
                 async let first = transport.text(request(server))
                 #expect(await eventually { arrived.value == 1 })
@@ -309,12 +313,7 @@ import Testing
     }
 
     @Test func aQueueThatIsFullRefuses() async throws {
-        let mayAnswer = Event()
-        try await HTTP2Server.run(streams: 1) { peer in
-            _ = try await peer.head()
-            await mayAnswer.wait()
-            try await peer.answer("x")
-        } _: { server in
+        try await withServerThatWaits { server, _, mayAnswer in
             try await with(waiting: 1) { transport in
                 async let first = transport.text(request(server))
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })
@@ -331,12 +330,7 @@ import Testing
 
     /// The origin takes connections, so that it must not pass for one that cannot be reached.
     @Test func aStreamThatDoesNotBecomeFreeIsNoUnreachableOrigin() async throws {
-        let mayAnswer = Event()
-        try await HTTP2Server.run(streams: 1) { peer in
-            _ = try await peer.head()
-            await mayAnswer.wait()
-            try await peer.answer("x")
-        } _: { server in
+        try await withServerThatWaits { server, _, mayAnswer in
             try await with { transport in
                 async let first = transport.text(request(server))
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })

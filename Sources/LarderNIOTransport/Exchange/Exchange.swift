@@ -74,7 +74,14 @@ final class Exchange: @unchecked Sendable {
         timeouts = request.timeouts
     }
 
-    /// Gives whoever waits what is there: content before the error behind it.
+    /// How long what is waited for now may take; nil while nothing is.
+    /// - Parameter isSending: whether the server has not taken all of the request, nor answered.
+    func timeLimit(isSending: Bool) -> Duration? {
+        if isSending { return timeouts.write }
+        return headWaiter != nil && isRequestComplete || pieceWaiter != nil ? timeouts.read : nil
+    }
+
+    /// Gives the waiter what is there: content before the error behind it.
     func deliver() {
         if let waiter = headWaiter, let event = takeHeadEvent() {
             headWaiter = nil
