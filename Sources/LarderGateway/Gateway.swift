@@ -89,7 +89,7 @@ public final class Gateway: Sendable {
         let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
         if core.connectionLimit < configuration.limits.connections {
             core.logger.warning(
-                "too few open files are allowed for all connections: raise the limit, or lower 'connections'",
+                "too few open files are allowed for all connections: raise the limit of open files, or lower the one of connections",
                 metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
         }
         let count = configuration.eventLoops ?? System.coreCount

@@ -23,8 +23,12 @@ extension NIOTransport {
         /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration
         /// Whether servers are offered HTTP/2 (RFC 9113) on connections with TLS. One connection to such a server carries
-        /// all requests to it, as many at once as it allows; further ones wait as for a connection. Default: false.
+        /// as many requests at once as it allows; see ``http2ConnectionsPerHost``. Default: false.
         public var http2: Bool
+        /// Connections to one server that speaks HTTP/2. A further one is opened when all streams of the others are taken, so
+        /// that a few slow answers do not hold up all others; further requests wait as for a connection. 1 or more; default:
+        /// 8. RFC 9113 section 9.1 recommends one, for clients of a single user.
+        public var http2ConnectionsPerHost: Int
         /// The proxy that connections are made through; nil for none. Default: nil.
         public var proxy: Proxy?
         /// Where requests go; nil for where their scheme and authority say. Default: nil. A reverse proxy sends all to
@@ -36,7 +40,8 @@ extension NIOTransport {
             eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
             connectionsPerHost: Int = 64, waitingPerHost: Int = 1024, idleTimeout: Duration = .seconds(4),
             maximumHeadBytes: Int = 64 << 10, tls: TLSConfiguration = Configuration.defaultTLS, http2: Bool = false,
-            proxy: Proxy? = nil, route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)? = nil
+            http2ConnectionsPerHost: Int = 8, proxy: Proxy? = nil,
+            route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)? = nil
         ) {
             self.eventLoopGroup = eventLoopGroup
             self.connectionsPerHost = connectionsPerHost
@@ -45,6 +50,7 @@ extension NIOTransport {
             self.maximumHeadBytes = maximumHeadBytes
             self.tls = tls
             self.http2 = http2
+            self.http2ConnectionsPerHost = http2ConnectionsPerHost
             self.proxy = proxy
             self.route = route
         }

@@ -21,7 +21,7 @@ import NIOSSL
 ///   its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
 ///   (``LarderHTTP/TransportError/lostKeptConnection``). So does a server that says that it did not process the request
 ///   (RFC 9113 section 8.7). Nothing else is sent twice.
-/// - The content of a response is read up to 256 KiB ahead of who takes it; what the system holds when the server has
+/// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB; what the system holds when the server has
 ///   closed the connection, all of it.
 /// - A final response that comes while the request's content is still being sent is delivered; no more content is sent, and
 ///   the connection is not used again.
@@ -41,7 +41,8 @@ public final class NIOTransport: Transport {
         self.configuration = configuration
         pool = ConnectionPool(
             connectionsPerHost: max(1, configuration.connectionsPerHost),
-            waitingPerHost: max(0, configuration.waitingPerHost), asksForHTTP2: configuration.http2)
+            waitingPerHost: max(0, configuration.waitingPerHost),
+            sessionsPerHost: configuration.http2 ? max(1, configuration.http2ConnectionsPerHost) : 0)
         connector = Connector(configuration, pool)
     }
 
@@ -148,7 +149,15 @@ public final class NIOTransport: Transport {
                 // It has ended meanwhile.
                 pool.retire(session)
                 continue
-            case .place: opened = try await connector.connect(to: hop, on: loop, deadline)
+            case .place:
+                do throws(TransportError) {
+                    opened = try await connector.connect(to: hop, on: loop, deadline)
+                } catch {
+                    // The origin takes no further connection: a stream of one that there is has to do.
+                    guard error.kind != .cancelled, pool.hasSession(hop), .now() < deadline else { throw error }
+                    loop.scheduleTask(in: PoolState.Host.rest) { [pool] in pool.lookAgain(hop) }
+                    continue
+                }
             }
             switch opened {
             case .connection(let connection): return (connection, false)

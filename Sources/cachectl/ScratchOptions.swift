@@ -9,11 +9,7 @@ struct ScratchOptions: ParsableArguments {
             "Directory of a store to use. Default: a temporary one, removed at the end.", valueName: "path"))
     var store: String?
 
-    @Flag(help: "Print JSON with stable keys.")
-    var json = false
-
-    @Flag(help: "Open a store whose directory belongs to another user, who can replace what is in it.")
-    var anyOwner = false
+    @OptionGroup var flags: StoreFlags
 
     func validate() throws {
         if store?.isEmpty == true { throw ValidationError("--store is empty: give the directory of a store.") }
@@ -23,8 +19,7 @@ struct ScratchOptions: ParsableArguments {
     func target(orIn path: @autoclosure () -> FilePath) -> StoreOptions {
         var options = StoreOptions()
         options.store = store ?? path().string
-        options.json = json
-        options.anyOwner = anyOwner
+        options.flags = flags
         return options
     }
 }

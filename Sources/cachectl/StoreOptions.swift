@@ -2,6 +2,15 @@ import ArgumentParser
 import Larder
 import SystemPackage
 
+/// How a store is opened, and what is printed of it.
+struct StoreFlags: ParsableArguments {
+    @Flag(help: "Print JSON with stable keys.")
+    var json = false
+
+    @Flag(help: "Open a store whose directory belongs to another user, who can replace what is in it.")
+    var anyOwner = false
+}
+
 /// What every command takes: where the store is, and whether to print JSON.
 struct StoreOptions: ParsableArguments {
     @Option(
@@ -9,11 +18,10 @@ struct StoreOptions: ParsableArguments {
             "Directory of the store. Default: larder in the platform's cache directory.", valueName: "path"))
     var store: String?
 
-    @Flag(help: "Print JSON with stable keys.")
-    var json = false
+    @OptionGroup var flags: StoreFlags
 
-    @Flag(help: "Open a store whose directory belongs to another user, who can replace what is in it.")
-    var anyOwner = false
+    var json: Bool { flags.json }
+    var anyOwner: Bool { flags.anyOwner }
 
     func validate() throws {
         if store?.isEmpty == true { throw ValidationError("--store is empty: give the directory of a store.") }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `fetch`, `serve` and what `stat` says of responses: the real program, real sockets.
-struct HTTPCommandTests {
+@Suite(.timeLimit(.minutes(3))) struct HTTPCommandTests {
     private func withOrigin(_ body: (TestOrigin, Workplace) async throws -> Void) async throws {
         let origin = try await TestOrigin.start()
         origin.script(

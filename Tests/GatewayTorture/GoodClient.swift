@@ -2,7 +2,7 @@ import Foundation
 import HTTPTestSupport
 import Synchronization
 
-/// A client that asks for what it may ask for, about a hundred times a second, hits and misses in turn.
+/// A client that asks for what it may ask for, about a hundred times a second, three hits for each miss.
 final class GoodClient: Sendable {
     struct Outcome: Sendable {
         var microseconds: [Double] = []

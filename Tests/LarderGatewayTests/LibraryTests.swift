@@ -8,7 +8,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// What the library offers beside the gateway, with a real transport and a real origin: rows H2 to H10, H13 and H17 of the
+/// What the library offers beside the gateway, with a real transport and a real origin: rows H2, H3, H5 to H9, H13 and H17 of the
 /// features. The rules in detail have their tests without sockets.
 @Suite(.timeLimit(.minutes(3))) struct LibraryTests {
     private struct Place {
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// H13, H17: 64 threads and as many tasks at once, cancelling, and progress.
+    /// H13, H17: 64 tasks at once, cancelling, and progress.
     @Test func callsOfEveryKind() async throws {
         try await withPlace { place in
             let gate = Gate()

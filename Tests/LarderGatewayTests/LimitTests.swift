@@ -52,16 +52,7 @@ import Testing
     }
 
     @Test func aContentThatStallsIsCutOff() async throws {
-        let transport = StubTransport { request throws(TransportError) in
-            let pull = request.body?.makePull()
-            do {
-                while try await pull?() != nil {}
-            } catch {
-                throw TransportError(.requestBodyFailed, mayHaveBeenSeen: true, "\(error)")
-            }
-            return .text("complete")
-        }
-        try await withGateway(transport: transport) { setting in
+        try await withGateway(transport: StubTransport.takingContent) { setting in
             let head = get("/", "Content-Length: 100000", method: "POST")
             let stalled = try await setting.connect()
             try await stalled.send(head + "abc")

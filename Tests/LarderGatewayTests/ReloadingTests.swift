@@ -11,24 +11,10 @@ import Testing
 
 /// What a gateway reads again while it runs.
 struct ReloadingTests {
-    private let transport = AnyAnswer()
-
-    /// Answers every request.
-    private struct AnyAnswer: Transport {
-        func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-            TransportResponse(
-                head: HTTPResponse(status: .ok), body: TransportBody { () async throws(TransportError) in nil })
-        }
-    }
-
-    private func directory(_ body: (FilePath) async throws -> Void) async throws {
-        let directory = try TestFiles.makeDirectory()
-        defer { removeTree(directory) }
-        try await body(directory)
-    }
+    private let transport = StubTransport { _ in .text("") }
 
     @Test func theAccessLogGoesOnInTheFileThatHasThePathNow() async throws {
-        try await directory { directory in
+        try await withDirectory { directory in
             let path = directory.appending("log")
             try await withGateway(transport: transport) {
                 $0.accessLog = AccessLogConfiguration(path: path.string)
@@ -54,7 +40,7 @@ struct ReloadingTests {
     }
 
     @Test func aCertificateThatIsReadAgainIsForConnectionsToCome() async throws {
-        try await directory { directory in
+        try await withDirectory { directory in
             let files = try TestCertificate.write(to: directory)
             try await withGateway(transport: transport) {
                 $0.tls = GatewayTLS(certificateFile: files.certificate, keyFile: files.key)

@@ -76,18 +76,7 @@ func secrets(in text: some StringProtocol) -> Set<Int> {
     return users
 }
 
-/// Numbers that a seed decides.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
-
-    mutating func next() -> UInt64 {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        return state &* 0x2545_F491_4F6C_DD1D
-    }
-
+extension SeededGenerator {
     mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &self) == 0 }
     mutating func pick<T>(_ list: [T]) -> T { list[Int.random(in: 0..<list.count, using: &self)] }
 }

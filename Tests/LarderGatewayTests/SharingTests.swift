@@ -44,9 +44,7 @@ import Testing
         }
         let key = "http://example.org/a"
         let generation = setting.cache.generations.current(key)
-        while (setting.cache.flights.leading(key, generation: generation)?.waiterCount ?? 0) < count {
-            await Task.yield()
-        }
+        try await waitWhile { (setting.cache.flights.leading(key, generation: generation)?.waiterCount ?? 0) < count }
         return clients
     }
 
@@ -112,9 +110,7 @@ import Testing
             try await fast.send(get("/a"))
             let key = "http://example.org/a"
             let generation = setting.cache.generations.current(key)
-            while (setting.cache.flights.leading(key, generation: generation)?.waiterCount ?? 0) < 2 {
-                await Task.yield()
-            }
+            try await waitWhile { (setting.cache.flights.leading(key, generation: generation)?.waiterCount ?? 0) < 2 }
             held.open()
             let isWhole = try await fast.response().body == content
             #expect(isWhole)

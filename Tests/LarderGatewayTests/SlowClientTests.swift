@@ -79,16 +79,7 @@ import Testing
     }
 
     @Test func contentHasATimeLimitInAll() async throws {
-        let transport = StubTransport { request throws(TransportError) in
-            let pull = request.body?.makePull()
-            do {
-                while try await pull?() != nil {}
-            } catch {
-                throw TransportError(.requestBodyFailed, mayHaveBeenSeen: true, "\(error)")
-            }
-            return .text("complete")
-        }
-        try await withGateway(transport: transport) {
+        try await withGateway(transport: StubTransport.takingContent) {
             $0.limits.contentTimeout = .seconds(100)
         } _: { setting in
             let client = try await setting.connect()
@@ -134,7 +125,7 @@ import Testing
             await #expect(setting.gateway.readCounters().requests == 3)
             await setting.pass(seconds: 7)
             await #expect(client.read(Self.length) == Self.length)
-            while await setting.gateway.readCounters().requests < 4 { await Task.yield() }
+            try await waitWhile { await setting.gateway.readCounters().requests < 4 }
         }
         #expect(lines.count == 4)
         #expect(lines[3].contains("\"bytes\":\(Self.length),\"microseconds\":7000000}"), "\(lines[3])")

@@ -12,17 +12,8 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct StoppingTests {
     /// Content that is never complete, and an origin that waits for it.
     @Test func uploadsUnderWayEndWithTheGateway() async throws {
-        let transport = StubTransport { request throws(TransportError) in
-            let pull = request.body?.makePull()
-            do {
-                while try await pull?() != nil {}
-            } catch {
-                throw TransportError(.requestBodyFailed, mayHaveBeenSeen: true, "\(error)")
-            }
-            return .text("complete")
-        }
         for round in 0..<5 {
-            try await withGateway(transport: transport) {
+            try await withGateway(transport: StubTransport.takingContent) {
                 $0.eventLoops = 2
             } _: { setting in
                 var clients: [RawClient] = []

@@ -74,6 +74,21 @@ func withRequestThatWaits(_ body: (Setting, RawClient, Gate) async throws -> Voi
     }
 }
 
+extension StubTransport {
+    /// Takes all content of a request before it answers.
+    static var takingContent: StubTransport {
+        StubTransport { request throws(TransportError) in
+            let pull = request.body?.makePull()
+            do {
+                while try await pull?() != nil {}
+            } catch {
+                throw TransportError(.requestBodyFailed, mayHaveBeenSeen: true, "\(error)")
+            }
+            return .text("complete")
+        }
+    }
+}
+
 /// Time that passes when a test says so.
 final class TestTime: GatewayTime {
     private let nanoseconds = Atomic<UInt64>(1_000_000_000_000)

@@ -25,12 +25,12 @@ import Testing
                     return (response, String(decoding: try await response.body.bytes(), as: UTF8.self))
                 })
             // The first leads.
-            if tasks.count == 1 { while fixture.transport.sent.isEmpty { await Task.yield() } }
+            if tasks.count == 1 { try await waitWhile { fixture.transport.sent.isEmpty } }
         }
         let flights = fixture.cache.flights
         let generation = fixture.cache.generations.current(Fixture.url)
-        while (flights.leading(key, generation: generation)?.waiterCount ?? 0) < (joined ?? requests.count) {
-            await Task.yield()
+        try await waitWhile {
+            (flights.leading(key, generation: generation)?.waiterCount ?? 0) < (joined ?? requests.count)
         }
         return tasks
     }
@@ -112,6 +112,28 @@ import Testing
         }
     }
 
+    /// A reload that waits for another's gets nothing from the store that the other did not validate.
+    @Test func aReloadIsNotAnsweredWithWhatWasNotValidated() async throws {
+        try await Fixture.run({ $0.caching = .gateway }) { fixture in
+            fixture.answer("old")
+            _ = try await fixture.get()
+            await fixture.cache.drain()
+            fixture.clock.advance(by: .seconds(1))
+            _ = fixture.transport.takeSent()
+            let gate = Gate()
+            fixture.transport.handler = { _ throws(TransportError) in
+                await gate.pass()
+                return .answer(503, [:], "busy")
+            }
+            let tasks = try await start((0..<3).map { _ in [.cacheControl: "no-cache"] }, fixture, joined: 2)
+            let waiting = fixture.cache.flights.waiting(
+                Fixture.url, generation: fixture.cache.generations.current(Fixture.url))
+            try await waitWhile { (waiting?.waiterCount ?? 0) < 2 }
+            gate.open()
+            for task in tasks { try await #expect(task.value.text == "busy") }
+        }
+    }
+
     @Test(arguments: ["no-cache", "max-age=0"])
     func aReloadSharesOnlyWhatIsSentAfterIt(_ directive: String) async throws {
         try await withStale { fixture in
@@ -126,7 +148,7 @@ import Testing
             // The first is with the origin; the others wait for one that is sent later.
             let waiting = fixture.cache.flights.waiting(
                 Fixture.url, generation: fixture.cache.generations.current(Fixture.url))
-            while (waiting?.waiterCount ?? 0) < 19 { await Task.yield() }
+            try await waitWhile { (waiting?.waiterCount ?? 0) < 19 }
             #expect(fixture.transport.sent.count == 1)
             gate.open()
             for (number, task) in tasks.enumerated() {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Keys that are made of more than the URI: invalidation, purging and validation reach them like any other.
-struct KeyAdditionTests {
+@Suite(.timeLimit(.minutes(3))) struct KeyAdditionTests {
     private func request(_ method: String, _ fixture: Fixture, url: String = Fixture.url) throws -> HTTPRequest {
         try HTTPCache.request(for: url, method: HTTPRequest.Method(method)!)
     }
@@ -38,6 +38,27 @@ struct KeyAdditionTests {
             let second = try await cache.fetch(query, body: RequestBody([1]))
             #expect(second.source == .network)
             try await #expect(second.body.bytes() == Array("new".utf8))
+        }
+    }
+
+    /// What a POST invalidates itself does not keep its answer out; what others have invalidated since does.
+    @Test(arguments: [false, true]) func aPurgeDuringAPOSTCounts(_ isPurged: Bool) async throws {
+        try await Fixture.run { fixture in
+            let (asked, gate) = (Gate(), Gate())
+            fixture.transport.handler = { _ throws(TransportError) in
+                asked.open()
+                await gate.pass()
+                return .answer(200, [.cacheControl: "max-age=60", .contentLocation: Fixture.url], "old")
+            }
+            let post = try request("POST", fixture)
+            async let answer = fixture.cache.fetch(post, body: RequestBody([1])).body.bytes()
+            await asked.pass()
+            if isPurged { _ = try await fixture.cache.purge(Fixture.url) }
+            gate.open()
+            _ = try await answer
+            await fixture.cache.drain()
+            fixture.answer("new")
+            try await #expect(fixture.get().text == (isPurged ? "new" : "old"))
         }
     }
 

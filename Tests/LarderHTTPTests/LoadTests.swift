@@ -55,7 +55,7 @@ import Testing
                     head: HTTPResponse(status: .ok, headerFields: [.cacheControl: control]), body: body)
             }
             var response: FetchResponse? = try await fixture.cache.fetch(Fixture.url)
-            while fixture.cache.heldBytes < Spool.fixedBytes + 5 * piece.count { await Task.yield() }
+            try await waitWhile { fixture.cache.heldBytes < Spool.fixedBytes + 5 * piece.count }
             #expect(fixture.cache.heldBytes <= Spool.fixedBytes + 11 * piece.count)
             gate.open()
             try await #expect(response?.body.bytes().count == 12 * piece.count)
@@ -75,7 +75,7 @@ import Testing
                 return .answer(200, [.cacheControl: control], "hello")
             }
             let task = Task { try await fixture.get() }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             let seen = Seen()
             _ = fixture.cache.active.cancel { load in
                 seen.load = load
@@ -112,7 +112,7 @@ import Testing
                 throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
             }
             let leader = Task { try await fixture.get().text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             await giveUp(fixture, leader)
             try await #expect(fixture.get().text == "hello")
             gate.open()
@@ -146,7 +146,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60"], "old")
             }
             let early = Task { try await fixture.get().text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             let post = try HTTPCache.request(for: Fixture.url, method: .post)
             _ = try await fixture.cache.fetch(post).body.bytes()
             try await #expect(fixture.get().text == "new")
@@ -182,7 +182,7 @@ import Testing
                     }
                 }
             }
-            while started.value < 2 { await Task.yield() }
+            try await waitWhile { started.value < 2 }
             let first = Task { try await fixture.get().text }
             while !isRead.withLock({ $0 }) { await Task.yield() }
             for _ in 0..<1_000 { await Task.yield() }

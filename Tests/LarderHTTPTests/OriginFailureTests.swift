@@ -64,7 +64,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60"], "new")
             }
             let probe = Task { try await fixture.get().text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             for _ in 0..<5 { try await #expect(fixture.get().text == "old") }
             #expect(fixture.transport.sent.count == 1)
             gate.open()
@@ -86,7 +86,7 @@ import Testing
                 throw TransportError(.timedOut, mayHaveBeenSeen: false, "no answer")
             }
             let probe = Task { await errorKind { _ = try await fixture.get("http://example.org/probe") } }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             // They do not wait for the same.
             for number in 0..<3 {
                 #expect(await errorKind { _ = try await fixture.get("http://example.org/\(number)") } == .origin)
@@ -94,7 +94,7 @@ import Testing
             #expect(fixture.transport.sent.count == 1)
             // Another origin is another matter.
             let other = Task { await errorKind { _ = try await fixture.get("http://example.com/") } }
-            while fixture.transport.sent.count < 2 { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.count < 2 }
             gate.open()
             #expect(await probe.value == .timedOut)
             #expect(await other.value == .timedOut)
@@ -128,7 +128,7 @@ import Testing
             hang(fixture, until: gate, answer)
             _ = fixture.transport.takeSent()
             let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             for number in 0..<3 {
                 try await #expect(fixture.get("http://example.org/\(number)").text == "answer")
             }
@@ -142,7 +142,7 @@ import Testing
             let gate = Gate()
             hang(fixture, until: gate) { .answer(304, [.cacheControl: "max-age=1", .eTag: "\"a\""]) }
             let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             try await #expect(fixture.get().response.source == .revalidated)
             gate.open()
             #expect(await hanging.value == .timedOut)
@@ -161,7 +161,7 @@ import Testing
                 throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
             }
             let probe = Task { try await fixture.get().text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             probe.cancel()
             gate.open()
             _ = try? await probe.value

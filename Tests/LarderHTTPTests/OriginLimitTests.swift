@@ -1,5 +1,6 @@
 import HTTPTypes
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderHTTP
@@ -48,7 +49,7 @@ import Testing
             let tasks = ["a", "b"].map { name in
                 Task { String(decoding: try await cache.fetch("http://\(name).example/").body.bytes(), as: UTF8.self) }
             }
-            while cache.waitingRequests < 1 { await Task.yield() }
+            try await waitWhile { cache.waitingRequests < 1 }
             #expect(fixture.transport.sent.count == 1)
             gate.open()
             for task in tasks {
@@ -66,7 +67,7 @@ import Testing
             let gate = Gate()
             hang(fixture, gate)
             let first = Task { try await fixture.get("http://example.org/1").text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             let options = FetchOptions(timeouts: Timeouts(queue: .milliseconds(10)))
             let late = await error { _ = try await fixture.get("http://example.org/2", options) }
             #expect(late?.kind == .timedOut)
@@ -89,9 +90,9 @@ import Testing
             let gate = Gate()
             hang(fixture, gate)
             let first = Task { try await fixture.get("http://example.org/1").text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             let second = Task { try await fixture.get("http://example.org/2").text }
-            while fixture.cache.waitingRequests < 1 { await Task.yield() }
+            try await waitWhile { fixture.cache.waitingRequests < 1 }
             let refused = await error { _ = try await fixture.get("http://example.org/3") }
             #expect(refused?.kind == .overloaded)
             #expect(refused?.transport?.kind == .overloaded)
@@ -119,7 +120,7 @@ import Testing
             let uploads = (0..<3).map { _ in
                 Task { try await fixture.cache.fetch(put, body: RequestBody(length: nil) { nil }).head.status.code }
             }
-            while fixture.cache.waitingRequests < 1 { await Task.yield() }
+            try await waitWhile { fixture.cache.waitingRequests < 1 }
             #expect(fixture.transport.takeSent().count == 2)
             let answer6 = try await fixture.get("http://example.org/b").text
             #expect(answer6 == "GET")
@@ -206,7 +207,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60"], "x")
             }
             let patient = Task { try await fixture.get().text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             let options = FetchOptions(timeouts: Timeouts(total: .milliseconds(10)))
             let late = await errorKind { _ = try await fixture.get(Fixture.url, options) }
             #expect(late == .timedOut)
@@ -262,7 +263,7 @@ import Testing
         try await Fixture.run { fixture in
             fixture.transport.handler = { _ throws(TransportError) in throw await Self.cancelled() }
             let task = Task { try await fixture.cache.fetch("http://example.org/") }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             #expect(fixture.cache.cancel(url: "http://example.org/other") == 0)
             #expect(fixture.cache.cancel(url: url) == 1)
             #expect(await errorKind { _ = try await task.value } == .cancelled)

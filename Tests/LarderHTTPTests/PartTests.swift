@@ -235,6 +235,26 @@ import Testing
             try await #expect(get(fixture, 0..<50).1 == Self.bytes(0..<50))
             try await #expect(get(fixture, 200..<250).1 == Self.bytes(200..<250))
             #expect(await errorKind { _ = try await get(fixture, 100..<150) } == .origin)
+            // The record lists it still: what comes for the gap is stored all the same.
+            serve(fixture, 300)
+            try await #expect(get(fixture, 100..<150).0.source == .network)
+            await fixture.cache.drain()
+            try await #expect(get(fixture, 100..<150).0.source == .hit)
+        }
+    }
+
+    /// The parts of a response that is validated again and again stay as long as its record.
+    @Test func partsStayAsLongAsTheirRecord() async throws {
+        try await Fixture.run { fixture in
+            serve(fixture, 300)
+            _ = try await get(fixture, 0..<50)
+            for _ in 0..<6 {
+                fixture.clock.advance(by: .seconds(2 * 86_400))
+                // As displacement does.
+                _ = try await fixture.store.remove(.expired)
+                try await #expect(get(fixture, 0..<50).0.source == .revalidated)
+                await fixture.cache.drain()
+            }
         }
     }
 
@@ -268,6 +288,18 @@ import Testing
             try await #expect(fixture.store.statistics().entryCount == 2)
             let (response, bytes) = try await get(fixture, 0..<50)
             #expect(response.source == .network && bytes == Self.bytes(0..<50, "\"b\""))
+        }
+    }
+
+    @Test func anotherRepresentationIsTakenAfterTheClockWasSetBack() async throws {
+        try await Fixture.run { fixture in
+            serve(fixture, 300)
+            _ = try await get(fixture, 0..<50)
+            fixture.clock.jump(by: .seconds(-1_000))
+            serve(fixture, 300, tag: "\"b\"")
+            _ = try await get(fixture, 100..<150)
+            let (response, bytes) = try await get(fixture, 100..<150)
+            #expect(response.source == .hit && bytes == Self.bytes(100..<150, "\"b\""))
         }
     }
 

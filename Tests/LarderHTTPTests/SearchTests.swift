@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `No-Vary-Search` (draft-ietf-httpbis-no-vary-search-10): one response for several queries.
-struct SearchTests {
+@Suite(.timeLimit(.minutes(3))) struct SearchTests {
     private static let path = "http://example.org/a"
 
     private func answer(_ fixture: Fixture, _ body: String, _ variation: String?) {
@@ -102,7 +102,7 @@ struct SearchTests {
                 return .answer(200, [.cacheControl: "max-age=60", .noVarySearch: "except=()"], "old")
             }
             async let first = fixture.get(Self.path + "?1")
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            try await waitWhile { fixture.transport.sent.isEmpty }
             let post = try HTTPCache.request(for: Self.path + "?2", method: .post)
             _ = try await fixture.cache.fetch(post, body: RequestBody([1])).body.bytes()
             gate.open()

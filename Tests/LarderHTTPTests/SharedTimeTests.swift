@@ -8,7 +8,7 @@ import Testing
 @testable import LarderHTTP
 
 /// What one caller's time limit, and what is known of an origin, mean for others.
-struct SharedTimeTests {
+@Suite(.timeLimit(.minutes(3))) struct SharedTimeTests {
     /// The time limit of the first request ends no other fetch, and says nothing of the origin.
     @Test func aTotalTimeLimitIsTheCallersOwn() async throws {
         try await Fixture.run { fixture in

@@ -21,13 +21,13 @@ import Testing
     }
 
     private func with<Result: Sendable>(
-        waiting: Int = 1_024, idle: Duration = .seconds(4), headBytes: Int = 64 << 10,
+        waiting: Int = 1_024, idle: Duration = .seconds(4), headBytes: Int = 64 << 10, connections: Int = 1,
         _ body: (NIOTransport) async throws -> Result
     ) async throws -> Result {
         try await withTransport(
             .init(
                 waitingPerHost: waiting, idleTimeout: idle, maximumHeadBytes: headBytes, tls: TestCertificate.client(),
-                http2: true), body)
+                http2: true, http2ConnectionsPerHost: connections), body)
     }
 
     private static let echo: HTTP2Server.Script = { peer in
@@ -219,6 +219,17 @@ import Testing
 
     // MARK: Connections
 
+    /// Sends requests that begin together; each has to be answered with "x". `meanwhile` runs when they have begun.
+    private func expectAnswers(
+        _ count: Int, from server: HTTP2Server, _ transport: NIOTransport, meanwhile: () async -> Void = {}
+    ) async throws {
+        try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<count { group.addTask { try await transport.text(request(server)) } }
+            await meanwhile()
+            for try await text in group { #expect(text == "x") }
+        }
+    }
+
     /// All requests are there at once, on one connection, although they begin together.
     @Test func oneConnectionCarriesManyRequests() async throws {
         let arrived = Counter()
@@ -230,10 +241,7 @@ import Testing
             try await peer.answer("x")
         } _: { server in
             try await with { transport in
-                try await withThrowingTaskGroup(of: String.self) { group in
-                    for _ in 0..<50 { group.addTask { try await transport.text(request(server)) } }
-                    for try await text in group { #expect(text == "x") }
-                }
+                try await expectAnswers(50, from: server, transport)
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
             }
             #expect(server.connections == 1)
@@ -253,23 +261,59 @@ import Testing
             try await peer.answer("x")
         } _: { server in
             try await with { transport in
-                try await withThrowingTaskGroup(of: String.self) { group in
-                    for _ in 0..<20 { group.addTask { try await transport.text(request(server)) } }
-                    for try await text in group { #expect(text == "x") }
-                }
+                try await expectAnswers(20, from: server, transport)
             }
             #expect(counts.withLock { $0.most } <= 2)
             #expect(server.connections == 1)
         }
     }
 
-    @Test func aQueueThatIsFullRefuses() async throws {
-        let mayAnswer = Event()
+    /// A server with one stream a connection, which answers when it may.
+    private func withServerThatWaits(_ body: (HTTP2Server, Counter, Event) async throws -> Void) async throws {
+        let (arrived, mayAnswer) = (Counter(), Event())
         try await HTTP2Server.run(streams: 1) { peer in
             _ = try await peer.head()
+            arrived.next()
             await mayAnswer.wait()
             try await peer.answer("x")
         } _: { server in
+            try await body(server, arrived, mayAnswer)
+        }
+    }
+
+    /// Where all streams are taken, another connection is made, up to as many as may be.
+    @Test func anotherConnectionIsMadeWhereAllStreamsAreTaken() async throws {
+        try await withServerThatWaits { server, arrived, mayAnswer in
+            try await with(connections: 2) { transport in
+                try await expectAnswers(3, from: server, transport) {
+                    #expect(
+                        await eventually { arrived.value == 2 && transport.pool.load(server.endpoint).waiting == 1 })
+                    mayAnswer.signal()
+                }
+                #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
+            }
+            #expect(server.connections == 2)
+        }
+    }
+
+    /// A server that takes no second connection can be reached all the same: its streams have to do.
+    @Test func aConnectionThatIsRefusedIsNoFailure() async throws {
+        try await withServerThatWaits { server, arrived, mayAnswer in
+            try await with(connections: 8) { transport in
+                async let first = transport.text(request(server))
+                #expect(await eventually { arrived.value == 1 })
+                try await server.stopListening()
+                async let second = transport.text(request(server))
+                #expect(await eventually { transport.pool.load(server.endpoint).waiting == 1 })
+                mayAnswer.signal()
+                let texts = try await [first, second]
+                #expect(texts == ["x", "x"])
+            }
+        }
+    }
+
+    @Test func aQueueThatIsFullRefuses() async throws {
+        try await withServerThatWaits { server, _, mayAnswer in
             try await with(waiting: 1) { transport in
                 async let first = transport.text(request(server))
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })
@@ -286,12 +330,7 @@ import Testing
 
     /// The origin takes connections, so that it must not pass for one that cannot be reached.
     @Test func aStreamThatDoesNotBecomeFreeIsNoUnreachableOrigin() async throws {
-        let mayAnswer = Event()
-        try await HTTP2Server.run(streams: 1) { peer in
-            _ = try await peer.head()
-            await mayAnswer.wait()
-            try await peer.answer("x")
-        } _: { server in
+        try await withServerThatWaits { server, _, mayAnswer in
             try await with { transport in
                 async let first = transport.text(request(server))
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })

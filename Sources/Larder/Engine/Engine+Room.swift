@@ -44,13 +44,15 @@ extension Engine {
     /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk goes on by giving up
     /// what was used longest ago, rather than by taking nothing more in. Throws the `noSpace` of `body` where nothing can go, and
     /// where a limit of the size of files is met (`EFBIG`), which displacing does not change.
-    func displacingWhenFull<R>(_ bytes: Int64, _ writing: Writing, _ body: () throws -> R) throws -> R {
+    func displacingWhenFull<R>(
+        _ bytes: @autoclosure () throws -> Int64, _ writing: Writing, _ body: () throws -> R
+    ) throws -> R {
         for _ in 0..<8 {
             do {
                 return try body()
             } catch let full as LarderError where full.isOfFullDisk {
                 do {
-                    guard try makeRoom(max(bytes, 256 << 10), writing) else { throw full }
+                    guard try makeRoom(max(bytes(), 256 << 10), writing) else { throw full }
                 } catch {
                     // The index cannot be written either: the first failure is the one to tell.
                     throw full

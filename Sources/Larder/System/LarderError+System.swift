@@ -2,10 +2,12 @@ import LMDB
 import SystemPackage
 
 extension LarderError {
-    /// Whether the file system is full, rather than a file as long as it may be.
+    /// Whether the file system is full, rather than a file as long as it may be, or the budget.
     var isOfFullDisk: Bool {
         guard code == .noSpace else { return false }
-        return cause as? Errno != .fileTooLarge && (cause as? LMDBError)?.code != EFBIG
+        if let cause = cause as? LMDBError { return cause.code != EFBIG }
+        // Without a cause it is a limit of the store's own.
+        return cause.map { $0 as? Errno != .fileTooLarge } ?? false
     }
 
     /// The error for a system call that set `errno` to `number`. See the man page of `call` for the numbers.

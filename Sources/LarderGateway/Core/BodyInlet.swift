@@ -41,6 +41,9 @@ final class BodyInlet: Sendable {
     /// Whether there is room.
     var takesMore: Bool { state.withLock { $0.bytes < Self.capacity && $0.ending == nil } }
 
+    /// Bytes that wait here.
+    var heldBytes: Int { state.withLock { $0.bytes } }
+
     /// Whether somebody has asked for content.
     var hasBeenPulled: Bool { state.withLock { $0.hasBeenPulled } }
 

@@ -32,8 +32,10 @@ final class Delivery: @unchecked Sendable {
     private var task: Task<Void, Never>?
     private var writer: CheckedContinuation<Void, any Error>?
     private var isOver = false
-    /// The answer is not stored: what is read ahead of the client lies in memory only.
-    private(set) var readsAhead = false
+    /// Content arrives from an origin.
+    private(set) var isLoading = false
+    /// What arrives is in the store first, where it keeps the origin waiting for no client.
+    private var isStored = false
     /// Held for as long as this is.
     var place: ClientTable.Place?
     /// Whether the event loop is out of bounds: it may be gone, and a load that others wait for too goes on and may still
@@ -48,12 +50,15 @@ final class Delivery: @unchecked Sendable {
 
     /// Loads what the store could not answer.
     func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
-        sink?.worker.shedding?.watch()
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
             let hasContent =
                 await self.onLoop { sink in
-                    if case .success(let response) = result { self.readsAhead = !response.isStored }
+                    if case .success(let response) = result {
+                        self.isStored = response.isStored
+                        self.isLoading = response.source == .network
+                        sink.worker.shedding?.watch()
+                    }
                     return sink.deliver(result)
                 } ?? false
             if hasContent, case .success(let response) = result { await self.pump(response.body) }
@@ -88,6 +93,13 @@ final class Delivery: @unchecked Sendable {
             let answer = await work()
             await self.onLoop { _ in body(answer) }
         }
+    }
+
+    /// About what the load behind it takes up, in bytes. Next to none where nothing arrives: an event stream that is silent.
+    /// - Parameter isMoving: whether the client took something lately.
+    func loadBytes(isMoving: Bool) -> Int {
+        guard isLoading, isMoving || isStored || sink?.takesMore == false else { return 0 }
+        return MemoryBudget.loadBytes
     }
 
     /// The client takes more.

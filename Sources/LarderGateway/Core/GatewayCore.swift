@@ -85,8 +85,8 @@ final class GatewayCore: Sendable {
         logger.log(
             level: isShort ? .error : .warning,
             isShort
-                ? "refusing connections: the limit of open files has no room for more; raise it, or lower 'connections'"
-                : "refusing connections: as many are open as 'connections' allows",
+                ? "refusing connections: the limit of open files has no room for more; raise it, or lower the one of connections"
+                : "refusing connections: as many are open as may be",
             metadata: ["limit": "\(connectionLimit)"])
     }
 

@@ -9,13 +9,18 @@ final class Shedding: Sendable {
     /// A connection that holds memory.
     struct Holder: Sendable {
         let id: ObjectIdentifier
-        /// Nil for a client without an IP address.
+        /// Nil for a connection that counts by itself.
         let client: ClientAddress?
-        /// See ``SupervisedConnection/footprint``.
+        /// See ``SupervisedConnection/footprint(progress:)``.
         let bytes: Int
-        /// Bytes that the client took since the last look but one.
+        /// Bytes that the client took or sent since the look before last.
         let progress: Int64
     }
+
+    /// Connections that hold less are never closed for it, in bytes.
+    static let leastBytes = 32 << 10
+    /// What was closed needs a moment to let go of its memory; until then nothing else is closed.
+    private static let pause = TimeAmount.milliseconds(100)
 
     /// At least one.
     private let workers: [Worker]
@@ -28,8 +33,8 @@ final class Shedding: Sendable {
         self.memory = memory
     }
 
-    /// Looks fifty times a second from now on, for as long as a good part of the memory is in use. Call it when a load
-    /// begins: what many of them read ahead comes faster than the looks once a second.
+    /// Looks fifty times a second from now on, for as long as a good part of the memory is in use. Call it when content begins
+    /// to come: many responses together are faster than the looks once a second.
     func watch() {
         if !isWatching.exchange(true, ordering: .relaxed) { look() }
     }
@@ -56,17 +61,22 @@ final class Shedding: Sendable {
                 worker.eventLoop.submit { worker.shed(holders.map(\.id).filter(chosen.contains)) }
             }
             return EventLoopFuture.andAllComplete(closings, on: eventLoop)
-        }.always { _ in self.isUnderWay.store(false, ordering: .relaxed) }
+        }.always { _ in
+            eventLoop.scheduleTask(in: Self.pause) { self.isUnderWay.store(false, ordering: .relaxed) }
+        }
     }
 
     /// The connections to close, so that at least `excess` bytes are let go of.
     ///
-    /// Those whose clients took nothing since the last look come first. Among them, and among the others, those of the client
-    /// that holds most with all its connections; of one client, or of clients that hold the same, those that took least.
+    /// First come those of the clients that hold the most with all their connections, by powers of two. Of clients alike, those
+    /// come first that took the least lately, and of these the ones that hold the most. A connection that counts by itself, and
+    /// takes something, comes last.
     static func choose(_ holders: [Holder], excess: Int) -> [Holder] {
-        let sums = Dictionary(holders.map { ($0.client, $0.bytes) }, uniquingKeysWith: +)
-        func rank(_ holder: Holder) -> (Int, Int, Int64, Int) {
-            (holder.progress > 0 ? 1 : 0, -sums[holder.client, default: 0], holder.progress, -holder.bytes)
+        var sums: [ClientAddress: Int] = [:]
+        for holder in holders { if let client = holder.client { sums[client, default: 0] += holder.bytes } }
+        func rank(_ holder: Holder) -> (Int, Int64, Int) {
+            let sum = holder.client.flatMap { sums[$0] } ?? (holder.progress > 0 ? 0 : holder.bytes)
+            return (sum.leadingZeroBitCount, max(0, holder.progress), -holder.bytes)
         }
         var due = excess
         return holders.sorted { rank($0) < rank($1) }.prefix { holder in

@@ -78,19 +78,29 @@ final class Worker: @unchecked Sendable {
     /// Connections that hold memory.
     var holders: [Shedding.Holder] {
         connections.compactMap { id, connection in
-            let bytes = connection.footprint
-            guard bytes > 0 else { return nil }
+            let progress = connection.progress
+            let bytes = connection.footprint(progress: progress)
+            guard bytes >= Shedding.leastBytes else { return nil }
             return Shedding.Holder(
-                id: id, client: ClientAddress(connection.remoteAddress), bytes: bytes, progress: connection.progress)
+                id: id, client: client(of: connection), bytes: bytes, progress: progress)
         }
     }
 
-    /// Closes connections for want of memory; those that hold none by now are spared.
+    /// Nil where limits for a client do not hold: a proxy in front may bring the requests of many.
+    private func client(of connection: any SupervisedConnection) -> ClientAddress? {
+        let address = connection.remoteAddress
+        let isExempt = !core.configuration.limits.limitsLoopback && address?.isLoopback == true
+        return isExempt ? nil : ClientAddress(address)
+    }
+
+    /// Closes connections for want of memory; those that hold little by now are spared.
     func shed(_ ids: [ObjectIdentifier]) {
         for id in ids {
-            guard let connection = connections[id], connection.footprint > 0 else { continue }
+            guard let connection = connections[id],
+                connection.footprint(progress: connection.progress) >= Shedding.leastBytes
+            else { continue }
             counters.connectionsShed += 1
-            connection.abort()
+            connection.reset()
         }
     }
 
@@ -158,22 +168,21 @@ protocol SupervisedConnection: AnyObject {
     func drain()
     /// Ends now.
     func abort()
+    /// Ends now, and nothing of what the client has not taken is kept for it.
+    func reset()
     /// Memory that waits for the client, in bytes: what ``MemoryBudget`` counts for the connection.
     var heldBytes: Int { get }
-    /// Answers under way that are not stored, besides those of which nothing arrives.
-    var readAheads: Int { get }
-    /// Bytes that the client took since the last look but one.
+    /// Bytes that the client took or sent since the look before last.
     var progress: Int64 { get }
+    /// About as much as closing the connection would free, in bytes.
+    func footprint(progress: Int64) -> Int
     /// Who the client is.
     var remoteAddress: SocketAddress? { get }
 }
 
 extension SupervisedConnection {
     var heldBytes: Int { 0 }
-    var readAheads: Int { 0 }
     var progress: Int64 { 0 }
     var remoteAddress: SocketAddress? { nil }
-
-    /// About as much as closing the connection would free.
-    var footprint: Int { heldBytes + readAheads * MemoryBudget.readAheadBytes }
+    func footprint(progress: Int64) -> Int { heldBytes }
 }

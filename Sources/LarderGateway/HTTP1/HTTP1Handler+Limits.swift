@@ -12,9 +12,12 @@ extension HTTP1Handler: SupervisedConnection {
     var remoteAddress: SocketAddress? { context?.remoteAddress }
     var progress: Int64 {
         guard let context else { return lastProgress }
-        return lastProgress + bytesQueued - Int64(pendingBytes(context)) - takenAtLastLook
+        return lastProgress + moved(pending: pendingBytes(context)) - movedAtLastLook
     }
-    var readAheads: Int { delivery?.readsAhead == true && (!takesMore || progress > 0) ? 1 : 0 }
+
+    func footprint(progress: Int64) -> Int {
+        heldBytes + lentBytes + (current?.inlet?.heldBytes ?? 0) + (delivery?.loadBytes(isMoving: progress > 0) ?? 0)
+    }
 
     func tick(_ now: NIODeadline) {
         guard let context else { return }
@@ -57,12 +60,17 @@ extension HTTP1Handler: SupervisedConnection {
     /// Sees how far the client has come. Returns what waits for it in the channel, in bytes.
     private func look(_ context: ChannelHandlerContext) -> Int {
         let pending = pendingBytes(context)
-        let taken = bytesQueued - Int64(pending)
-        lastProgress = taken - takenAtLastLook
-        takenAtLastLook = taken
+        let moved = moved(pending: pending)
+        lastProgress = moved - movedAtLastLook
+        movedAtLastLook = moved
         if !unsent.isEmpty || current?.hasBegun == true { noteTaken(context) }
         countMemory(context)
         return pending
+    }
+
+    /// Bytes that the client has taken, and sent as content. Heads do not count: any client can send them.
+    private func moved(pending: Int) -> Int64 {
+        bytesQueued - Int64(pending) + (current?.contentReceived ?? 0)
     }
 
     private func timeOut(_ context: ChannelHandlerContext) {
@@ -167,6 +175,12 @@ extension HTTP1Handler: SupervisedConnection {
     func abort() {
         guard let context else { return }
         close(context)
+    }
+
+    func reset() {
+        guard let context else { return }
+        leave()
+        context.channel.reset()
     }
 }
 

@@ -181,11 +181,14 @@ extension HTTP1Handler {
     /// Writes a body that is shared with other answers.
     func write(_ bytes: ByteBuffer, _ digest: Digest, _ context: ChannelHandlerContext) {
         append(to: context)
-        worker.lend(digest, bytes.readableBytes)
+        let count = bytes.readableBytes
+        worker.lend(digest, count)
+        lentBytes += count
         bulkWrites += 1
         write(bytes, context).assumeIsolated().whenComplete { _ in
             self.bulkWrites -= 1
-            self.worker.takeBack(digest, bytes.readableBytes)
+            self.lentBytes -= count
+            self.worker.takeBack(digest, count)
         }
     }
 

@@ -94,11 +94,13 @@ final class HTTP1Handler: ChannelDuplexHandler {
     var rest: ArraySlice<UInt8> = []
     /// Writes under way that cost this connection no memory: of files, and of bodies that are shared.
     var bulkWrites = 0
+    /// Of these, bytes of bodies that are shared.
+    var lentBytes = 0
     /// What the memory budget counts for this connection, in bytes.
     var heldBytes = 0
-    /// Bytes that the client took between the last two looks, and by the last.
+    /// Bytes that the client took and sent between the last two looks, and by the last.
     var lastProgress: Int64 = 0
-    var takenAtLastLook: Int64 = 0
+    var movedAtLastLook: Int64 = 0
     /// Until when the client has done its part, by the bytes it has taken.
     var outboundMark: RateMark?
     var inboundMark: RateMark?
@@ -268,7 +270,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
     }
 
     /// Everything that ends with the connection.
-    private func leave() {
+    func leave() {
         guard phase != .over else { return }
         if !unsent.isEmpty || current != nil, let context { noteTaken(context) }
         phase = .over

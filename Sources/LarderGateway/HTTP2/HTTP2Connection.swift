@@ -1,6 +1,5 @@
 import NIOCore
 import NIOHTTP2
-import NIOSSL
 
 #if canImport(Darwin)
     import Darwin
@@ -61,9 +60,10 @@ final class HTTP2Connection: ChannelInboundHandler {
     /// What is in memory for the client, in bytes.
     var heldBytes: Int { Int(held) }
     var progress: Int64 { lastProgress + taken - takenAtLastLook }
-    var readAheads: Int {
-        let progress = progress
-        return streams.values.count { $0.delivery?.readsAhead == true && (!$0.takesMore || progress > 0) }
+    func footprint(progress: Int64) -> Int {
+        streams.values.reduce(heldBytes) { sum, stream in
+            sum + (stream.inlet?.heldBytes ?? 0) + (stream.delivery?.loadBytes(isMoving: progress > 0) ?? 0)
+        }
     }
     var remoteAddress: SocketAddress? { channel.remoteAddress }
     var client: String { remoteAddress?.ipAddress ?? "local" }
@@ -171,18 +171,8 @@ final class HTTP2Connection: ChannelInboundHandler {
                 streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)))
     }
 
-    /// Closes at once: past TLS, which would want to say goodbye to a client that may not read, and with a reset, so that the
-    /// kernel does not keep what was not taken.
-    func abort() {
-        let close = {
-            let pipeline = self.channel.pipeline.syncOperations
-            if let tls = try? pipeline.context(handlerType: NIOSSLServerHandler.self) {
-                tls.close(promise: nil)
-            } else {
-                self.channel.close(promise: nil)
-            }
-        }
-        guard let socket = channel as? any SocketOptionProvider else { return close() }
-        socket.setSoLinger(linger(l_onoff: 1, l_linger: 0)).assumeIsolated().whenComplete { _ in close() }
-    }
+    func abort() { reset() }
+
+    /// What was not taken is lost to a client that is cut off in the middle.
+    func reset() { channel.reset() }
 }

@@ -5,8 +5,16 @@ import Synchronization
 final class Generations: Sendable {
     private let counts = Mutex<[UInt32]>(Array(repeating: 0, count: 4_096))
 
-    func current(_ key: String) -> UInt32 { counts.withLock { $0[Self.slot(key)] } }
-    func advance(_ key: String) { counts.withLock { $0[Self.slot(key)] &+= 1 } }
+    func current(_ key: String) -> UInt32 {
+        let slot = Self.slot(key)
+        return counts.withLock { $0[slot] }
+    }
+
+    func advance(_ key: String) {
+        let slot = Self.slot(key)
+        counts.withLock { $0[slot] &+= 1 }
+    }
+
     func advanceAll() {
         counts.withLock { counts in
             for index in counts.indices { counts[index] &+= 1 }

@@ -54,7 +54,7 @@ extension HTTPCache {
     }
 
     /// Removes everything that belongs to a cache group of an origin (RFC 9875), such as `https://example.org`. Returns how
-    /// many responses. Errors of the store.
+    /// many entries: a response that arrived in parts has several. Errors of the store.
     @discardableResult
     public func purge(group: String, origin: String) throws -> Int {
         generations.advanceAll()
@@ -79,7 +79,7 @@ extension HTTPCache {
     }
 
     /// Removes everything stored under a tag; for a cache group the tag is `group`, the origin and the name, with spaces
-    /// between. Returns how many responses. Errors of the store.
+    /// between. Returns how many entries. Errors of the store.
     @discardableResult
     public func purge(tag: String) throws -> Int {
         generations.advanceAll()

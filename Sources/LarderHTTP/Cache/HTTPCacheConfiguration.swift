@@ -32,8 +32,8 @@ public struct HTTPCacheConfiguration: Sendable {
     /// Whether responses to QUERY are stored, under a key that takes in the content of the request, its media type, coding
     /// and language (RFC 10008 section 2.7). Default: true.
     public var cachesQueries = true
-    /// The most content of a QUERY that is held to make its key, in bytes. A longer one is passed on as it comes, and its
-    /// response is not stored. Default: 256 KiB.
+    /// The most content of a QUERY that is held to make its key, in bytes, where it comes as a stream. A longer one is passed on
+    /// as it comes, and its response is not stored. Content that is in memory already has no limit. Default: 256 KiB.
     public var queryContentLimit = 256 << 10
     /// Policies that requests name by number.
     public var registry = PolicyRegistry()

@@ -99,7 +99,8 @@ extension HTTPCache {
         // Content that is gone cannot be sent again; the next request that has to wait brings its own.
         if question.hadContent, question.content == nil { return }
         let load = Load(url: Self.url(of: exchange.request), generation: question.generation, isDetached: true)
-        guard case .lead = flights.enter(primary, load, mayPass: false) else { return }
+        let flight = flight(primary, exchange.request)
+        guard case .lead = flights.enter(flight, load, mayPass: false) else { return }
         var question = question
         // The method stays the one that goes to the origin; of GET and HEAD it is that of the exchange.
         if question.request.method == question.subject.method { question.request.method = exchange.request.method }
@@ -107,7 +108,7 @@ extension HTTPCache {
         question.subject = exchange.request
         let pending = PendingLoad(question, found: found, exchange: exchange)
         start(
-            load, pending, body: question.hadContent ? question.content.map { RequestBody($0) } : nil, flight: primary,
+            load, pending, body: question.hadContent ? question.content.map { RequestBody($0) } : nil, flight: flight,
             isDetached: true,
             onInformational: nil)
     }
@@ -124,15 +125,19 @@ extension HTTPCache {
         else { return nil }
         let collapsing = rules.collapsing(of: subject)
         guard collapsing != .none else { return nil }
-        // What comes for credentials says little of what comes without them (RFC 9111 section 3.5).
-        var key = primary
-        if rules.options.mode == .shared, subject.headerFields.contains(.authorization) { key += " authorization" }
+        var key = flight(primary, subject)
         if subject.headerFields.contains(.range) {
             // In whole slices, where those are asked for.
             guard let range = pending.exchange.sent.headerFields[.range] else { return nil }
             key += Flights.rangeMark + range
         }
         return (key, collapsing == .later)
+    }
+
+    /// What loads of a key share. What comes for credentials says little of what comes without them (RFC 9111 section 3.5).
+    private func flight(_ primary: String, _ request: HTTPRequest) -> String {
+        let isApart = rules.options.mode == .shared && request.headerFields.contains(.authorization)
+        return isApart ? primary + " authorization" : primary
     }
 
     private func lead(
@@ -182,7 +187,7 @@ extension HTTPCache {
             renewed.exchange.sent.headerFields[.ifNoneMatch] = nil
             renewed.exchange.sent.headerFields[.ifModifiedSince] = nil
         }
-        return renewed
+        return sliced(renewed)
     }
 
     /// Waits for another request's answer; nil when this one cannot have it.
@@ -210,12 +215,14 @@ extension HTTPCache {
                 pending, error ?? FetchError(.origin, url: leading.url, "the origin failed"), isAsked: error != nil)
         }
         // Freshened, perhaps: then the store has it now.
-        guard let primary = pending.primary else { return nil }
+        guard let primary = pending.primary, !isLater || arrival.response.source == .revalidated else { return nil }
         let found = await find(primary, pending.search, for: pending.subject)
         let now = now
         let request = isLater ? rules.satisfiedByValidation(pending.subject) : pending.subject
         guard case .serve(let served) = rules.reuse(request, stored: found.map(\.response), now: now),
-            served.stale == nil
+            served.stale == nil,
+            // Of several responses one was validated; to the others a request that asks for that has to ask itself.
+            !isLater || leading.sentTime.map({ found[served.index].response.responseTime >= $0 }) ?? false
         else { return nil }
         let originStatus = arrival.response.originStatus
         let status = rules.cacheStatus(

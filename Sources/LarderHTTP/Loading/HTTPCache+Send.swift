@@ -36,6 +36,9 @@ extension HTTPCache {
         }
     }
 
+    /// The server that a request goes to, by which failures are remembered, too: host names are the clients' choice.
+    func endpoint(of request: HTTPRequest) -> String { transport.endpoint(for: TransportRequest(head: request)) }
+
     /// A place among the requests to the server that this one goes to.
     ///
     /// Taken before the content is asked for: that is what makes a client send it (`100 Continue`), and what an origin

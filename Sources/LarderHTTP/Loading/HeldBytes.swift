@@ -10,7 +10,7 @@ package final class HeldBytes: Sendable {
     /// How many there are now.
     package var count: Int { total.load(ordering: .relaxed) }
 
-    /// What one holder has of them; none from when it goes.
+    /// What one holder has of them; none once it is gone.
     package final class Share: Sendable {
         private let all: HeldBytes
         private let own = Atomic<Int>(0)

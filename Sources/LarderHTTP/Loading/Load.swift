@@ -36,7 +36,7 @@ final class Load: Sendable {
         var isResponseLetGo: Bool
     }
 
-    private let sent = Atomic(false)
+    private let sent = Atomic(Int64.min)
 
     let url: String
     /// Of the key when it was asked for: see ``Generations``.
@@ -78,8 +78,13 @@ final class Load: Sendable {
 
     /// Whether the origin may have seen the request already. Who asks for an answer that is later than itself cannot have this
     /// one's then.
-    var isSent: Bool { sent.load(ordering: .acquiring) }
-    func markSent() { sent.store(true, ordering: .releasing) }
+    var isSent: Bool { sentTime != nil }
+    /// When the origin was asked; nil before.
+    var sentTime: Instant? {
+        let milliseconds = sent.load(ordering: .acquiring)
+        return milliseconds == .min ? nil : Instant(milliseconds: milliseconds)
+    }
+    func markSent(at now: Instant) { sent.store(now.milliseconds, ordering: .releasing) }
 
     /// How many wait for the head.
     var waiterCount: Int { state.withLock { $0.waiters.count } }

@@ -17,7 +17,7 @@ struct LoadRun: Sendable {
     private var url: String { load.url }
 
     func run() async {
-        let origin = Self.origin(of: pending.exchange.sent)
+        let origin = cache.endpoint(of: pending.exchange.sent)
         let admission = cache.failures.admit(origin, now: cache.configuration.clock.now()) {
             (try? cache.fallback(pending, FetchError(.origin, url: url, ""))) != nil
         }
@@ -47,11 +47,6 @@ struct LoadRun: Sendable {
         arrive(result.map { Load.Arrival(response: $0, shared: nil) }, isShareable: nil)
     }
 
-    /// Scheme and host, by which failures are remembered.
-    private static func origin(of request: HTTPRequest) -> String {
-        "\(request.scheme ?? "http")://\(request.authority?.lowercased() ?? "")"
-    }
-
     private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
         // Out of the flights first, unless the others can have it: a request that comes now must find the store or ask again.
         if let flight, (try? result.get().shared) == nil { cache.flights.leave(flight, load, isShareable: isShareable) }
@@ -61,7 +56,7 @@ struct LoadRun: Sendable {
     /// One request and its answer.
     private func exchange(_ exchange: Exchange, origin: String, isRepetition: Bool) async throws(FetchError) {
         let requestTime = cache.now
-        load.markSent()
+        load.markSent(at: requestTime)
         var received = try await cache.send(
             exchange, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
             onInformational: onInformational)
@@ -74,12 +69,17 @@ struct LoadRun: Sendable {
         reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
 
         // Before anybody hears of the answer (section 4.4).
-        if let invalidation = decision.invalidation { await cache.invalidate(invalidation, pending.plan.keyPolicy) }
-        // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3).
         var pending = pending
-        if decision.invalidation != nil, let primary = pending.primary {
-            pending.generation = cache.generations.current(primary)
-            if let scope = pending.search { pending.search?.generation = cache.generations.current(scope.listKey) }
+        if let invalidation = decision.invalidation {
+            // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3); what others have
+            // invalidated since does.
+            let isCurrent = pending.primary.map { cache.generations.current($0) == pending.generation } ?? false
+            let isListCurrent = pending.search.map { cache.generations.current($0.listKey) == $0.generation } ?? false
+            await cache.invalidate(invalidation, pending.plan.keyPolicy)
+            if isCurrent, let primary = pending.primary { pending.generation = cache.generations.current(primary) }
+            if isListCurrent, let scope = pending.search {
+                pending.search?.generation = cache.generations.current(scope.listKey)
+            }
         }
         let updated = await cache.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {

@@ -40,7 +40,7 @@ final class OriginFailures: Sendable {
         var pause: Duration
         var until: Timestamp
         /// Until when the others leave it to one to find out whether the origin is back. One that hangs, or sends a long
-        /// content, does not keep them for ever.
+        /// content, does not hold them up forever.
         var probedUntil: Timestamp?
 
         func isProbed(at now: Timestamp) -> Bool { probedUntil.map { now < $0 } ?? false }
@@ -95,7 +95,7 @@ final class OriginFailures: Sendable {
         guard memory != nil else { return }
         state.withLock { state in
             if !state.failures.isEmpty { state.failures[origin] = nil }
-            // Who loses the number counts a failure that is none: then others get a stale response for a second.
+            // An origin whose number is lost may get a failure counted that is not one: then others get a stale response for a second.
             if state.answers.count >= Self.limit, state.answers[origin] == nil { state.answers.removeAll() }
             state.lastAnswer += 1
             state.answers[origin] = state.lastAnswer

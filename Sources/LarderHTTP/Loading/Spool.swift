@@ -7,7 +7,7 @@ import Synchronization
 /// So a slow reader holds nobody up, and memory stays bounded whatever the length. A body that is not stored, or no
 /// longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets the pace.
 final class Spool: Sendable {
-    /// The most bytes of a body that is not stored that wait for readers. Default of the product: 64 KiB.
+    /// The most bytes of a body that is not stored that wait for readers. 64 KiB.
     static let window: Int64 = 64 * 1024
     /// What a reader gets at once of a body that is stored, in bytes: each of many readers has a piece in memory.
     private static let pieceBytes: Int64 = 64 * 1024
@@ -34,7 +34,7 @@ final class Spool: Sendable {
         var waitingReaders: [Int: CheckedContinuation<Void, Never>] = [:]
         var waitingLoad: CheckedContinuation<Void, Never>?
         var isAbandoned = false
-        /// Goes on after the last reader has left, and has to be counted out.
+        /// Goes on after the last reader has left, and its place has to be given back.
         var isOrphan = false
         /// Goes on without readers.
         var isDetached: Bool
@@ -117,7 +117,9 @@ final class Spool: Sendable {
         wakeReaders(&state)
     }
 
-    private func count(_ state: State) { share.set(Self.fixedBytes + state.writerBytes + state.tailBytes) }
+    private func count(_ state: State) {
+        share.set((state.ending == nil ? Self.fixedBytes : 0) + state.writerBytes + state.tailBytes)
+    }
 
     private static func wakeReaders(_ state: inout State) {
         let waiting = state.waitingReaders
@@ -169,6 +171,7 @@ final class Spool: Sendable {
     func finish(_ ending: Result<Void, FetchError>) {
         let isOrphan = state.withLock { state in
             state.ending = ending
+            count(state)
             Self.show(&state)
             return state.isOrphan
         }

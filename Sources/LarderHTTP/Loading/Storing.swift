@@ -142,7 +142,7 @@ struct Storing: Sendable {
         try await writer.commit()
         return try await cache.store.perform {
             let isAdded = try shelf.add(
-                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary
+                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, now: cache.now
             ) { response, parts in
                 var options = shelf.options(for: response, tags: tags, storagePolicy: storagePolicy)
                 options.metadata = StoredRecord(response, parts: parts).encoded

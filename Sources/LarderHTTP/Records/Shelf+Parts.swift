@@ -15,10 +15,11 @@ extension Shelf {
     /// - Parameters:
     ///   - response: the response that brought the part.
     ///   - isUpdate: whether its fields are those of the stored response with the new ones in them.
+    ///   - now: what was stored after this moment was stored before the clock was set back.
     /// - Returns: false if the part is of no use: its bytes are there, there are too many parts, or what is stored came later.
     func add(
         _ part: StoredPart, of response: StoredResponse, isUpdate: Bool, at key: Key, primary: String,
-        _ options: (StoredResponse, [StoredPart]) -> PutOptions
+        now: Instant, _ options: (StoredResponse, [StoredPart]) -> PutOptions
     ) throws -> Bool {
         try lock(primary).locked {
             // Another process may change the record at any time.
@@ -31,13 +32,14 @@ extension Shelf {
                 let isSame = rules.areCombinable(stored, response)
                 if isSame, stored.body.isComplete { return false }
                 guard isSame else {
-                    guard stored.responseTime <= response.responseTime else { return false }
+                    guard stored.responseTime <= response.responseTime || stored.responseTime > now else {
+                        return false
+                    }
                     return try begin(part, of: response, at: key, replacing: record.parts, options)
                 }
-                let listed = stored.body.available.union(record.parts.map(\.ranges))
-                guard !part.ranges.ranges.allSatisfy({ listed.contains($0) }),
-                    let (kept, dropped) = Self.makingRoom(for: part, among: record.parts)
-                else { return false }
+                guard let (kept, dropped) = try makingRoom(for: part, beside: stored, record.parts, of: key) else {
+                    return false
+                }
                 var new = isUpdate && stored.responseTime <= response.responseTime ? response : stored
                 new.body = .partial(stored.body.available, total: stored.body.total ?? response.body.total)
                 if try store.update(
@@ -49,6 +51,21 @@ extension Shelf {
             }
             return false
         }
+    }
+
+    /// As below; where there is no place or no use for the part, only parts count whose entries are still there: others
+    /// were displaced, or have expired.
+    private func makingRoom(
+        for part: StoredPart, beside stored: StoredResponse, _ parts: [StoredPart], of key: Key
+    ) throws -> (kept: [StoredPart], dropped: [StoredPart])? {
+        func room(_ parts: [StoredPart]) -> (kept: [StoredPart], dropped: [StoredPart])? {
+            let listed = stored.body.available.union(parts.map(\.ranges))
+            if part.ranges.ranges.allSatisfy({ listed.contains($0) }) { return nil }
+            return Self.makingRoom(for: part, among: parts)
+        }
+        if let room = room(parts) { return room }
+        let there = try parts.filter { try store.contains($0.key(key)) }
+        return there.count < parts.count ? room(there) : nil
     }
 
     /// The parts that stay when one is added, and those that give way to it: the smallest, as long as they are smaller. Nil

@@ -62,9 +62,15 @@ final class Shelf: Sendable {
         // Only the fields are new: the bytes stay where they are.
         var response = response
         response.body = found.own
-        return try await store.update(
-            found.entry, metadata: StoredRecord(response, parts: found.parts.map(\.part)).encoded,
-            lifetime: lifetime(of: response.policy))
+        let lifetime = lifetime(of: response.policy)
+        let isUpdated = try await store.update(
+            found.entry, metadata: StoredRecord(response, parts: found.parts.map(\.part)).encoded, lifetime: lifetime)
+        // Its parts stay as long, give or take half of the retention: each is a write of its own.
+        guard isUpdated, case .until(let end) = lifetime else { return isUpdated }
+        for (_, entry) in found.parts where entry.attributes.expires.map({ $0 < end + retention / -2 }) ?? false {
+            _ = try await store.update(entry, metadata: StoredPart.metadata, lifetime: lifetime)
+        }
+        return true
     }
 
     /// Removes a stored response; false if it was replaced or removed meanwhile.

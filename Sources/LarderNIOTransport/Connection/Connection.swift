@@ -15,6 +15,8 @@ protocol ExchangeHandler: AnyObject, Sendable {
     func endRequest(_ exchange: Exchange)
     /// Gives an exchange up.
     func abort(_ exchange: Exchange, _ error: TransportError)
+    /// Writes that the system has not taken yet.
+    var pendingWrites: Int { get set }
     /// Whether an exchange is the one that is under way.
     func isCurrent(_ exchange: Exchange) -> Bool
     /// Begins to measure the time that the origin has for what is waited for.
@@ -26,6 +28,18 @@ protocol ExchangeHandler: AnyObject, Sendable {
 }
 
 extension ExchangeHandler {
+    /// Counts a write of content until its end, and tells `waiter` whether the system took it.
+    func follow(_ promise: EventLoopPromise<Void>, _ waiter: CheckedContinuation<Bool, Never>?) {
+        pendingWrites += 1
+        promise.futureResult.assumeIsolated().whenComplete { result in
+            self.pendingWrites -= 1
+            var isTaken = false
+            if case .success = result { isTaken = true }
+            if isTaken { self.setTimeLimit() }
+            waiter?.resume(returning: isTaken)
+        }
+    }
+
     func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
         exchange.headWaiter = waiter
         guard isCurrent(exchange) else { return exchange.deliver() }

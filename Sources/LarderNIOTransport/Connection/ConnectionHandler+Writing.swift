@@ -60,14 +60,7 @@ extension ConnectionHandler {
             rest = rest.dropFirst(slice.count)
             let promise = context.eventLoop.makePromise(of: Void.self)
             let isLast = rest.isEmpty
-            pendingWrites += 1
-            promise.futureResult.whenComplete { result in
-                self.pendingWrites -= 1
-                var isTaken = false
-                if case .success = result { isTaken = true }
-                if isTaken { self.setTimeLimit() }
-                if isLast { waiter?.resume(returning: isTaken) }
-            }
+            follow(promise, isLast ? waiter : nil)
             context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: slice)), promise: promise)
         }
     }

@@ -154,13 +154,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     /// Starts the time limit of what is waited for now.
     func setTimeLimit() {
         guard let exchange, !isClosed else { return }
-        if pendingWrites > 0, exchange.decoder == nil {
-            timer.set(TimeAmount(exchange.timeouts.write))
-        } else if exchange.headWaiter != nil && exchange.isRequestComplete || exchange.pieceWaiter != nil {
-            timer.set(TimeAmount(exchange.timeouts.read))
-        } else {
-            timer.set(nil)
-        }
+        timer.set(exchange.timeLimit(isSending: pendingWrites > 0 && exchange.decoder == nil).map { TimeAmount($0) })
     }
 
     private func timeLimitPassed() {

@@ -52,7 +52,7 @@ final class Exchange: @unchecked Sendable {
     /// There from the final head on.
     var decoder: BodyDecoder?
     var persists = false
-    /// Content that nobody took, in pieces of some hundred KiB at most.
+    /// Content that was not taken yet, in pieces of 64 KiB at most.
     private var pieces: [[UInt8]] = []
     /// Bytes in them.
     private(set) var waitingBytes = 0 { didSet { share.set(Self.readBytes + waitingBytes) } }
@@ -74,7 +74,14 @@ final class Exchange: @unchecked Sendable {
         timeouts = request.timeouts
     }
 
-    /// Gives whoever waits what is there: content before the error behind it.
+    /// How long what is waited for now may take; nil while nothing is.
+    /// - Parameter isSending: whether the server has not taken all of the request, nor answered.
+    func timeLimit(isSending: Bool) -> Duration? {
+        if isSending { return timeouts.write }
+        return headWaiter != nil && isRequestComplete || pieceWaiter != nil ? timeouts.read : nil
+    }
+
+    /// Gives the waiter what is there: content before the error behind it.
     func deliver() {
         if let waiter = headWaiter, let event = takeHeadEvent() {
             headWaiter = nil
@@ -113,7 +120,7 @@ final class Exchange: @unchecked Sendable {
     func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
         waitingBytes += bytes.count
         if let last = pieces.indices.last, pieces[last].count + bytes.count <= Self.pieceBytes {
-            // A piece waits long where a client is slow: it gets no more room than it can use.
+            // A piece may wait for a long time when the client is slow: it gets no more room than it can use.
             let count = pieces[last].count + bytes.count
             if count > pieces[last].capacity { pieces[last].reserveCapacity(min(2 * count, Self.pieceBytes)) }
             pieces[last].append(contentsOf: bytes)
@@ -123,6 +130,6 @@ final class Exchange: @unchecked Sendable {
     }
 
     private static let pieceBytes = 64 << 10
-    /// What the connection has to read into, in bytes, once content comes.
+    /// What a connection has to read into, in bytes: counted from the first content on.
     private static let readBytes = 64 << 10
 }

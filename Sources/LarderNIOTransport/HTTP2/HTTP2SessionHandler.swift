@@ -78,7 +78,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     private func take(_ settings: HTTP2Settings, _ channel: any Channel) {
         let given = settings.last { $0.parameter == .maxConcurrentStreams }?.value
         if let session {
-            if let given { pool.setLimit(given, session) }
+            if let given { pool.setLimit(min(given, Self.usualStreams), session) }
             return
         }
         let session = HTTP2Session(channel, self, endpoint, limit: min(given ?? Self.usualStreams, Self.usualStreams))

@@ -29,7 +29,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     private var fault: (any Error)?
     /// What arrived and was not read yet, as an interim response is waiting before it.
     private var arrived: [HTTP2Frame.FramePayload] = []
-    private var pendingWrites = 0
+    var pendingWrites = 0
     private var began = NIODeadline.now()
     private let loop: any EventLoop
     private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
@@ -200,14 +200,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
             rest = rest.dropFirst(slice.count)
             let isEnd = rest.isEmpty
             let promise = loop.makePromise(of: Void.self)
-            pendingWrites += 1
-            promise.futureResult.whenComplete { result in
-                self.pendingWrites -= 1
-                var isTaken = false
-                if case .success = result { isTaken = true }
-                if isTaken { self.setTimeLimit() }
-                if isEnd { waiter?.resume(returning: isTaken) }
-            }
+            follow(promise, isEnd ? waiter : nil)
             let data = HTTP2Frame.FramePayload.Data(
                 data: .byteBuffer(context.channel.allocator.buffer(bytes: slice)), endStream: isLast && isEnd)
             context.write(wrapOutboundOut(.data(data)), promise: promise)
@@ -219,13 +212,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     /// Starts the time limit of what is waited for now.
     func setTimeLimit() {
         guard let exchange, !isClosed else { return }
-        if pendingWrites > 0, !hasHead {
-            timer.set(TimeAmount(exchange.timeouts.write))
-        } else if exchange.headWaiter != nil && exchange.isRequestComplete || exchange.pieceWaiter != nil {
-            timer.set(TimeAmount(exchange.timeouts.read))
-        } else {
-            timer.set(nil)
-        }
+        timer.set(exchange.timeLimit(isSending: pendingWrites > 0 && !hasHead).map { TimeAmount($0) })
     }
 
     private func timeLimitPassed() {

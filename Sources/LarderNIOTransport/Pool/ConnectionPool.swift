@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// A place is one connection that may exist. It is taken before the connection is opened, and given back when the
 /// connection is closed for good or was never made; an open one goes from exchange to exchange without giving it back.
-/// A server that speaks HTTP/2 has one connection that takes new requests, and who waits for it waits for a stream.
+/// A server that speaks HTTP/2 has one connection for all requests, and another where all streams of the others are taken.
 final class ConnectionPool: Sendable {
     typealias Endpoint = NIOTransport.Endpoint
 
@@ -31,12 +31,12 @@ final class ConnectionPool: Sendable {
 
     private let state: Mutex<PoolState>
 
-    /// - Parameter asksForHTTP2: whether it takes TLS to know which protocol a server speaks: one connection asks, and
-    ///   others wait for what it finds.
-    init(connectionsPerHost: Int, waitingPerHost: Int, asksForHTTP2: Bool = false) {
+    /// - Parameter sessionsPerHost: 0 where HTTP/2 is not asked for.
+    init(connectionsPerHost: Int, waitingPerHost: Int, sessionsPerHost: Int = 0) {
         state = Mutex(
             PoolState(
-                connectionsPerHost: connectionsPerHost, waitingPerHost: waitingPerHost, asksForHTTP2: asksForHTTP2))
+                connectionsPerHost: connectionsPerHost, waitingPerHost: waitingPerHost,
+                sessionsPerHost: sessionsPerHost))
     }
 
     /// A connection, a stream or a place; waits for one in order, until the deadline.
@@ -77,17 +77,22 @@ final class ConnectionPool: Sendable {
             case .session(let session):
                 host.version = .unknown
                 // The first stream is for who opened the connection.
-                host.session = PoolState.SessionUse(session: session, active: 1, limit: session.firstLimit)
-            case nil: host.version = host.version == .asking ? .unknown : host.version
+                host.sessions.append(PoolState.SessionUse(session: session, active: 1, limit: session.firstLimit))
+            case nil:
+                host.version = host.version == .asking ? .unknown : host.version
+                host.rest()
             }
         }
     }
+
+    /// Gives those who wait what there is by now: after a while in which no further connection was tried.
+    func lookAgain(_ endpoint: Endpoint) { change(endpoint) { _ in } }
 
     /// Takes back the place of a connection that has closed.
     func vacate(_ endpoint: Endpoint, _ channel: any Channel) {
         change(endpoint) { host in
             host.idle.removeAll { $0.channel === channel }
-            if host.session?.session.channel === channel { host.session = nil }
+            host.sessions.removeAll { $0.session.channel === channel }
             host.places -= 1
         }
     }
@@ -96,6 +101,7 @@ final class ConnectionPool: Sendable {
     func giveUpPlace(_ endpoint: Endpoint) {
         change(endpoint) { host in
             if host.version == .asking { host.version = .unknown }
+            host.rest()
             host.places -= 1
         }
     }
@@ -104,16 +110,12 @@ final class ConnectionPool: Sendable {
 
     /// A stream has ended, or was never opened.
     func endStream(_ session: HTTP2Session) {
-        change(session.endpoint) { host in
-            if host.session?.session === session { host.session?.active -= 1 }
-        }
+        change(session) { $0.active -= 1 }
     }
 
     /// The server said how many streams it allows.
     func setLimit(_ limit: Int, _ session: HTTP2Session) {
-        change(session.endpoint) { host in
-            if host.session?.session === session { host.session?.limit = limit }
-        }
+        change(session) { $0.limit = limit }
     }
 
     /// A session takes no more streams.
@@ -123,11 +125,21 @@ final class ConnectionPool: Sendable {
     func retire(_ session: HTTP2Session, ifUnused: Bool = false) -> Bool {
         var isRetired = true
         change(session.endpoint) { host in
-            guard let use = host.session, use.session === session else { return }
-            isRetired = !ifUnused || use.active <= 0
-            if isRetired { host.session = nil }
+            guard let index = host.sessions.firstIndex(where: { $0.session === session }) else { return }
+            isRetired = !ifUnused || host.sessions[index].active <= 0
+            if isRetired { host.sessions.remove(at: index) }
         }
         return isRetired
+    }
+
+    /// Whether an endpoint has been reached and speaks HTTP/2.
+    func hasSession(_ endpoint: Endpoint) -> Bool { state.withLock { $0.hosts[endpoint]?.sessions.isEmpty == false } }
+
+    private func change(_ session: HTTP2Session, _ body: (inout PoolState.SessionUse) -> Void) {
+        change(session.endpoint) { host in
+            guard let index = host.sessions.firstIndex(where: { $0.session === session }) else { return }
+            body(&host.sessions[index])
+        }
     }
 
     // MARK: The end
@@ -151,7 +163,9 @@ final class ConnectionPool: Sendable {
     }
 
     /// Streams that are open or about to be at an endpoint that speaks HTTP/2.
-    func streams(_ endpoint: Endpoint) -> Int { state.withLock { $0.hosts[endpoint]?.session?.active ?? 0 } }
+    func streams(_ endpoint: Endpoint) -> Int {
+        state.withLock { $0.hosts[endpoint]?.sessions.reduce(0) { $0 + $1.active } ?? 0 }
+    }
 
     /// Changes what is known of an endpoint, and gives those who wait what there is then.
     private func change(_ endpoint: Endpoint, _ body: (inout PoolState.Host) -> Void) {
@@ -164,7 +178,7 @@ final class ConnectionPool: Sendable {
             guard let place = state.hosts[endpoint]?.waiting.firstIndex(where: { $0.id == id }) else {
                 return (nil, false)
             }
-            return (state.hosts[endpoint]?.waiting.remove(at: place), state.hosts[endpoint]?.session != nil)
+            return (state.hosts[endpoint]?.waiting.remove(at: place), state.hosts[endpoint]?.sessions.isEmpty == false)
         }
         let error: TransportError
         if kind == .cancelled {

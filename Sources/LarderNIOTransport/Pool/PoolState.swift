@@ -25,21 +25,32 @@ struct PoolState {
         var idle: [Connection] = []
         var places = 0
         var waiting: [ConnectionPool.Waiter] = []
-        var session: SessionUse?
+        /// The first ones are used first: the others may go idle and close.
+        var sessions: [SessionUse] = []
         var version = Version.unknown
+        /// When a further connection may be tried, where one was refused.
+        var mayTry = NIODeadline.uptimeNanoseconds(0)
+
+        /// A connection could not be made.
+        mutating func rest() { mayTry = .now() + Host.rest }
+
+        /// How long no further connection is tried.
+        static let rest = TimeAmount.seconds(1)
     }
 
     let connectionsPerHost: Int
     let waitingPerHost: Int
-    let asksForHTTP2: Bool
+    /// Sessions at one endpoint; 0 where HTTP/2 is not asked for. It takes TLS to know which protocol a server speaks: one
+    /// connection asks, and others wait for what it finds.
+    let sessionsPerHost: Int
     var hosts: [Endpoint: Host] = [:]
     var isClosed = false
     var nextID = 0
 
-    init(connectionsPerHost: Int, waitingPerHost: Int, asksForHTTP2: Bool) {
+    init(connectionsPerHost: Int, waitingPerHost: Int, sessionsPerHost: Int) {
         self.connectionsPerHost = connectionsPerHost
         self.waitingPerHost = waitingPerHost
-        self.asksForHTTP2 = asksForHTTP2
+        self.sessionsPerHost = sessionsPerHost
     }
 
     static func closed(_ endpoint: Endpoint) -> TransportError {
@@ -58,8 +69,8 @@ struct PoolState {
         if !waiter.isForNew, let connection = host.idle.popLast() { return (.success(.kept(connection)), nil) }
         if let lease = next(&host, endpoint) { return (.success(lease), nil) }
         guard host.waiting.count < waitingPerHost else {
-            let what =
-                host.session.map { "all \($0.limit) streams" } ?? "all \(host.places) connections"
+            let streams = host.sessions.reduce(0) { $0 + $1.limit }
+            let what = streams > 0 ? "all \(streams) streams" : "all \(host.places) connections"
             return (
                 .failure(
                     TransportError(
@@ -73,14 +84,14 @@ struct PoolState {
 
     /// A stream or a place, if there is one.
     private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Lease? {
-        if let use = host.session {
-            guard use.active < use.limit else { return nil }
-            host.session?.active += 1
-            return .stream(use.session)
+        if let index = host.sessions.firstIndex(where: { $0.active < $0.limit }) {
+            host.sessions[index].active += 1
+            return .stream(host.sessions[index].session)
         }
         guard host.places < connectionsPerHost else { return nil }
-        if asksForHTTP2, endpoint.isTLS, host.version != .http1 {
-            guard host.version == .unknown else { return nil }
+        if sessionsPerHost > 0, endpoint.isTLS, host.version != .http1 {
+            guard host.version == .unknown, host.sessions.count < sessionsPerHost else { return nil }
+            guard host.sessions.isEmpty || host.mayTry < .now() else { return nil }
             host.version = .asking
         }
         host.places += 1
@@ -119,11 +130,11 @@ struct PoolState {
         isClosed = true
         let waiting = hosts.flatMap { endpoint, host in host.waiting.map { (endpoint, $0) } }
         let idle = hosts.values.flatMap(\.idle)
-        let sessions = hosts.values.compactMap(\.session?.session)
+        let sessions = hosts.values.flatMap { $0.sessions.map(\.session) }
         for endpoint in hosts.keys {
             hosts[endpoint]?.waiting = []
             hosts[endpoint]?.idle = []
-            hosts[endpoint]?.session = nil
+            hosts[endpoint]?.sessions = []
         }
         return (idle, sessions, waiting)
     }

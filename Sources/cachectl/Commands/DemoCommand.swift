@@ -58,7 +58,7 @@ struct DemoCommand: ParsableCommand {
         let temporary = options.store == nil ? try TemporaryDirectory("demo") : nil
         defer { temporary?.remove() }
         let target = options.target(orIn: (temporary?.path ?? ".").appending("store"))
-        if !options.json {
+        if !options.flags.json {
             try Output.write(
                 "\(Render.count(corpus.files.count)) files of \(corpus.root), \(ByteCount(corpus.bytes)); a budget of \(limit); "
                     + "\(writers) writers, \(readers) readers, \(seconds) s; the store: \(target.path)\n")
@@ -67,11 +67,11 @@ struct DemoCommand: ParsableCommand {
             try Self.requireOwn(store, limit)
             try store.setByteBudget(limit)
             let report = try show(store, corpus)
-            if !options.json { try Output.write(report.text) }
+            if !options.flags.json { try Output.write(report.text) }
             if storeOnly || report.wasInterrupted { return (report, WebReport?.none) }
             return (report, try showGateway(store, corpus))
         }
-        if options.json { try Output.write(JSON.text(DemoJSON(report, web))) }
+        if options.flags.json { try Output.write(JSON.text(DemoJSON(report, web))) }
         if report.wasInterrupted || (Interruption.hasCome && web == nil) { throw CommandError(.interrupted, nil) }
         if !report.isFine || web?.isFine == false { throw CommandError.found }
     }
@@ -80,12 +80,12 @@ struct DemoCommand: ParsableCommand {
     private func showGateway(_ store: Store, _ corpus: Corpus) throws -> WebReport {
         let demo = WebDemo(store, corpus)
         let running = try Blocking.run { try await demo.start() }
-        if !options.json {
+        if !options.flags.json {
             try Output.write(
                 "\na gateway at \(running.address) in front of a web server with the same files; \(clients) clients, "
                     + "\(seconds) s; its figures: \(running.admin)\n")
         }
-        let progress = DemoProgress(isQuiet: options.json)
+        let progress = DemoProgress(isQuiet: options.flags.json)
         let clients = clients
         let traffic = Task { await demo.run(clients: clients, against: running) }
         while !Interruption.hasCome, progress.elapsed < .seconds(seconds) {
@@ -101,8 +101,8 @@ struct DemoCommand: ParsableCommand {
             figures: demo.snapshot, originRequests: demo.origin.requests.load(ordering: .relaxed),
             notModified: demo.origin.notModified.load(ordering: .relaxed), statistics: try store.statistics(),
             elapsed: elapsed)
-        if !options.json { try Output.write(report.text) }
-        if stay ?? (Output.isTerminal && !options.json), !wasInterrupted {
+        if !options.flags.json { try Output.write(report.text) }
+        if stay ?? (Output.isTerminal && !options.flags.json), !wasInterrupted {
             try Output.write(
                 "\nthe gateway stays at \(running.address) until Ctrl-C; try it:\n"
                     + "  curl -i '\(running.address)\(corpus.path(0))'\n")
@@ -129,7 +129,7 @@ struct DemoCommand: ParsableCommand {
     private func show(_ store: Store, _ corpus: Corpus) throws -> DemoReport {
         let run = DemoRun(store, corpus)
         let sampler = Sampler(store.path, budget: try store.budget().bytes.bytes)
-        let progress = DemoProgress(isQuiet: options.json)
+        let progress = DemoProgress(isQuiet: options.flags.json)
         defer { progress.finish() }
         try sampler.start()
         do {

@@ -105,7 +105,7 @@ struct ServeSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What is told on standard error: this and what is graver. Default: warning.",
+            "Least severe messages to print on standard error. Default: warning.",
             valueName: "level"))
     var logLevel: LogLevelArgument?
 

@@ -12,12 +12,16 @@ struct HTTP2Server: Sendable {
     typealias Script = @Sendable (inout HTTP2Peer) async throws -> Void
 
     let port: Int
+    private let listener: any Channel
     private let connectionCount: Counter
 
     /// Connections that were accepted.
     var connections: Int { connectionCount.value }
     var authority: String { "127.0.0.1:\(port)" }
     var endpoint: NIOTransport.Endpoint { .init(host: "127.0.0.1", port: port, isTLS: true) }
+
+    /// Refuses connections from now on; those that there are stay.
+    func stopListening() async throws { try await listener.close() }
 
     /// Runs a server while `body` runs. A stream whose script ends is left as it is.
     /// - Parameter streams: how many streams a connection may have at once.
@@ -59,14 +63,15 @@ struct HTTP2Server: Sendable {
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        let server = HTTP2Server(port: listener.localAddress?.port ?? 0, connectionCount: counter)
+        let server = HTTP2Server(
+            port: listener.localAddress?.port ?? 0, listener: listener, connectionCount: counter)
         let result: Swift.Result<Result, any Error>
         do {
             result = .success(try await body(server))
         } catch {
             result = .failure(error)
         }
-        try await listener.close()
+        try? await server.stopListening()
         let (channels, tasks) = open.withLock { $0 }
         for channel in channels { channel.close(promise: nil) }
         for task in tasks {
