@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What a gateway reads again while it runs.
-struct ReloadingTests {
+@Suite(.timeLimit(.minutes(3))) struct ReloadingTests {
     private let transport = StubTransport { _ in .text("") }
 
     @Test func theAccessLogGoesOnInTheFileThatHasThePathNow() async throws {
@@ -20,10 +20,14 @@ struct ReloadingTests {
                 $0.accessLog = AccessLogConfiguration(path: path.string)
             } _: { setting in
                 #expect(try await exchange(setting.port, get("/before")).status == 200)
+                // The client may have its answer before it is counted and logged.
+                try await waitWhile { await setting.gateway.readCounters().requests < 1 }
                 await setting.gateway.tick()
                 try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".1")
                 #expect(try setting.gateway.reopenAccessLog())
                 #expect(try await exchange(setting.port, get("/after")).status == 200)
+                // The client may have its answer before it is counted and logged.
+                try await waitWhile { await setting.gateway.readCounters().requests < 2 }
                 await setting.gateway.tick()
                 // A second time waits for the lines that were handed over.
                 #expect(try setting.gateway.reopenAccessLog())
