@@ -12,10 +12,12 @@ enum Examples {
     static func readmeEmbed() throws {
         let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .gigabytes(10))))
 
-        try store.put(Array("hello".utf8), for: "https://example.com/hello", PutOptions(tags: ["greetings"]))
+        let hello = try store.put(
+            Array("hello".utf8), for: "https://example.com/hello", PutOptions(tags: ["greetings"]))
         if let entry = try store.get("https://example.com/hello") {
             print(try entry.body.bytes().count, "bytes,", entry.digest)
         }
+        print(try store.missing(of: [hello]).count, "bodies are missing")
         try store.remove(.tag("greetings"))
 
         print(try store.statistics().allocatedBytes)

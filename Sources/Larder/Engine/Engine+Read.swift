@@ -72,9 +72,9 @@ extension Engine {
                 if !mayWait, isDue(head, blob) { return .due }
                 // A store that may write puts such a file back at the second attempt, and finds it in its place at the third.
                 let isDiscarded = attempt > (writing == nil ? 0 : 1)
-                if let entry = try open(key, record, head, blob, isDiscarded: isDiscarded) {
+                if let body = try open(head, blob, isDiscarded: isDiscarded) {
                     withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }
-                    return .hit(entry)
+                    return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
                 }
                 if !mayWait { return .due }
                 if attempt == 1 { try reportVanished(blob, head) }
@@ -83,21 +83,74 @@ extension Engine {
         return .miss
     }
 
+    @inline(__always)
     private func find(_ key: Key, _ visibility: Visibility, use: UInt64) throws -> Found? {
-        try read { transaction in
-            guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
-            guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
-            if configuration.verification == .always, !isIntact(view, key) { return .damaged }
-            let record = RecordCopy(view.raw)
-            guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
-            withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
-            let bytes = BlobRecord.inlineBytes(blobBytes)
-            if configuration.verification == .always, Digest.of(bytes) != head.digest {
-                quarantineLater(view.blob, head, "the bytes in the index do not match the digest")
-                return .damaged
-            }
-            return .inline(Entry(key: key, body: Body(Array(bytes)), source: .index(record: record, head: head)))
+        try read { try find(key, visibility, use: use, $0) }
+    }
+
+    @inline(__always)
+    private func find(
+        _ key: Key, _ visibility: Visibility, use: UInt64, _ transaction: ReadTransaction
+    ) throws -> Found? {
+        guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
+        guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
+        if configuration.verification == .always, !isIntact(view, key) { return .damaged }
+        let record = RecordCopy(view.raw)
+        guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
+        withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
+        guard let bytes = soundBytes(blobBytes, head, view.blob) else { return .damaged }
+        return .inline(Entry(key: key, body: Body(bytes), source: .index(record: record, head: head)))
+    }
+
+    /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
+    private func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
+        let bytes = BlobRecord.inlineBytes(value)
+        if configuration.verification == .always, Digest.of(bytes) != head.digest {
+            quarantineLater(blob, head, "the bytes in the index do not match the digest")
+            return nil
         }
+        return Array(bytes)
+    }
+
+    /// The entries under many keys, as one snapshot of the index has them; what is not committed yet is found as by `get`.
+    func get(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
+        let use = uptime.uptime()
+        let moves = memory.moves
+        var result = [Entry?](repeating: nil, count: keys.count)
+        // What is not committed first, as for one key: what is committed meanwhile is in the snapshot.
+        var committed: [Int] = []
+        for (place, key) in keys.enumerated() {
+            if let put = memory.lookup(key, use: use, at: clock.now()) {
+                if isVisible(put, visibility) { result[place] = try entry(put) }
+            } else if let pending = withWriting({ $0.pending.lookup(key, use: use) }) ?? nil {
+                if case .put(let put) = pending, isVisible(put, visibility) { result[place] = try entry(put) }
+            } else {
+                committed.append(place)
+            }
+        }
+        var files: [(place: Int, record: RecordCopy, head: BlobRecord, blob: UInt64)] = []
+        try read { transaction in
+            for place in committed {
+                switch try find(keys[place], visibility, use: use, transaction) {
+                case nil, .damaged: break
+                case .inline(let entry): result[place] = entry
+                case .file(let record, let head, let blob): files.append((place, record, head, blob))
+                }
+            }
+        }
+        for (place, record, head, blob) in files {
+            if let body = try open(head, blob, isDiscarded: false) {
+                withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }
+                result[place] = Entry(key: keys[place], body: body, source: .index(record: record, head: head))
+            } else {
+                // Displaced since, or put again.
+                result[place] = try get(keys[place], visibility)
+            }
+        }
+        guard memory.moves != moves else { return result }
+        // One that moved between memory and disk may have been missed at both.
+        for (place, key) in keys.enumerated() where result[place] == nil { result[place] = try get(key, visibility) }
+        return result
     }
 
     /// True if the record is whole and belongs to the key.
@@ -248,9 +301,7 @@ extension Engine {
 
     /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
     /// - Parameter isDiscarded: true looks in `trash/`, too.
-    private func open(
-        _ key: Key, _ record: RecordCopy, _ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool
-    ) throws -> Entry? {
+    private func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool) throws -> Body? {
         let found = try files.openBlob(head)
         guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
         let body = Body(
@@ -263,7 +314,63 @@ extension Engine {
             }
             verified.withLock { _ = $0.insert(blob) }
         }
-        return Entry(key: key, body: body, source: .index(record: record, head: head))
+        return body
+    }
+
+    // MARK: Content
+
+    /// The bytes with a digest; nil where no entry in the index has them.
+    func body(_ digest: Digest) throws -> Body? {
+        for attempt in 0..<3 {
+            let found: Content? = try read { try content(digest, $0) }
+            switch found {
+            case nil: return nil
+            case .inline(let bytes): return Body(bytes)
+            case .file(let head, let blob):
+                let isDiscarded = attempt > (writing == nil ? 0 : 1)
+                if let body = try open(head, blob, isDiscarded: isDiscarded) { return body }
+                if attempt == 1 { try reportVanished(blob, head) }
+            }
+        }
+        return nil
+    }
+
+    /// As above for many, as one snapshot of the index has them.
+    func bodies(_ digests: [Digest]) throws -> [Body?] {
+        let found = try read { transaction in try digests.map { try content($0, transaction) } }
+        return try zip(digests, found).map { digest, content in
+            switch content {
+            case nil: nil
+            case .inline(let bytes): Body(bytes)
+            case .file(let head, let blob): try open(head, blob, isDiscarded: false) ?? body(digest)
+            }
+        }
+    }
+
+    /// Those of the digests that no entry in the index has, in order, by one snapshot. No file is looked at.
+    func missing(_ digests: [Digest]) throws -> [Digest] {
+        try read { transaction in try digests.filter { try blob(of: $0, transaction) == nil } }
+    }
+
+    private enum Content {
+        case inline([UInt8])
+        case file(head: BlobRecord, blob: UInt64)
+    }
+
+    private func content(_ digest: Digest, _ transaction: ReadTransaction) throws -> Content? {
+        guard let (head, blob, value) = try blob(of: digest, transaction) else { return nil }
+        if head.location == .file { return .file(head: head, blob: blob) }
+        return soundBytes(value, head, blob).map { .inline($0) }
+    }
+
+    private func blob(
+        of digest: Digest, _ transaction: ReadTransaction
+    ) throws -> (head: BlobRecord, blob: UInt64, value: UnsafeRawBufferPointer)? {
+        guard let row = try digest.withBytes({ try transaction.get(index.digests, $0) }),
+            let shared = DigestRecord(row), let value = try transaction.get(index.blobs, shared.blob),
+            let head = BlobRecord(value), !head.isDamaged, head.digest == digest
+        else { return nil }
+        return (head, shared.blob, value)
     }
 
     /// True if the bytes of a body file are to be compared with its digest before they are handed out.

@@ -22,6 +22,26 @@ extension Store {
         return try await IOPool.shared.run { try engine.get(key, visibility) }
     }
 
+    /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at all.
+    /// Nil in the place of each key that `get` would find none under. Counts as an access to each.
+    ///
+    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open.
+    /// - Parameters:
+    ///   - keys: one that stands twice is answered twice.
+    ///   - includingExpired: true returns expired entries that are still there.
+    /// - Throws: `closed`, `io`, `readersFull`.
+    public func get(_ keys: [Key], includingExpired: Bool = false) throws -> [Entry?] {
+        try requireOpen()
+        return try engine.get(keys, visibility(includingExpired))
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    public func get(_ keys: [Key], includingExpired: Bool = false) async throws -> [Entry?] {
+        try requireOpen()
+        let (engine, visibility) = (engine, visibility(includingExpired))
+        return try await IOPool.shared.run { try engine.get(keys, visibility) }
+    }
+
     /// What a lookup that does not wait came to.
     package enum Lookup {
         /// The entry.

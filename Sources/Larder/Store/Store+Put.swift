@@ -7,20 +7,24 @@ extension Store {
     /// A body over the inline threshold is written to a file by this call, which displaces other entries first where the
     /// budget is full.
     /// - Parameter digest: the SHA-256 the body is declared to have. Nil: computed and trusted.
-    /// Errors: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`.
+    /// - Returns: the SHA-256 of the body.
+    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`.
+    @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
-    ) throws {
+    ) throws -> Digest {
         let budget = try engine.budget()
         let put = try prepare(body, key, options, digest, budget, inlineLimit(budget))
         let generation = try submit(put)
         try engine.awaitCommit(generation, put)
+        return put.digest
     }
 
     /// As the synchronous `put`, waiting for disks and commits without holding a thread of the cooperative pool.
+    @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
-    ) async throws {
+    ) async throws -> Digest {
         let budget = try engine.budget()
         let put: PendingPut
         let limit = inlineLimit(budget)
@@ -30,6 +34,7 @@ extension Store {
             put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, budget, limit) }
         }
         try await engine.awaitCommit(submit(put), put)
+        return put.digest
     }
 
     /// As the synchronous `submit`, on the pool if the pending set is full.

@@ -1,0 +1,74 @@
+/// Looking up by content: the SHA-256 of a body.
+///
+/// A digest leads to bytes, not to an entry: several entries may share them, each with its own metadata and lifetime. Content
+/// is found for as long as an entry of any application version refers to it, expired or not; what was put with
+/// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement: where that
+/// matters, look up the entry, or hold a ``Lease``. Safe from any thread.
+extension Store {
+    /// Whether there is content with a digest. Looks at the index only: O(log n), no look at a file.
+    ///
+    /// Waits for puts that are under way in this process.
+    /// - Parameter digest: SHA-256 of the body.
+    /// - Throws: `closed`, `io`, `readersFull`.
+    public func contains(digest: Digest) throws -> Bool { try missing(of: [digest]).isEmpty }
+
+    /// As the synchronous `contains(digest:)`, without holding a thread of the cooperative pool.
+    public func contains(digest: Digest) async throws -> Bool { try await missing(of: [digest]).isEmpty }
+
+    /// Those digests that there is no content with, in the order given, by one snapshot of the index. O(k log n) for k digests.
+    ///
+    /// Waits for puts that are under way in this process.
+    /// - Parameter digests: SHA-256 of bodies; one that stands twice is answered twice.
+    /// - Throws: `closed`, `io`, `readersFull`.
+    public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
+        try requireOpen()
+        engine.commitPending()
+        return try engine.missing(Array(digests))
+    }
+
+    /// As the synchronous `missing(of:)`, without holding a thread of the cooperative pool.
+    public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
+        try requireOpen()
+        await engine.commitPending()
+        let (engine, digests) = (engine, Array(digests))
+        return try await IOPool.shared.run { try engine.missing(digests) }
+    }
+
+    /// The content with a digest; nil if there is none, or if it turns out to be damaged.
+    ///
+    /// A small body is copied out of the index; a large one is opened, not read. Waits for puts that are under way in this process.
+    /// - Parameter digest: SHA-256 of the body.
+    /// - Throws: `closed`, `io`, `readersFull`.
+    public func body(digest: Digest) throws -> Body? {
+        try requireOpen()
+        engine.commitPending()
+        return try engine.body(digest)
+    }
+
+    /// As the synchronous `body(digest:)`, without holding a thread of the cooperative pool.
+    public func body(digest: Digest) async throws -> Body? {
+        try requireOpen()
+        await engine.commitPending()
+        let engine = engine
+        return try await IOPool.shared.run { try engine.body(digest) }
+    }
+
+    /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
+    ///
+    /// Each large body that is kept keeps a descriptor open. Waits for puts that are under way in this process.
+    /// - Parameter digests: SHA-256 of bodies.
+    /// - Throws: `closed`, `io`, `readersFull`.
+    public func bodies(digests: [Digest]) throws -> [Body?] {
+        try requireOpen()
+        engine.commitPending()
+        return try engine.bodies(digests)
+    }
+
+    /// As the synchronous `bodies(digests:)`, without holding a thread of the cooperative pool.
+    public func bodies(digests: [Digest]) async throws -> [Body?] {
+        try requireOpen()
+        await engine.commitPending()
+        let engine = engine
+        return try await IOPool.shared.run { try engine.bodies(digests) }
+    }
+}
