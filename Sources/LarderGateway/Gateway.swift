@@ -236,6 +236,7 @@ public final class Gateway: Sendable {
         history?.stop()
         // With its connection each was cancelled; what it still does must not find the event loop gone.
         await core.tasks.close()
+        shedding.stop()
         for worker in workers { try? await worker.eventLoop.submit { worker.stop() }.get() }
         try? await group.shutdownGracefully()
         core.accessLog?.close()

@@ -43,16 +43,7 @@ import Testing
     ]
 
     @Test func malformedRequestsAreRefused() async throws {
-        let transport = StubTransport { request throws(TransportError) in
-            // An origin that answers when it has the content.
-            let pull = request.body?.makePull()
-            do {
-                while try await pull?() != nil {}
-            } catch {
-                throw TransportError(.requestBodyFailed, mayHaveBeenSeen: true, "\(error)")
-            }
-            return .text("answered")
-        }
+        let transport = StubTransport.takingContent("answered")
         try await withGateway(transport: transport) { setting in
             for (text, status) in Self.malformed {
                 let client = try await setting.connect()

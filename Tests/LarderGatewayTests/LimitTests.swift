@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func aContentThatStallsIsCutOff() async throws {
-        try await withGateway(transport: StubTransport.takingContent) { setting in
+        try await withGateway(transport: StubTransport.takingContent()) { setting in
             let head = get("/", "Content-Length: 100000", method: "POST")
             let stalled = try await setting.connect()
             try await stalled.send(head + "abc")

@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func contentHasATimeLimitInAll() async throws {
-        try await withGateway(transport: StubTransport.takingContent) {
+        try await withGateway(transport: StubTransport.takingContent()) {
             $0.limits.contentTimeout = .seconds(100)
         } _: { setting in
             let client = try await setting.connect()

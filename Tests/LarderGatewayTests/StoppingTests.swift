@@ -13,7 +13,7 @@ import Testing
     /// Content that is never complete, and an origin that waits for it.
     @Test func uploadsUnderWayEndWithTheGateway() async throws {
         for round in 0..<5 {
-            try await withGateway(transport: StubTransport.takingContent) {
+            try await withGateway(transport: StubTransport.takingContent()) {
                 $0.eventLoops = 2
             } _: { setting in
                 var clients: [RawClient] = []

@@ -76,7 +76,7 @@ func withRequestThatWaits(_ body: (Setting, RawClient, Gate) async throws -> Voi
 
 extension StubTransport {
     /// Takes all content of a request before it answers.
-    static var takingContent: StubTransport {
+    static func takingContent(_ answer: String = "complete") -> StubTransport {
         StubTransport { request throws(TransportError) in
             let pull = request.body?.makePull()
             do {
@@ -84,7 +84,7 @@ extension StubTransport {
             } catch {
                 throw TransportError(.requestBodyFailed, mayHaveBeenSeen: true, "\(error)")
             }
-            return .text("complete")
+            return .text(answer)
         }
     }
 }

@@ -48,6 +48,20 @@ import Testing
         }
     }
 
+    /// Hits that were noted are not looked at: writing them for each lookup would cost a commit.
+    @Test func aLookupAfterAHitCommitsNothing() throws {
+        try withStore(configuration: .testing { $0.commitDelay = .seconds(60) }) { store in
+            let digest = try store.put([1], for: "a")
+            try store.flush()
+            let before = try store.engine.read { $0.id }
+            for _ in 0..<10 {
+                _ = try store.get("a")
+                try #expect(store.body(digest: digest) != nil)
+            }
+            try #expect(store.engine.read { $0.id } == before)
+        }
+    }
+
     @Test func missingKeepsTheOrder() throws {
         try withStore { store in
             try fill(store)

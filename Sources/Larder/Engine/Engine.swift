@@ -272,16 +272,18 @@ final class Engine: @unchecked Sendable {
     }
 
     /// Commits what this process has pending, so that what follows sees it.
-    func commitPending() {
+    /// - Parameter touches: whether accesses that were noted count as pending; where they are not looked at, a lookup after each
+    ///   hit must not cost a commit.
+    func commitPending(touches: Bool = true) {
         guard let writing else { return }
         reach("wait.commit")
-        writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
+        writing.pending.wait(for: writing.pending.requestFlush(force: touches && writing.touches.isDirty))
     }
 
-    /// As `commitPending()`, without holding a thread.
-    func commitPending() async {
+    /// As the synchronous form, without holding a thread.
+    func commitPending(touches: Bool = true) async {
         guard let writing else { return }
-        await writing.pending.wait(for: writing.pending.requestFlush(force: writing.touches.isDirty))
+        await writing.pending.wait(for: writing.pending.requestFlush(force: touches && writing.touches.isDirty))
     }
 
     /// Throws what the relaxed puts and removals of `owner` could not, once. For its own flush and close only: a listing in

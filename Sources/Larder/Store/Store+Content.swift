@@ -22,14 +22,14 @@ extension Store {
     /// - Throws: `closed`, `io`, `readersFull`.
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
         try requireOpen()
-        engine.commitPending()
+        engine.commitPending(touches: false)
         return try engine.missing(Array(digests))
     }
 
     /// As the synchronous `missing(of:)`, without holding a thread of the cooperative pool.
     public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
         try requireOpen()
-        await engine.commitPending()
+        await engine.commitPending(touches: false)
         let (engine, digests) = (engine, Array(digests))
         return try await IOPool.shared.run { try engine.missing(digests) }
     }
@@ -41,14 +41,14 @@ extension Store {
     /// - Throws: `closed`, `io`, `readersFull`.
     public func body(digest: Digest) throws -> Body? {
         try requireOpen()
-        engine.commitPending()
+        engine.commitPending(touches: false)
         return try engine.body(digest)
     }
 
     /// As the synchronous `body(digest:)`, without holding a thread of the cooperative pool.
     public func body(digest: Digest) async throws -> Body? {
         try requireOpen()
-        await engine.commitPending()
+        await engine.commitPending(touches: false)
         let engine = engine
         return try await IOPool.shared.run { try engine.body(digest) }
     }
@@ -60,14 +60,14 @@ extension Store {
     /// - Throws: `closed`, `io`, `readersFull`.
     public func bodies(digests: [Digest]) throws -> [Body?] {
         try requireOpen()
-        engine.commitPending()
+        engine.commitPending(touches: false)
         return try engine.bodies(digests)
     }
 
     /// As the synchronous `bodies(digests:)`, without holding a thread of the cooperative pool.
     public func bodies(digests: [Digest]) async throws -> [Body?] {
         try requireOpen()
-        await engine.commitPending()
+        await engine.commitPending(touches: false)
         let engine = engine
         return try await IOPool.shared.run { try engine.bodies(digests) }
     }

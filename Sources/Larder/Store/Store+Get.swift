@@ -25,7 +25,8 @@ extension Store {
     /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at all.
     /// Nil in the place of each key that `get` would find none under. Counts as an access to each.
     ///
-    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open.
+    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. What is not committed yet is
+    /// found as by `get` for one key, and so is a large body that was displaced or replaced meanwhile.
     /// - Parameters:
     ///   - keys: one that stands twice is answered twice.
     ///   - includingExpired: true returns expired entries that are still there.

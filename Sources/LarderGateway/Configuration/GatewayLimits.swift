@@ -21,8 +21,8 @@ public struct GatewayLimits: Sendable, Hashable {
     /// same machine brings everybody's requests.
     public var limitsLoopback = false
     /// Memory that may wait for clients and origins, in bytes: content on its way to an origin, and answers that clients have
-    /// not taken. From 7/8 of it on, connections that hold most and
-    /// take least are closed; at the limit, requests that need an origin get 503.
+    /// not taken. From 7/8 of it on, the connections that hold the most and take the least are closed; at the limit, requests
+    /// that need an origin get 503.
     /// What the kernel, the store and ``GatewayConfiguration/hotBodyBytes`` take comes on top. At least 1 MiB. Default: 512 MiB.
     public var memoryBytes = 512 << 20
     /// Requests on one connection, which is closed after the last. Default: 100,000.

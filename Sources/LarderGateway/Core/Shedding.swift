@@ -27,6 +27,7 @@ final class Shedding: Sendable {
     private let memory: MemoryBudget
     private let isUnderWay = Atomic(false)
     private let isWatching = Atomic(false)
+    private let isOver = Atomic(false)
 
     init(_ workers: [Worker], _ memory: MemoryBudget) {
         self.workers = workers
@@ -41,17 +42,21 @@ final class Shedding: Sendable {
 
     private func look() {
         workers[0].eventLoop.scheduleTask(in: .milliseconds(20)) {
+            if self.isOver.load(ordering: .relaxed) { return }
             self.run()
             if self.memory.held > self.memory.limit / 8 { return self.look() }
             self.isWatching.store(false, ordering: .relaxed)
         }
     }
 
+    /// Does nothing from now on: the event loops are about to go, one after the other, and loads may hold memory after them.
+    func stop() { isOver.store(true, ordering: .relaxed) }
+
     /// Closes as many connections as it takes. Does nothing while an earlier call is still at it.
     @discardableResult
     func run() -> EventLoopFuture<Void> {
         let eventLoop = workers[0].eventLoop
-        guard memory.excess > 0, !isUnderWay.exchange(true, ordering: .relaxed) else {
+        guard !isOver.load(ordering: .relaxed), memory.excess > 0, !isUnderWay.exchange(true, ordering: .relaxed) else {
             return eventLoop.makeSucceededVoidFuture()
         }
         let lists = workers.map { worker in worker.eventLoop.submit { worker.holders } }

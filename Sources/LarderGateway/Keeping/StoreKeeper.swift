@@ -17,7 +17,7 @@ import SystemPackage
 /// ```
 ///
 /// Opening again helps where the directory was removed or replaced, where the index is damaged (it is rebuilt from what can
-/// be read, and or started empty where nothing can), and where the store says so. A full disk, a file system that has become
+/// be read, or started empty where nothing can), and where the store says so. A full disk, a file system that has become
 /// read-only and a failing one are the store's own to get over: it tries again by itself. All the while requests are
 /// answered from the origin. A store that has to be made again gets the budget of the old one.
 ///

@@ -95,7 +95,8 @@ final class OriginFailures: Sendable {
         guard memory != nil else { return }
         state.withLock { state in
             if !state.failures.isEmpty { state.failures[origin] = nil }
-            // An origin whose number is lost may get a failure counted that is not one: then others get a stale response for a second.
+            // An origin whose number is lost may get a failure counted that is not one: then others get a stale response
+            // for a second.
             if state.answers.count >= Self.limit, state.answers[origin] == nil { state.answers.removeAll() }
             state.lastAnswer += 1
             state.answers[origin] = state.lastAnswer

@@ -130,6 +130,6 @@ final class Exchange: @unchecked Sendable {
     }
 
     private static let pieceBytes = 64 << 10
-    /// What a connection has to read into, in bytes: counted from the first content on.
+    /// What a connection has to read into, in bytes: counted once the head of the response has been taken.
     private static let readBytes = 64 << 10
 }

@@ -77,7 +77,7 @@ struct ServeSettings: ParsableArguments {
     @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Answer PURGE. Default: yes.")
     var purge: Bool?
 
-    @Option(help: ArgumentHelp("Who sends this as a bearer token may PURGE from anywhere.", valueName: "token"))
+    @Option(help: ArgumentHelp("Clients that send this as a bearer token may PURGE from anywhere.", valueName: "token"))
     var purgeToken: String?
 
     @Option(
