@@ -14,7 +14,7 @@ struct ProcessTests {
         try Store(at: path, Configuration(budget: Budget(bytes: .mebibytes(6)))).close()
         let workers = try (0..<3).map { try Worker(store: path.string, mode: "mixed", seed: UInt64($0), count: 1500) }
         let collector = try Worker(store: path.string, mode: "collect", seed: 0, count: 10)
-        let sampler = BudgetSampler(path: path, limit: ByteCount.mebibytes(6).bytes)
+        let sampler = BudgetSampler(path: path)
         for worker in workers + [collector] { #expect(worker.finish().last == "OK") }
         #expect(sampler.stop() <= ByteCount.mebibytes(6).bytes)
         try expectClean(path)

@@ -110,7 +110,7 @@ struct RegressionTests {
         try withFreshStore(Configuration(budget: Budget(bytes: budget))) { store, path in
             for number in 0..<7000 { try store.put(bytes(100, UInt64(number)), for: Key("http://t.test/\(number)")) }
             try store.flush()
-            let sampler = BudgetSampler(path: path, limit: budget.bytes)
+            let sampler = BudgetSampler(path: path)
             for _ in 0..<3 {
                 for number in 0..<7000 { _ = try store.get(Key("http://t.test/\(number)")) }
                 try store.flush()

@@ -1,11 +1,11 @@
 import Foundation
 import SystemPackage
 
-/// Recounts a store's directory over and over on a thread of its own, and keeps the highest sum.
+/// Walks a store's directory over and over on a thread of its own, and keeps the most bytes that it took at one moment.
 ///
-/// A walk is not of one moment: a file that is renamed meanwhile is counted once by its inode, but one that goes after it
-/// was counted and makes room for another is not noticed. A sum over `limit` therefore counts only if five walks in a row
-/// are over it; the engine's own count at each commit (`ModelTests`, `BudgetTests`) is the strict one.
+/// A walk is not of one moment: a file that goes after it was counted may make room for one that is counted later. A file that two
+/// walks in a row saw under one name was there at the moment between them, so only such files count, each with the smaller of its
+/// two sizes: the sum is never more than the directory took.
 public final class BudgetSampler: @unchecked Sendable {
     // SAFETY: `highest` and `isOver` are touched only under `lock`.
     private let lock = NSLock()
@@ -14,18 +14,25 @@ public final class BudgetSampler: @unchecked Sendable {
     private let done = DispatchSemaphore(value: 0)
 
     /// Starts sampling.
-    public init(path: FilePath, limit: Int64 = .max) {
+    public init(path: FilePath) {
         Thread.detachNewThread { [self] in
+            var last: [NamedFile: Int64] = [:]
             while !lock.withLock({ isOver }) {
-                var sum = recount(path)
-                for _ in 0..<4 where sum > limit { sum = min(sum, recount(path)) }
+                let files = regularFiles(under: path)
+                var seen = Set<UInt64>()
+                var sum: Int64 = 0
+                for (file, bytes) in files {
+                    guard let before = last[file], seen.insert(file.inode).inserted else { continue }
+                    sum += min(before, bytes)
+                }
+                last = files
                 lock.withLock { highest = max(highest, sum) }
             }
             done.signal()
         }
     }
 
-    /// Ends sampling; returns the highest sum seen.
+    /// Ends sampling; returns the most bytes seen, 0 if there was no time for two walks.
     public func stop() -> Int64 {
         lock.withLock { isOver = true }
         done.wait()

@@ -157,19 +157,32 @@ public enum TestFiles {
 /// being counted twice.
 public func recount(_ path: FilePath) -> Int64 {
     var seen = Set<UInt64>()
-    return recount(path, &seen)
+    return regularFiles(under: path).reduce(0) { sum, file in
+        seen.insert(file.key.inode).inserted ? sum + file.value : sum
+    }
 }
 
-private func recount(_ path: FilePath, _ seen: inout Set<UInt64>) -> Int64 {
-    var sum: Int64 = 0
+/// A regular file under one of its names.
+struct NamedFile: Hashable {
+    let path: FilePath
+    let inode: UInt64
+}
+
+/// The bytes that each regular file under `path` takes, by name.
+func regularFiles(under path: FilePath) -> [NamedFile: Int64] {
+    var files: [NamedFile: Int64] = [:]
+    collectFiles(under: path, &files)
+    return files
+}
+
+private func collectFiles(under path: FilePath, _ files: inout [NamedFile: Int64]) {
     for name in TestFiles.names(in: path) {
         let child = path.appending(name)
         guard let status = TestFiles.status(child) else { continue }
         switch status.st_mode & S_IFMT {
-        case S_IFDIR: sum += recount(child, &seen)
-        case S_IFREG: if seen.insert(UInt64(status.st_ino)).inserted { sum += Int64(status.st_blocks) * 512 }
+        case S_IFDIR: collectFiles(under: child, &files)
+        case S_IFREG: files[NamedFile(path: child, inode: UInt64(status.st_ino))] = Int64(status.st_blocks) * 512
         default: break
         }
     }
-    return sum
 }
