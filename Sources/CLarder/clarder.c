@@ -6,6 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,5 +161,52 @@ bool clarder_blocks_are_final(int descriptor) {
 #else
     (void)descriptor;
     return false;
+#endif
+}
+
+/// Closes a descriptor after a failure; keeps `errno`.
+static int fail(int descriptor) {
+    int number = errno;
+    close(descriptor);
+    errno = number;
+    return -1;
+}
+
+static int write_all(int descriptor, const char *bytes, size_t count) {
+    while (count > 0) {
+        ssize_t done = write(descriptor, bytes, count);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return -1;
+        bytes += done;
+        count -= (size_t)done;
+    }
+    return 0;
+}
+
+int clarder_memory_file(const void *bytes, size_t count) {
+#ifdef __linux__
+    int descriptor = memfd_create("larder", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (descriptor < 0) return -1;
+    if (write_all(descriptor, bytes, count) != 0) return fail(descriptor);
+    if (fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) return fail(descriptor);
+    if (lseek(descriptor, 0, SEEK_SET) != 0) return fail(descriptor);
+    return descriptor;
+#else
+    // An app in a sandbox may write to its own temporary directory only.
+    char name[PATH_MAX];
+    size_t length = confstr(_CS_DARWIN_USER_TEMP_DIR, name, sizeof name);
+    if (length == 0 || length > sizeof name) strlcpy(name, "/tmp/", sizeof name);
+    strlcat(name, "larder-XXXXXX", sizeof name);
+    int writer = mkstemp(name);
+    if (writer < 0) return -1;
+    int reader = open(name, O_RDONLY | O_CLOEXEC);
+    unlink(name);
+    if (reader < 0) return fail(writer);
+    if (write_all(writer, bytes, count) != 0) {
+        fail(writer);
+        return fail(reader);
+    }
+    close(writer);
+    return reader;
 #endif
 }

@@ -2,6 +2,7 @@
 #define CLARDER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /// Asks the processor to load the cache line at `address`, which may be any address. A hint; never fails.
@@ -52,6 +53,10 @@ void clarder_drop_pages(int descriptor, int64_t offset, int64_t length);
 
 /// Asks for the first bytes of a file to be read into memory soon. posix_fadvise(2), fcntl(2) F_RDADVISE.
 void clarder_read_ahead(int descriptor, int64_t length);
+
+/// A descriptor of a file without a name that holds `count` bytes and can no longer be changed; closed on exec. Returns -1 with
+/// `errno` set. memfd_create(2) and F_ADD_SEALS on Linux; an unlinked temporary file, open for reading only, on Darwin.
+int clarder_memory_file(const void *bytes, size_t count);
 
 /// True on a file system of which `st_blocks` is what a file takes once it has been synced, and stays so: ext4, XFS, btrfs, tmpfs.
 /// ZFS and network file systems tell it later, others may have one of those below them (overlayfs). statfs(2).

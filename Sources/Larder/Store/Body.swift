@@ -58,7 +58,7 @@ public struct Body: Sendable {
         if count < buffer.count { throw isShort(path, offset + Int64(count)) }
     }
 
-    private func isShort(_ path: FilePath, _ end: Int64?) -> LarderError {
+    func isShort(_ path: FilePath, _ end: Int64?) -> LarderError {
         let found =
             end.map { "ends after \($0) of \(length.bytes) bytes" } ?? "is shorter than its \(length.bytes) bytes"
         return LarderError(.corruption, "the body \(path) \(found)", remedy: .repair, path: path)
@@ -71,8 +71,8 @@ public struct Body: Sendable {
         return try await IOPool.shared.run { try body.bytes(in: 0..<body.length.bytes) }
     }
 
-    /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up to
-    /// 4 MiB. Nothing of the span may leave `body`. Errors as `bytes()`.
+    /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up
+    /// to 4 MiB. Nothing of the span may leave `body`. Errors as `bytes()`.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
         case .file(let descriptor, let path) where length.bytes <= BufferPool.largest:

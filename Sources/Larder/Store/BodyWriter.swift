@@ -7,8 +7,9 @@ import SystemPackage
 /// staging directory, which `commit()` makes the entry's body without another copy. A writer that goes without a
 /// commit leaves nothing. Use it from one task or thread at a time.
 public final class BodyWriter: @unchecked Sendable {
-    // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`, `file`, `length`,
-    // `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read under either.
+    // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`,
+    // `file`, `length`, `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read
+    // under either.
     private let store: Store
     private let key: Key
     private var options: PutOptions
@@ -48,14 +49,14 @@ public final class BodyWriter: @unchecked Sendable {
 
     /// Appends bytes.
     ///
-    /// Errors: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`, `io`,
-    /// `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
+    /// Errors: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`,
+    /// `io`, `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
     public func write(_ bytes: UnsafeRawBufferPointer) throws {
         try turn.locked { try appendOrDrop(bytes) }
     }
 
-    /// As `write`, if the bytes stay in memory; false, having done nothing, if they belong in a file, which may make the
-    /// caller wait: for threads that must not.
+    /// As `write`, if the bytes stay in memory; false, having done nothing, if they belong in a file, which may make
+    /// the caller wait: for threads that must not.
     package func writeInMemory(_ bytes: [UInt8]) throws -> Bool {
         try turn.locked {
             guard file == nil, staysInMemory(length + Int64(bytes.count)) else { return false }
@@ -69,8 +70,17 @@ public final class BodyWriter: @unchecked Sendable {
         try bytes.withUnsafeBytes { try write($0) }
     }
 
+    /// Appends the bytes of a collection; errors as above.
+    public func write(_ bytes: some Collection<UInt8>) throws {
+        let isDone: Void? = try bytes.withContiguousStorageIfAvailable { try write(UnsafeRawBufferPointer($0)) }
+        if isDone == nil { try write(Array(bytes)) }
+    }
+
+    /// Appends the bytes of a span; errors as above.
+    public func write(_ bytes: RawSpan) throws { try bytes.withUnsafeBytes { try write($0) } }
+
     /// As the synchronous `write`, on a thread that may wait for the disk.
-    public func write(_ bytes: [UInt8]) async throws {
+    public func write(_ bytes: some Collection<UInt8> & Sendable) async throws {
         try await IOPool.shared.run { [self] in try write(bytes) }
     }
 
@@ -79,8 +89,8 @@ public final class BodyWriter: @unchecked Sendable {
         for try await piece in pieces { try await write(piece) }
     }
 
-    /// Takes other metadata, tags, lifetime, pin and durability than the writer was made with: what is known only when the
-    /// body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer goes on.
+    /// Takes other metadata, tags, lifetime, pin and durability than the writer was made with: what is known only when
+    /// the body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer goes on.
     public func use(_ options: PutOptions) throws {
         try options.validate(key: key)
         turn.locked {
@@ -92,8 +102,8 @@ public final class BodyWriter: @unchecked Sendable {
 
     /// Stores what was written under the writer's key, and returns its digest.
     ///
-    /// Errors: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and those of `Store.put`. The writer is over
-    /// either way, and after an error nothing is left of it.
+    /// Errors: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and those of `Store.put`. The writer is
+    /// over either way, and after an error nothing is left of it.
     @discardableResult
     public func commit() throws -> Digest {
         let (put, generation) = try finish()
@@ -121,8 +131,8 @@ public final class BodyWriter: @unchecked Sendable {
         try? await IOPool.shared.run { [self] in cancel() }
     }
 
-    /// The bytes of a range that were written so far, cut to what there is. They stay readable after `commit()`, `cancel()`
-    /// and a failed `write`, for as long as the writer is held. Errors: `io`.
+    /// The bytes of a range that were written so far, cut to what there is. They stay readable after `commit()`,
+    /// `cancel()` and a failed `write`, for as long as the writer is held. Errors: `io`.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
         let (source, written) = lock.locked { (isOver ? kept : current, length) }
         let range = range.clamped(to: 0..<written)

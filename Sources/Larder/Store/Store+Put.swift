@@ -1,11 +1,11 @@
 import SystemPackage
 
 extension Store {
-    /// Stores `body` under `key`, replacing what was there. Readers of this process see it at once; the index has it with
-    /// the next commit (`Configuration.commitDelay`), or when the call returns with `Durability.durable`.
+    /// Stores `body` under `key`, replacing what was there. Readers of this process see it at once; the index has it
+    /// with the next commit (`Configuration.commitDelay`), or when the call returns with `Durability.durable`.
     ///
-    /// A body over the inline threshold is written to a file by this call, which displaces other entries first where the
-    /// budget is full.
+    /// A body over the inline threshold is written to a file by this call, which displaces other entries first where
+    /// the budget is full.
     /// - Parameter digest: the SHA-256 the body is declared to have. Nil: computed and trusted.
     /// - Returns: the SHA-256 of the body.
     /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`.
@@ -43,21 +43,6 @@ extension Store {
         return try await IOPool.shared.run { [self] in try submit(put) }
     }
 
-    /// Stores `body` under a new unique key, which is returned: `urn:uuid:` and a random UUID.
-    public func put(_ body: [UInt8], _ options: PutOptions = PutOptions()) throws -> Key {
-        let key = Store.uniqueKey()
-        try put(body, for: key, options)
-        return key
-    }
-
-    /// Stores `body` under its own digest, `sha256:<64 hex>`; the key is returned. The same bytes give the same key.
-    public func putByContent(_ body: [UInt8], _ options: PutOptions = PutOptions()) throws -> Key {
-        let digest = Digest.of(body)
-        let key = Key("sha256:" + digest.hexadecimal)
-        try put(body, for: key, options, digest: digest)
-        return key
-    }
-
     /// `urn:uuid:` and a random UUID (RFC 9562, version 4).
     static func uniqueKey() -> Key {
         var generator = SystemRandomNumberGenerator()
@@ -70,8 +55,8 @@ extension Store {
 
     // MARK: Steps
 
-    /// The longest body that is stored inline now. Beside a held snapshot only what fits a page: longer ones need runs of free pages,
-    /// which the snapshot keeps, and a file gives its room back when it goes.
+    /// The longest body that is stored inline now. Beside a held snapshot only what fits a page: longer ones need runs
+    /// of free pages, which the snapshot keeps, and a file gives its room back when it goes.
     func inlineLimit(_ budget: Budget) -> Int64 {
         let limit = configuration.inlineLimit(budget)
         guard engine.snapshots.mayBeHeld else { return limit }
@@ -87,13 +72,51 @@ extension Store {
         try Store.checkSize(Int64(body.count), key, budget)
         let digest = DigestWorker.shared.digest(of: body)
         if let declared, declared != digest.value { throw Store.mismatch(key, declared, digest.value) }
-        if options.storagePolicy != .memoryOnly, body.count > inlineLimit {
-            let file = try body.withUnsafeBytes { bytes in
-                try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
-            }
-            return makePut(key, digest, UInt64(body.count), .staged(file), options)
+        guard options.storagePolicy != .memoryOnly, body.count > inlineLimit else {
+            return makePut(key, digest, UInt64(body.count), .inline(body), options)
         }
-        return makePut(key, digest, UInt64(body.count), .inline(body), options)
+        let file = try body.withUnsafeBytes { bytes in
+            try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
+        }
+        return makePut(key, digest, UInt64(body.count), .staged(file), options)
+    }
+
+    /// As above for bytes that are the caller's: copied only if they stay in memory until the commit.
+    private func prepare(
+        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ declared: Digest?
+    ) throws -> PendingPut {
+        let budget = try engine.budget()
+        let limit = inlineLimit(budget)
+        guard options.storagePolicy != .memoryOnly, body.count > limit else {
+            return try prepare(Array(body), key, options, declared, budget, limit)
+        }
+        let writing = try writing()
+        try options.validate(key: key)
+        try Store.checkSize(Int64(body.count), key, budget)
+        let digest = Digest.of(body)
+        if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
+        let file = try engine.stage(body, for: key, writing, isDurable: isDurable(options))
+        return makePut(key, digest, UInt64(body.count), .staged(file), options)
+    }
+
+    /// Any of the forms a body is passed in, ready to be submitted.
+    func prepare(
+        _ body: some Collection<UInt8>, _ key: Key, _ options: PutOptions, _ declared: Digest?
+    ) throws -> PendingPut {
+        if let array = body as? [UInt8] {
+            let budget = try engine.budget()
+            return try prepare(array, key, options, declared, budget, inlineLimit(budget))
+        }
+        let put = try body.withContiguousStorageIfAvailable {
+            try prepare(UnsafeRawBufferPointer($0), key, options, declared)
+        }
+        if let put { return put }
+        return try prepare(Array(body), key, options, declared)
+    }
+
+    func prepare(_ body: borrowing RawSpan, _ key: Key, _ options: PutOptions, _ declared: Digest?) throws -> PendingPut
+    {
+        try body.withUnsafeBytes { try prepare($0, key, options, declared) }
     }
 
     func makePut(
@@ -251,7 +274,8 @@ extension Engine {
     func settle(_ file: inout StagedFile, isDurable: Bool, _ writing: Writing) throws {
         let path = files.staging.path(of: file.token.name)
         var status = try FileSystem.status(file.descriptor, path: path)
-        // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the end).
+        // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
+        // end).
         if file.isOwn, status.allocated > Allocation.length(status) {
             try FileSystem.truncate(file.descriptor, to: file.length, path: path)
             status = try FileSystem.status(file.descriptor, path: path)

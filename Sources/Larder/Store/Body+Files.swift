@@ -1,0 +1,47 @@
+import CLarder
+import SystemPackage
+
+extension Body {
+    /// Runs `body` with a descriptor from which the bytes can be read, and the range of the file that they are: for
+    /// sendfile(2), splice(2), or a child process. Every body has one.
+    ///
+    /// A body in a file is the whole file. One in memory is copied to a memory file that nothing can change any more
+    /// (memfd_create(2) with its seals; on Darwin an unlinked temporary file), which is gone after the call.
+    ///
+    /// The descriptor is valid inside `body`. It must not be written to, moved or closed; read at offsets (pread(2)),
+    /// as its position may be shared with others.
+    /// - Throws: `io` if no memory file can be made, and what `body` throws.
+    public func withFileRange<R>(_ body: (FileDescriptor, Range<Int64>) throws -> R) throws -> R {
+        switch storage {
+        case .file(let descriptor, _):
+            return try withExtendedLifetime(descriptor) {
+                try body(FileDescriptor(rawValue: descriptor.raw), 0..<length.bytes)
+            }
+        case .memory(let bytes):
+            let raw = bytes.withUnsafeBytes { clarder_memory_file($0.baseAddress, $0.count) }
+            if raw < 0 { throw LarderError.system("memfd_create", errno, path: nil) }
+            let descriptor = OwnedDescriptor(raw)
+            return try withExtendedLifetime(descriptor) {
+                try body(FileDescriptor(rawValue: descriptor.raw), 0..<length.bytes)
+            }
+        }
+    }
+
+    /// Runs `body` with all bytes, those of a file mapped into memory instead of read: parts that are not touched cost
+    /// nothing. Nothing of the span may leave `body`.
+    ///
+    /// A page that the disk cannot deliver ends the process with SIGBUS, as mmap(2) says; `withBytes(_:)` throws `io`
+    /// instead.
+    /// - Throws: `corruption` if the file is shorter than it should be, `io`, and what `body` throws.
+    public func withMappedBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
+        guard case .file(let descriptor, let path) = storage, length.bytes > 0 else { return try withBytes(body) }
+        // Pages behind the end of a file cannot be touched.
+        guard try FileSystem.status(descriptor, path: path).size >= length.bytes else { throw isShort(path, nil) }
+        let count = Int(length.bytes)
+        guard let start = mmap(nil, count, PROT_READ, MAP_SHARED, descriptor.raw, 0), start != MAP_FAILED else {
+            throw LarderError.system("mmap", errno, path: path)
+        }
+        defer { munmap(start, count) }
+        return try body(UnsafeRawBufferPointer(start: start, count: count).bytes)
+    }
+}

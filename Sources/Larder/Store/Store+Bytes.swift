@@ -1,0 +1,97 @@
+extension Store {
+    // MARK: Bytes of other types
+
+    /// Stores the bytes of a collection: `Data`, a slice, `ByteBufferView`, `String.utf8`. Meaning, result and errors
+    /// are those of `put(_:for:_:digest:)` for an array.
+    ///
+    /// Contiguous bytes over the inline threshold are written to their file without a copy; others are copied once.
+    @discardableResult
+    public func put(
+        _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+    ) throws -> Digest {
+        let put = try prepare(body, key, options, digest)
+        try engine.awaitCommit(submit(put), put)
+        return put.digest
+    }
+
+    /// As the synchronous form, waiting for disks and commits without holding a thread of the cooperative pool.
+    @discardableResult
+    public func put(
+        _ body: some Collection<UInt8> & Sendable, for key: Key, _ options: PutOptions = PutOptions(),
+        digest: Digest? = nil
+    ) async throws -> Digest {
+        // Short ones stay in memory until the commit, and nothing waits.
+        let put =
+            try body.count <= inlineLimit(engine.budget())
+            ? prepare(body, key, options, digest)
+            : await IOPool.shared.run { [self] in try prepare(body, key, options, digest) }
+        try await engine.awaitCommit(submit(put), put)
+        return put.digest
+    }
+
+    /// Stores the bytes of a span, which may be of memory that is the caller's for the length of the call only.
+    /// Meaning, result and errors are those of `put(_:for:_:digest:)` for an array.
+    @discardableResult
+    public func put(
+        _ body: RawSpan, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
+    ) throws -> Digest {
+        let put = try prepare(body, key, options, digest)
+        try engine.awaitCommit(submit(put), put)
+        return put.digest
+    }
+
+    // MARK: Keys that the store makes
+
+    /// Stores `body` under a new unique key: `urn:uuid:` and a random UUID (RFC 9562, version 4).
+    /// - Returns: the key.
+    /// - Throws: as `put(_:for:_:digest:)`.
+    public func put(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
+        let key = Store.uniqueKey()
+        try put(body, for: key, options)
+        return key
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    public func put(
+        _ body: some Collection<UInt8> & Sendable, _ options: PutOptions = PutOptions()
+    ) async throws -> Key {
+        let key = Store.uniqueKey()
+        try await put(body, for: key, options)
+        return key
+    }
+
+    /// Stores `body` under its own digest, `sha256:` and 64 hexadecimal digits. The same bytes give the same key.
+    /// - Returns: the key.
+    /// - Throws: as `put(_:for:_:digest:)`.
+    public func putByContent(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
+        let digest = Digest.of(body)
+        let key = Key(digest)
+        try put(body, for: key, options, digest: digest)
+        return key
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool for the disk.
+    public func putByContent(
+        _ body: some Collection<UInt8> & Sendable, _ options: PutOptions = PutOptions()
+    ) async throws -> Key {
+        let digest = Digest.of(body)
+        let key = Key(digest)
+        try await put(body, for: key, options, digest: digest)
+        return key
+    }
+}
+
+extension Key {
+    /// The key under which `Store.putByContent` stores a body: `sha256:` and 64 hexadecimal digits.
+    public init(_ digest: Digest) { self.init("sha256:" + digest.hexadecimal) }
+}
+
+extension Digest {
+    /// The SHA-256 of the bytes of a collection, which are not copied if they are contiguous.
+    public static func of(_ body: some Collection<UInt8>) -> Digest {
+        body.withContiguousStorageIfAvailable { of(UnsafeRawBufferPointer($0)) } ?? of(Array(body))
+    }
+
+    /// The SHA-256 of the bytes of a span.
+    public static func of(_ body: RawSpan) -> Digest { body.withUnsafeBytes { of($0) } }
+}
