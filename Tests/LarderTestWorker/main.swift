@@ -2,20 +2,17 @@
 //
 //     LarderTestWorker STORE MODE SEED COUNT
 //
-// mixed    puts, gets, streams, overwrites, removals, pins and leases in random order; every hit is verified
-// durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
-// same     puts and removes a few bodies that every worker shares
-// collect  gc in a loop
-// readers  SEED threads hold a body for a millisecond, over and over for COUNT ms; prints `R <reads>`
-// check    verifies the invariants once
-// hold     looks at the entry "held" and prints `HELD` with the snapshot in hand, until it is killed
-// count    prints `N <entries>`
-// opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
-// freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB and prints what a durable put takes then
-// reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean or not
-// umask    makes a file of each kind under the umask SEED, and ends without closing the store
-// halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of what fails
-// damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
+// mixed    puts, gets, streams, overwrites, removals, pins and leases in random order; every hit is verified durable
+// durable, pinned puts; prints `D <key> <digest>` after each one has returned same     puts and removes a few bodies
+// that every worker shares collect  gc in a loop readers  SEED threads hold a body for a millisecond, over and over for
+// COUNT ms; prints `R <reads>` check    verifies the invariants once hold     looks at the entry "held" and prints
+// `HELD` with the snapshot in hand, until it is killed count    prints `N <entries>` opens    fills a store with COUNT
+// entries of 100 bytes and prints what an open takes, with and without a walk freelist fills a store of COUNT GiB three
+// times with bodies of 4 to 256 KiB and prints what a durable put takes then reboot   STORE is a directory to work in:
+// what an open of COUNT entries takes after a start of the machine, clean or not umask    makes a file of each kind
+// under the umask SEED, and ends without closing the store halted   replaces a durable entry and removes another while
+// LMDB cannot write its meta pages; prints the codes of what fails damage   STORE is a directory to work in: makes a
+// store there, and damages, uses and repairs it COUNT times
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
 
@@ -127,6 +124,22 @@ func durable(_ store: Store, seed: UInt64, count: Int) throws {
         let body = makeBody(name: name, seed: name, length: size)
         try store.put(body, for: key, PutOptions(isPinned: true, durability: .durable))
         say("D \(key) \(Digest.of(body))")
+    }
+}
+
+/// Batches that give all of 8 keys, half of them with bodies in files, the number of the round; without end.
+func batches(_ store: Store) throws {
+    for round in 0... {
+        var batch = WriteBatch()
+        for number in 0..<8 {
+            let body = [UInt8](
+                repeating: UInt8(truncatingIfNeeded: round), count: number % 2 == 0 ? 100 : 70_000 + number)
+            batch.put(body, for: Key("k\(number)"))
+        }
+        for result in try store.write(batch, durability: .durable) where !result.isSuccess {
+            throw Bad(reason: "\(result)")
+        }
+        if round < 10 { say("B \(round)") }
     }
 }
 
@@ -263,6 +276,7 @@ func run() throws {
     switch arguments[2] {
     case "mixed": try mixed(store, seed: seed, count: count)
     case "durable": try durable(store, seed: seed, count: count)
+    case "batches": try batches(store)
     case "readers": try readers(store, threads: Int(seed), milliseconds: count)
     case "same": try same(store, seed: seed, count: count)
     case "collect": for _ in 0..<count { try store.collect(compact: true) }

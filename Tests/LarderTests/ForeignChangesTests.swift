@@ -65,7 +65,8 @@ import Testing
 
     // MARK: Copies and links
 
-    /// Nobody knows what of a copy is on disk: its bodies are compared before they are handed out. A move changes nothing.
+    /// Nobody knows what of a copy is on disk: its bodies are compared before they are handed out. A move changes
+    /// nothing.
     @Test func bodiesOfACopyAreSuspectAndThoseOfAMovedStoreAreNot() throws {
         try withDirectory { directory in
             let (first, copy) = (directory.appending("first"), directory.appending("copy"))
@@ -183,7 +184,11 @@ import Testing
             }
             let budget = Budget(bytes: .mebibytes(1), entries: 100)
             try #expect(code { try store.setBudget(budget) } == .noSpace)
-            for number in 0..<40 { try store.unpin(Key("p\(number)")) }
+            // Not `unpin`: the thread that would commit it begins to displace.
+            try store.engine.mutate(.housekeeping) { mutation in
+                for number in 0..<40 { try mutation.update(Array("p\(number)".utf8)) { $0.isPinned = false } }
+            }
+            try store.engine.steer()
             let isDisplacing = store.engine.isDisplacing.load(ordering: .relaxed)
             #expect(isDisplacing)
             try store.setBudget(budget)

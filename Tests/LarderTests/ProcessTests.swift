@@ -98,4 +98,25 @@ struct ProcessTests {
         #expect(try store.statistics().allocatedBytes.bytes == recount(path))
         try store.close()
     }
+
+    /// A batch is there whole or not at all, and once it was told of, it is there.
+    @Test func aKilledProcessLeavesWholeBatches() throws {
+        try withDirectory { path in
+            try Store(at: path, .testing()).close()
+            for round in 0..<9 {
+                let worker = try Worker(store: path.string, mode: "batches", seed: 0, count: 0)
+                worker.waitUntilReady()
+                for number in 0...round { worker.waitForLine("B \(number)") }
+                worker.kill()
+                _ = worker.finish()
+                let store = try Store(at: path, .testing())
+                let found = try (0..<8).map { try store.get(Key("k\($0)"))?.body.bytes().first }
+                #expect(Set(found).count == 1, "\(found)")
+                // Of this worker or, killed in its first rounds, of the last: never nothing.
+                #expect(found[0].map { Int($0) >= round } ?? false, "\(found)")
+                #expect(store.stagedFiles == [])
+                try finish(store)
+            }
+        }
+    }
 }

@@ -52,20 +52,32 @@ final class Committer {
         case touchKey(Key, PendingSet.KeyTouch)
         case put(PendingPut)
         case remove(PendingRemoval)
+        case job(PendingJob)
 
         var isTouch: Bool {
             switch self {
             case .touch, .touchKey: true
-            case .put, .remove: false
+            case .put, .remove, .job: false
             }
         }
 
         /// What a caller may have to be told of.
         var change: PendingChange? {
             switch self {
-            case .touch, .touchKey: nil
+            case .touch, .touchKey, .job: nil
             case .put(let put): put
             case .remove(let removal): removal
+            }
+        }
+
+        /// Files that become bodies with it.
+        var stagedFiles: [StagedFile] {
+            switch self {
+            case .put(let put):
+                if case .staged(let file) = put.body { return [file] }
+                return []
+            case .job(let job): return job.stagedFiles
+            case .touch, .touchKey, .remove: return []
             }
         }
     }
@@ -86,7 +98,7 @@ final class Committer {
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
         do {
-            if batch.isDurable, uses.contains(where: \.isStaged) {
+            if batch.isDurable, uses.contains(where: { !$0.stagedFiles.isEmpty }) {
                 engine.reach("batch.before-staging-sync")
                 try Sync.names(engine.files.staging)
                 engine.reach("batch.after-staging-sync")
@@ -108,6 +120,7 @@ final class Committer {
             // What was committed may not survive power loss: no durable put of the batch is a success.
             failure = engine.translate(error)
             for use in uses { use.change?.failDurably(engine.translate(error)) }
+            for job in batch.jobs where job.isDurable { job.fail(engine.translate(error)) }
         }
         let failed = uses.compactMap(\.change).filter { $0.failure != nil }
         if let failure {
@@ -133,7 +146,8 @@ final class Committer {
     /// A put that failed for good gives back what it had staged.
     private func fail(_ use: Use, _ failure: LarderError) {
         use.change?.fail(failure)
-        if case .put(let put) = use, case .staged(let file) = put.body { engine.discard(file, writing) }
+        if case .job(let job) = use { job.fail(failure) }
+        for file in use.stagedFiles { engine.discard(file, writing) }
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
@@ -146,7 +160,7 @@ final class Committer {
             case .remove(let removal): uses.append((removal.uptime, .remove(removal)))
             }
         }
-        return uses.sorted { $0.0 < $1.0 }.map(\.1)
+        return uses.sorted { $0.0 < $1.0 }.map(\.1) + batch.jobs.map(Use.job)
     }
 
     /// Commits the uses, in order: in one transaction if that fits the budget as it is. Returns the last failure.
@@ -268,7 +282,7 @@ final class Committer {
         let engine = engine
         let uptime = engine.uptime.uptime()
         let change: (Mutation) throws -> (victims: [Victim], fill: Engine.Fill) = { mutation in
-            for use in uses { try Self.apply(use, mutation, uptime) }
+            for use in uses { try Self.apply(use, mutation, engine, uptime) }
             guard slice > 0 else { return ([], try engine.fill(mutation)) }
             let surplus = try engine.fill(mutation).overLow
             let victims = try Engine.displace(in: mutation, limit: slice, bytes: surplus).0
@@ -289,6 +303,7 @@ final class Committer {
         for use in uses {
             switch use {
             case .put: return .put
+            case .job(let job): if job.purpose == .put { return .put }
             case .touch, .touchKey: purpose = .touch
             case .remove: break
             }
@@ -296,8 +311,10 @@ final class Committer {
         return purpose
     }
 
-    private static func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
+    private static func apply(_ use: Use, _ mutation: Mutation, _ engine: Engine, _ uptime: UInt64) throws {
         switch use {
+        case .job(let job):
+            try job.apply(to: mutation, engine)
         case .put(let put):
             try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
         case .remove(let removal):
@@ -313,8 +330,8 @@ final class Committer {
 
     // MARK: Expired entries
 
-    /// Removes a slice of the entries that have expired. Puts come first: as long as there are more, a quarter of the time goes
-    /// into it.
+    /// Removes a slice of the entries that have expired. Puts come first: as long as there are more, a quarter of the
+    /// time goes into it.
     private func removeExpiredIfDue() {
         let clock = engine.configuration.clock
         guard expiry.remaining(at: clock.uptime()) == 0 else { return }
@@ -327,13 +344,6 @@ final class Committer {
             expiry.failed(at: clock.uptime())
             engine.failed(.expiry, error)
         }
-    }
-}
-
-extension Committer.Use {
-    fileprivate var isStaged: Bool {
-        if case .put(let put) = self, case .staged = put.body { return true }
-        return false
     }
 }
 

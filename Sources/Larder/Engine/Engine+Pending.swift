@@ -2,8 +2,8 @@ import LMDB
 
 /// Removals on their way to the index, and entries that stay in memory.
 extension Engine {
-    /// Queues a removal; readers of this process see it at once. Returns the generation of its batch; nil if it would have had to
-    /// wait and may not.
+    /// Queues a removal; readers of this process see it at once. Returns the generation of its batch; nil if it would
+    /// have had to wait and may not.
     @discardableResult
     func submit(
         _ removal: PendingRemoval, _ writing: Writing, mayWait: Bool = true, alongside: () -> Void = {}
@@ -28,8 +28,8 @@ extension Engine {
 
     // MARK: Entries in memory
 
-    /// Stores an entry of policy `memoryOnly`, and queues the removal of what the index has under its key. Returns 0, as there is
-    /// nothing to wait for; nil if the removal would have had to wait and may not.
+    /// Stores an entry of policy `memoryOnly`, and queues the removal of what the index has under its key. Returns 0,
+    /// as there is nothing to wait for; nil if the removal would have had to wait and may not.
     func submitToMemory(_ put: PendingPut, _ writing: Writing, _ mayWait: Bool) throws -> UInt64? {
         let evicted = try memory.reserve(for: put, at: clock.now(), kept: kept)
         reportEvicted(evicted)
@@ -95,7 +95,8 @@ extension Engine {
         }
     }
 
-    /// What a collection removes from memory, or would: expired entries, pinned ones left out, or those of other versions.
+    /// What a collection removes from memory, or would: expired entries, pinned ones left out, or those of other
+    /// versions.
     func collectMemory(_ selection: Selection, _ version: UInt16?, isDryRun: Bool) -> Int {
         let now = clock.now()
         let isDoomed: (PendingPut) -> Bool = { put in
@@ -118,7 +119,8 @@ extension Engine {
                 let tags = put.options.tags
                 if try put.isPinned || hasPins && index.hasPinnedTag(tags, transaction)
                     || hasLeases
-                        && index.isLeased(put.key.bytes, tags, version: put.version, at: now, transaction)
+                        && index.isLeased(
+                            put.key.bytes, tags, digest: { put.digest }, version: put.version, at: now, transaction)
                 {
                     kept.insert(put.key)
                 }

@@ -25,14 +25,40 @@ final class PendingSet: @unchecked Sendable {
     struct Batch {
         var generation: UInt64
         var operations: [Key: Operation] = [:]
+        /// Applied after the operations, in this order.
+        var jobs: [PendingJob] = []
+        /// The keys of the jobs: what is put under them later belongs into a later batch.
+        private var claimed: Set<Key> = []
+        /// A job may change any key.
+        private var claimsAll = false
+        private var jobOperations = 0
         var touches: [Key: KeyTouch] = [:]
         var memory = 0
         var isDurable = false
         /// Committed even without operations, for the touches that a flush has to write.
         var isForced = false
         /// False: there is nothing to commit but touches, which wait for a batch or for the committer to be idle.
-        var isWanted: Bool { !operations.isEmpty || isForced }
+        var isWanted: Bool { !operations.isEmpty || !jobs.isEmpty || isForced }
         var isEmpty: Bool { touches.isEmpty && !isWanted }
+
+        init(generation: UInt64) { self.generation = generation }
+
+        /// Changes that it makes to the index.
+        var count: Int { operations.count + jobOperations }
+        /// Changes that a caller waits for, or may.
+        var callers: Int { operations.count + jobs.count }
+
+        mutating func append(_ job: PendingJob) {
+            jobs.append(job)
+            jobOperations += job.operations.count
+            memory += job.memory
+            isDurable = isDurable || job.isDurable
+            guard let keys = job.keys else { return claimsAll = true }
+            claimed.formUnion(keys)
+        }
+
+        /// True if a job of the batch has to see the key as it is now.
+        func claims(_ key: Key) -> Bool { claimsAll || claimed.contains(key) }
     }
 
     /// What the committer should do next.
@@ -73,8 +99,8 @@ final class PendingSet: @unchecked Sendable {
     private var memoryLimit: Int
     private var countLimit: Int
     private let delay: UInt64
-    /// How long the latest commits took, and when the one under way began: under load batches wait for more company, since a
-    /// commit of 2,000 operations writes little more than one of 200.
+    /// How long the latest commits took, and when the one under way began: under load batches wait for more company,
+    /// since a commit of 2,000 operations writes little more than one of 200.
     private var commitTime: UInt64 = 0
     private var began: UInt64 = 0
     /// Operations of the latest durable batch, and while the committer waits for as many again, that number.
@@ -135,9 +161,8 @@ final class PendingSet: @unchecked Sendable {
     }
 
     /// Adds an operation to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
-    /// - Parameter alongside: runs under the lock, with the operation: what has to change together with it for readers and
-    ///   other writers of the key. It must not wait for anything.
-    /// Throws `closed`.
+    /// - Parameter alongside: runs under the lock, with the operation: what has to change together with it for readers
+    ///   and other writers of the key. It must not wait for anything. Throws `closed`.
     func add(
         _ operation: Operation, memory: Int, mayWait: Bool = true, alongside: () -> Void = {}
     ) throws(LarderError) -> Added? {
@@ -145,14 +170,7 @@ final class PendingSet: @unchecked Sendable {
         let isDurable = operation.change.isDurable
         var isOver = false
         let result: Added? = monitor.locked {
-            while !isClosing, !isStopped, !open.operations.isEmpty,
-                open.memory + memory > memoryLimit || open.operations.count >= countLimit
-            {
-                isUrgent = true
-                monitor.signal(Condition.work)
-                if !mayWait { return nil }
-                monitor.wait(Condition.room)
-            }
+            guard waitForRoom(memory, mayWait, while: { open.claims(key) }) else { return nil }
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
@@ -181,9 +199,9 @@ final class PendingSet: @unchecked Sendable {
             open.isDurable = open.isDurable || isDurable
             let wasUrgent = isUrgent
             if isDurable { isUrgent = true }
-            if gathering > 0, open.operations.count >= gathering { monitor.signal(Condition.company) }
+            if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
             if open.operations.count == 1 || isUrgent != wasUrgent || open.memory >= memoryLimit / 2
-                || open.operations.count >= countLimit / 2
+                || open.count >= countLimit / 2
             {
                 monitor.signal(Condition.work)
             }
@@ -191,6 +209,40 @@ final class PendingSet: @unchecked Sendable {
         }
         if isOver { throw LarderError(.closed, "the store was closed", key: key) }
         return result
+    }
+
+    /// Adds a job to the open batch, which is committed at once. While that is full it waits, or returns nil if
+    /// `mayWait` is false.
+    /// - Returns: the generation to wait for.
+    /// - Throws: `closed`.
+    func add(_ job: PendingJob, mayWait: Bool = true) throws(LarderError) -> UInt64? {
+        var isOver = false
+        let generation: UInt64? = monitor.locked { () -> UInt64? in
+            guard waitForRoom(job.memory, mayWait) else { return nil }
+            isOver = isClosing || isStopped
+            if isOver { return nil }
+            if !open.isWanted { opened = uptime() }
+            open.append(job)
+            isUrgent = true
+            if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
+            monitor.signal(Condition.work)
+            return open.generation
+        }
+        if isOver { throw LarderError(.closed, "the store was closed") }
+        return generation
+    }
+
+    /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.
+    private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool = { false }) -> Bool {
+        while !isClosing, !isStopped, open.count > 0,
+            open.memory + bytes > memoryLimit || open.count >= countLimit || isInTheWay()
+        {
+            isUrgent = true
+            monitor.signal(Condition.work)
+            if !mayWait { return false }
+            monitor.wait(Condition.room)
+        }
+        return true
     }
 
     /// Waits until the batch `generation` is committed.
@@ -228,6 +280,9 @@ final class PendingSet: @unchecked Sendable {
 
     /// True if the open batch has something that must be committed.
     var isDue: Bool { monitor.locked { open.isWanted } }
+
+    /// Jobs whose callers wait.
+    var waitingJobs: Int { monitor.locked { open.jobs.count + (committing?.jobs.count ?? 0) } }
 
     /// The latest batch that is over.
     var completedGeneration: UInt64 { monitor.locked { completed } }
@@ -274,7 +329,7 @@ final class PendingSet: @unchecked Sendable {
                 } else {
                     let age = uptime() &- opened
                     let delay = currentDelay
-                    if age >= delay || open.memory >= memoryLimit / 2 || open.operations.count >= countLimit / 2 {
+                    if age >= delay || open.memory >= memoryLimit / 2 || open.count >= countLimit / 2 {
                         break
                     }
                     monitor.wait(Condition.work, seconds: Double(delay - age) / 1e9)
@@ -295,19 +350,19 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
-    /// Callers that wait for durable puts come back together when a batch is done. The first of them is worth half a commit of
-    /// waiting for the others: else each commit syncs for one, and the next for the rest.
+    /// Callers that wait for durable puts come back together when a batch is done. The first of them is worth half a
+    /// commit of waiting for the others: else each commit syncs for one, and the next for the rest.
     private func gather() {
         guard open.isDurable else { return }
         let deadline = uptime() &+ min(commitTime / 2, 2_000_000)
-        while !isClosing, open.operations.count < durableCount {
+        while !isClosing, open.callers < durableCount {
             let now = uptime()
             if now >= deadline { break }
             gathering = durableCount
             monitor.wait(Condition.company, seconds: Double(deadline - now) / 1e9)
         }
         gathering = 0
-        durableCount = open.operations.count
+        durableCount = open.callers
     }
 
     /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.

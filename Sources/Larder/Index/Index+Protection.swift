@@ -9,8 +9,16 @@ extension Index {
         /// A key or a tag in one application version.
         case keyOfVersion = 3
         case tagOfVersion = 4
+        /// Content, whichever entries have it.
+        case digest = 5
 
         var ofVersion: LeaseKind { self == .key ? .keyOfVersion : self == .tag ? .tagOfVersion : self }
+    }
+
+    /// The value of a lease's row.
+    static func lease(until expires: Int64, instance: UInt64) -> [UInt8] {
+        withUnsafeBytes(of: expires.littleEndian) { Array($0) }
+            + withUnsafeBytes(of: instance.littleEndian) { Array($0) }
     }
 
     /// The beginning of the rows of the leases of a key or tag.
@@ -20,12 +28,19 @@ extension Index {
         return [kind.ofVersion.rawValue] + Digest.of([UInt8(version & 0xFF), UInt8(version >> 8)] + subject).bytes
     }
 
-    /// True if a lease protects the entry with this key and these tags.
+    /// True if a lease protects the entry with this key, these tags and this content.
+    /// - Parameter digest: asked for only if there is a lease of some content.
     func isLeased(
-        _ key: [UInt8], _ tags: [String], version: UInt16, at now: Timestamp, _ transaction: ReadTransaction
+        _ key: [UInt8], _ tags: [String], digest: () throws -> Digest?, version: UInt16, at now: Timestamp,
+        _ transaction: ReadTransaction
     ) throws -> Bool {
         if try hasLease(.key, key, version, now, transaction) { return true }
-        return try tags.contains { try hasLease(.tag, Array($0.utf8), version, now, transaction) }
+        if try tags.contains(where: { try hasLease(.tag, Array($0.utf8), version, now, transaction) }) { return true }
+        let hasLeasedContent = try transaction.withCursor(leases) { cursor in
+            try cursor.seek([LeaseKind.digest.rawValue])?.0.first == LeaseKind.digest.rawValue
+        }
+        guard hasLeasedContent, let digest = try digest() else { return false }
+        return try hasLease(.digest, digest.bytes, 0, now, transaction)
     }
 
     private func hasLease(

@@ -106,6 +106,19 @@ struct Index: Sendable {
 
     static func versionKey(_ version: String) -> [UInt8] { Array("version:".utf8) + Array(version.utf8) }
 
+    /// The index keys of the entries with a blob. Looks at every entry.
+    func keys(ofBlob id: UInt64, _ transaction: ReadTransaction) throws -> [[UInt8]] {
+        try transaction.withCursor(entries) { cursor in
+            var keys: [[UInt8]] = []
+            var pair = try cursor.first()
+            while let (key, value) = pair {
+                if EntryRecord(value)?.blob == id { keys.append(Array(key)) }
+                pair = try cursor.next()
+            }
+            return keys
+        }
+    }
+
     // MARK: Keys of rows
 
     /// Times before 1970 sort as 1970.

@@ -39,8 +39,8 @@ extension Mutation {
             if let record = try remove(key, where: { self.stands($0, in: order, at: row) }) {
                 return Victim(key: key, record: record, reason: reason)
             }
-            // Damage: the row leads to no entry, or to one that has another place. It must not keep displacement from going
-            // on, and with it every put of a full store.
+            // Damage: the row leads to no entry, or to one that has another place. It must not keep displacement from
+            // going on, and with it every put of a full store.
             try transaction.delete(order, row)
             noteChange(trees: 1)
             removedRows += 1
@@ -77,7 +77,8 @@ extension Mutation {
 
     func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
         try index.isLeased(
-            record.longKey.isEmpty ? key : record.longKey, record.tags, version: record.version, at: now, reading)
+            record.longKey.isEmpty ? key : record.longKey, record.tags, digest: { try digest(ofBlob: record.blob) },
+            version: record.version, at: now, reading)
     }
 
     /// Bytes of live pages in the index file: what it would shrink to if every free page were given back.

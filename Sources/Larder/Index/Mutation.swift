@@ -2,8 +2,8 @@ import LMDB
 
 /// One write transaction on a store, and what has to happen to files before and after its commit.
 ///
-/// Counters are loaded when it begins and written back by `finish()`. All changes to an entry's rows go through here, so
-/// that invariants I1 to I5 (`docs/architecture.md`) hold at every commit.
+/// Counters are loaded when it begins and written back by `finish()`. All changes to an entry's rows go through here,
+/// so that invariants I1 to I5 (`docs/architecture.md`) hold at every commit.
 final class Mutation {
     let index: Index
     let transaction: WriteTransaction
@@ -226,6 +226,35 @@ final class Mutation {
         return state.nextStamp
     }
 
+    // MARK: Conditions
+
+    /// True if a lookup by a caller that sees entries of these versions would be a hit.
+    func hasFreshEntry(_ key: [UInt8], where sees: (UInt16) -> Bool) throws -> Bool {
+        guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
+            let head = try blob(record.blob)
+        else { return false }
+        return try isSound(head)
+    }
+
+    /// A put's body is not needed after all.
+    func drop(_ body: PendingPut.Body) {
+        if case .staged(let file) = body { surplusFiles.append(file) }
+    }
+
+    /// Removes the entries with some content; returns how many.
+    /// - Parameter known: index keys where they are most likely to be found.
+    func remove(content digest: Digest, _ known: [[UInt8]]) throws -> Int {
+        guard let row = try digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init) else {
+            return 0
+        }
+        var count = 0
+        for key in known where try remove(key, where: { $0.blob == row.blob }) != nil { count += 1 }
+        guard try digest.withBytes({ try reading.get(index.digests, $0) }) != nil else { return count }
+        // Entries that were stored since the others were looked for.
+        for key in try index.keys(ofBlob: row.blob, reading) where try remove(key) != nil { count += 1 }
+        return count
+    }
+
     // MARK: Rows that follow from a record
 
     func insertRows(of record: EntryRecord, key: [UInt8]) throws {
@@ -310,8 +339,8 @@ final class Mutation {
     /// The digest of a blob; nil if there is no such blob, or its record cannot be read.
     func digest(ofBlob id: UInt64) throws -> Digest? { try blob(id)?.digest }
 
-    /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a power
-    /// loss as far as anybody knows. Otherwise the bytes at hand replace it.
+    /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a
+    /// power loss as far as anybody knows. Otherwise the bytes at hand replace it.
     private func isSound(_ head: BlobRecord) throws -> Bool {
         if head.isDamaged { return false }
         guard head.location == .file else { return true }

@@ -2,8 +2,9 @@ import SystemPackage
 
 /// A file of the caller's on its way into a store: `Store.adopt`.
 ///
-/// A move links the file into `staging/` like any other body, commits it durably, and removes the caller's name last. So a crash
-/// at any moment leaves the bytes under one name at least: what the sweep removes from `staging/` is a second name, or a copy.
+/// A move links the file into `staging/` like any other body, commits it durably, and removes the caller's name last.
+/// So a crash at any moment leaves the bytes under one name at least: what the sweep removes from `staging/` is a
+/// second name, or a copy.
 struct Adoption: Sendable {
     private let path: FilePath
     private let key: Key
@@ -138,7 +139,8 @@ struct Adoption: Sendable {
             token: token, descriptor: target, length: status.size, reserved: reserved, isOwn: true)
     }
 
-    /// A move removes the original, and a link shares its bytes: neither may be of a file that was written to meanwhile.
+    /// A move removes the original, and a link shares its bytes: neither may be of a file that was written to
+    /// meanwhile.
     private func requireUnchanged() throws {
         guard method != .copy, try !FileSystem.status(source, path: path).isSame(as: status) else { return }
         throw changed()

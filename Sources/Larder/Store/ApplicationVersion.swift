@@ -16,7 +16,8 @@ public struct ApplicationVersion: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Store {
-    /// The store's own application version, of `Configuration.version`; nil: none, and entries of every version are seen.
+    /// The store's own application version, of `Configuration.version`; nil: none, and entries of every version are
+    /// seen.
     public var applicationVersion: ApplicationVersion? { version.flatMap(ApplicationVersion.init) }
 
     /// The application versions that have used the store since it was cleared, by name.

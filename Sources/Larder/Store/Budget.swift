@@ -1,7 +1,7 @@
 /// What a store may take. Kept in the store, so that every process obeys the same; changed at any time.
 public struct Budget: Sendable, Hashable {
-    /// Bytes allocated on disk: what `st_blocks` x 512 sums to over every regular file of the store, the index included.
-    /// Holds at every moment. At least `Budget.minimumBytes`. Default: unlimited.
+    /// Bytes allocated on disk: what `st_blocks` x 512 sums to over every regular file of the store, the index
+    /// included. Holds at every moment. At least `Budget.minimumBytes`. Default: unlimited.
     public var bytes: ByteCount
     /// Number of entries. At least 1. Default: unlimited.
     public var entries: Int
@@ -10,12 +10,12 @@ public struct Budget: Sendable, Hashable {
     /// Bytes that must stay free on the file system, whoever uses it. Default: 0.
     public var freeDiskFloor: ByteCount
 
-    /// The smallest byte budget: an empty index and room to change it in. 256 pages of the system: 1 MiB where a page has 4 KiB,
-    /// 4 MiB where it has 16 KiB (Apple silicon).
+    /// The smallest byte budget: an empty index and room to change it in. 256 pages of the system: 1 MiB where a page
+    /// has 4 KiB, 4 MiB where it has 16 KiB (Apple silicon).
     public static var minimumBytes: ByteCount { leastBytes(pageSize: systemPageSize) }
 
-    /// Bytes per page of the index that this budget is for; of a new index until one says otherwise. Not a limit, and no part
-    /// of the value.
+    /// Bytes per page of the index that this budget is for; of a new index until one says otherwise. Not a limit, and
+    /// no part of the value.
     var pageSize = Budget.systemPageSize
 
     static let systemPageSize = min(max(Int(sysconf(Int32(_SC_PAGESIZE))), 4096), 65536)
@@ -68,14 +68,15 @@ public struct Budget: Sendable, Hashable {
     /// Pages of the index in the headroom.
     var headroomPages: Int64 { headroom / Int64(pageSize) }
 
-    /// How many changes of entries one transaction may hold, so that the pages it copies fit the headroom: 20 pages each at
-    /// worst.
+    /// How many changes of entries one transaction may hold, so that the pages it copies fit the headroom: 20 pages
+    /// each at worst.
     var changesInHeadroom: Int64 { max(headroomPages / 20, 1) }
 
     private static let largestBatch = 3072
 
-    /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small beside the budget.
-    /// With a million entries each operation copies some two pages, and LMDB keeps the memory of the largest transaction.
+    /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small beside the
+    /// budget. With a million entries each operation copies some two pages, and LMDB keeps the memory of the largest
+    /// transaction.
     func batchLimits(_ limit: ByteCount) -> (memory: Int, count: Int) {
         if bytes == .unlimited { return (Int(clamping: limit.bytes), Self.largestBatch) }
         let memory = min(limit.bytes, max(bytes.bytes / 32, 128 << 10))

@@ -1,7 +1,8 @@
 import SystemPackage
 
 extension Configuration {
-    /// The settings that belong to the open directory, not to a single store, and that differ from those it was opened with.
+    /// The settings that belong to the open directory, not to a single store, and that differ from those it was opened
+    /// with.
     private func differences(from other: Configuration) -> [String] {
         var names: [String] = []
         func compare(_ isSame: Bool, _ name: String) { if !isSame { names.append(name) } }
@@ -17,7 +18,8 @@ extension Configuration {
         return names
     }
 
-    /// Throws `locked` if a store of the path is open in this process with settings that this one cannot have beside it.
+    /// Throws `locked` if a store of the path is open in this process with settings that this one cannot have beside
+    /// it.
     func requireSharable(with other: Configuration, _ path: FilePath) throws(LarderError) {
         if isReadOnly != other.isReadOnly {
             throw LarderError(

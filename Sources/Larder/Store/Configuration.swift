@@ -2,10 +2,10 @@ import Logging
 
 /// How a store is opened. Behaviour first, then performance.
 ///
-/// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version` and `inlineThreshold`;
-/// the observers and loggers of all are told; the latest `budget` holds. `isReadOnly`, `verification`, `expiredRetention`, `clock`,
-/// `commitDelay`, `pendingLimit`, `memoryLimit`, `watermarks` and `indexMapSize` are shared: an open that asks for other values
-/// is refused (`locked`).
+/// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version` and
+/// `inlineThreshold`; the observers and loggers of all are told; the latest `budget` holds. `isReadOnly`,
+/// `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`, `watermarks` and
+/// `indexMapSize` are shared: an open that asks for other values is refused (`locked`).
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
@@ -15,22 +15,23 @@ public struct Configuration: Sendable {
     public var durability = Durability.relaxed
     /// How long entries put with `Lifetime.standard` are fresh. Default: never expire.
     public var defaultLifetime = Lifetime.never
-    /// How long an entry that expired is kept for callers that can validate it (`get(_:includingExpired:)`). Then it is removed in
-    /// the background, with a budget or without; where room is needed it goes at once. Default: one minute; less than 0 is 0.
+    /// How long an entry that expired is kept for callers that can validate it (`get(_:includingExpired:)`). Then it is
+    /// removed in the background, with a budget or without; where room is needed it goes at once. Default: one minute;
+    /// less than 0 is 0.
     public var expiredRetention = Duration.seconds(60)
     /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
     public var maximumLifetime: Duration?
     /// The application's version. Entries of another version are not there for any call but those about the whole store
-    /// (`clear`, `collect`, `check`, statistics, pins of tags, the budget) and `Selection.otherVersions`; they are reclaimed. Nil
-    /// (the default): entries are put without a version, and those of every version are seen.
+    /// (`clear`, `collect`, `check`, statistics, pins of tags, the budget) and `Selection.otherVersions`; they are
+    /// reclaimed. Nil (the default): entries are put without a version, and those of every version are seen.
     public var version: String?
     /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
     public var verification = Verification.afterUncleanShutdown
-    /// When an open looks at every page of the index before it uses them. Default: unless the store was closed properly and
-    /// not changed since.
+    /// When an open looks at every page of the index before it uses them. Default: unless the store was closed properly
+    /// and not changed since.
     public var indexCheck = IndexCheck.whenInDoubt
-    /// Opens a store whose directory belongs to another user, neither root nor the one who runs the process. That user can
-    /// replace what is in it at any time. Default: refused.
+    /// Opens a store whose directory belongs to another user, neither root nor the one who runs the process. That user
+    /// can replace what is in it at any time. Default: refused.
     public var allowsOtherOwner = false
     /// Opens an existing store without changing it: no put, no removal, no note of accesses, nothing swept.
     public var isReadOnly = false
@@ -47,26 +48,26 @@ public struct Configuration: Sendable {
     /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 256 KiB.
     /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
     public var inlineThreshold = ByteCount.kibibytes(256)
-    /// How long a relaxed put may wait for others to share its commit: so long when the store is quiet, up to ten times that
-    /// while commits take long. Longer: fewer syncs; shorter: less to lose. Default: 10 ms.
+    /// How long a relaxed put may wait for others to share its commit: so long when the store is quiet, up to ten times
+    /// that while commits take long. Longer: fewer syncs; shorter: less to lose. Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
-    /// The most address space the index may take in this process, in bytes, and so the longest its file may become: at least
-    /// 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the default): 1 TiB,
-    /// of which 64 GiB are taken at first and more as the index grows.
+    /// The most address space the index may take in this process, in bytes, and so the longest its file may become: at
+    /// least 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the
+    /// default): 1 TiB, of which 64 GiB are taken at first and more as the index grows.
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)
     /// Memory for entries of policy `memoryOnly`, pinned ones included. Default: 16 MiB.
     public var memoryLimit = ByteCount.mebibytes(16)
-    /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may fill.
-    /// Defaults: 0.95 and 0.90.
+    /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may
+    /// fill. Defaults: 0.95 and 0.90.
     public var watermarks = Watermarks(high: 0.95, low: 0.90)
 
     /// When an open looks at every page of the index.
     public enum IndexCheck: Sendable, Hashable {
-        /// When the store was not closed since it was last used, or its file was changed since: behind the open, while the store is in
-        /// use already, or before it where an earlier walk was not finished or the file is cut short. At every open when the index is
-        /// small (1,024 pages). About a second for a million entries.
+        /// When the store was not closed since it was last used, or its file was changed since: behind the open, while
+        /// the store is in use already, or before it where an earlier walk was not finished or the file is cut short.
+        /// At every open when the index is small (1,024 pages). About a second for a million entries.
         case whenInDoubt
         /// At every open, for a check of the disk.
         case always
@@ -93,8 +94,8 @@ public struct Configuration: Sendable {
     /// For tests: false leaves what an unclean end left to the readers.
     package var isScrubbing = true
 
-    /// For tests: files that a checkpoint syncs one by one. More are synced with everything else on their file system: 1,000 files
-    /// of 300 kB took 350 ms one by one on a quiet ext4, and 190 ms so.
+    /// For tests: files that a checkpoint syncs one by one. More are synced with everything else on their file system:
+    /// 1,000 files of 300 kB took 350 ms one by one on a quiet ext4, and 190 ms so.
     package var syncedSingly = 1024
 
     /// The defaults above.

@@ -1,7 +1,7 @@
 import LMDB
 
-/// A walk over selected entries in key order, a batch at a time, each on a snapshot of its own: a long one does not keep
-/// pages of the index from being reused.
+/// A walk over selected entries in key order, a batch at a time, each on a snapshot of its own: a long one does not
+/// keep pages of the index from being reused.
 struct EntryWalk {
     /// What one step found.
     struct Batch {

@@ -4,8 +4,8 @@ public enum Selection: Sendable, Hashable {
     case all
     /// Keys that start with these bytes. Does not scan the store.
     case prefix(Key)
-    /// URLs of a host, with any port: keys that start with a scheme (http, https, ws, wss, ftp, s3, file), `://` and the
-    /// host, in lower case. Does not scan the store.
+    /// URLs of a host, with any port: keys that start with a scheme (http, https, ws, wss, ftp, s3, file), `://` and
+    /// the host, in lower case. Does not scan the store.
     case host(String)
     /// Entries put with this tag. Does not scan the store.
     case tag(String)
@@ -19,8 +19,8 @@ public enum Selection: Sendable, Hashable {
     case unusedSince(Timestamp)
     /// Entries of a storage policy.
     case policy(StoragePolicy)
-    /// Entries of every application version but the store's own, which every other selection is limited to. A store without a
-    /// version sees the entries of all, and this selects none.
+    /// Entries of every application version but the store's own, which every other selection is limited to. A store
+    /// without a version sees the entries of all, and this selects none.
     case otherVersions
     /// Every entry but these.
     case allExcept(Set<Key>)

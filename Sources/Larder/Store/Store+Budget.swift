@@ -7,9 +7,9 @@ extension Store {
 
     /// Changes the limits, for every process that uses the store, and displaces until they hold.
     ///
-    /// Errors: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits, or the disk is
-    /// too full to displace: they are set all the same, and puts throw `noSpace` until there is room. Setting the same limits again
-    /// makes them hold.
+    /// Errors: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits, or
+    /// the disk is too full to displace: they are set all the same, and puts throw `noSpace` until there is room.
+    /// Setting the same limits again makes them hold.
     public func setBudget(_ budget: Budget) throws {
         _ = try writing()
         engine.commitPending()

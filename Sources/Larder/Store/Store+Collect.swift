@@ -43,15 +43,16 @@ public enum CollectionStep: String, Sendable, Hashable, CaseIterable {
 }
 
 extension Store {
-    /// Puts the store in order while others use it: sweeps what dead processes left, removes expired and dangling entries,
-    /// orphan blobs and entries of other versions, displaces to the budget, and gives free pages of the index back.
+    /// Puts the store in order while others use it: sweeps what dead processes left, removes expired and dangling
+    /// entries, orphan blobs and entries of other versions, displaces to the budget, and gives free pages of the index
+    /// back.
     ///
     /// - Parameters:
     ///   - dryRun: only counts; nothing changes.
     ///   - compact: gives back every free page instead of only the long runs of them.
     ///   - progress: called at each step and while it goes on, with what was found so far. Throw from it to stop.
-    /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError` in a
-    ///   cancelled task. What was done before stays done.
+    /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError`
+    ///   in a cancelled task. What was done before stays done.
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,

@@ -1,9 +1,9 @@
 /// Looking up by content: the SHA-256 of a body.
 ///
-/// A digest leads to bytes, not to an entry: several entries may share them, each with its own metadata and lifetime. Content
-/// is found for as long as an entry of any application version refers to it, expired or not; what was put with
-/// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement: where that
-/// matters, look up the entry, or hold a ``Lease``. Safe from any thread.
+/// A digest leads to bytes, not to an entry: several entries may share them, each with its own metadata and lifetime.
+/// Content is found for as long as an entry of any application version refers to it, expired or not; what was put with
+/// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement:
+/// where that matters, look up the entry, or hold a ``Lease``. Safe from any thread.
 extension Store {
     /// Whether there is content with a digest. Looks at the index only: O(log n), no look at a file.
     ///
@@ -15,7 +15,8 @@ extension Store {
     /// As the synchronous `contains(digest:)`, without holding a thread of the cooperative pool.
     public func contains(digest: Digest) async throws -> Bool { try await missing(of: [digest]).isEmpty }
 
-    /// Those digests that there is no content with, in the order given, by one snapshot of the index. O(k log n) for k digests.
+    /// Those digests that there is no content with, in the order given, by one snapshot of the index. O(k log n) for k
+    /// digests.
     ///
     /// Waits for puts that are under way in this process.
     /// - Parameter digests: SHA-256 of bodies; one that stands twice is answered twice.
@@ -36,7 +37,8 @@ extension Store {
 
     /// The content with a digest; nil if there is none, or if it turns out to be damaged.
     ///
-    /// A small body is copied out of the index; a large one is opened, not read. Waits for puts that are under way in this process.
+    /// A small body is copied out of the index; a large one is opened, not read. Waits for puts that are under way in
+    /// this process.
     /// - Parameter digest: SHA-256 of the body.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func body(digest: Digest) throws -> Body? {

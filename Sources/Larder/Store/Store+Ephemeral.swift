@@ -17,9 +17,9 @@ extension Store {
 
 /// Stores in the temporary directory: `larder-ephemeral-<uid>-<16 hex>`.
 ///
-/// The process that makes one holds an exclusive flock(2) on its directory until it is closed. That lock ends with the process,
-/// so a store without it is dead; it cannot be removed like a file, by a cleaner of temporary files; and systemd-tmpfiles(8) passes by
-/// the contents of a directory that another program has locked.
+/// The process that makes one holds an exclusive flock(2) on its directory until it is closed. That lock ends with the
+/// process, so a store without it is dead; it cannot be removed like a file, by a cleaner of temporary files; and
+/// systemd-tmpfiles(8) passes by the contents of a directory that another program has locked.
 enum Ephemeral {
     private static var prefix: String { "larder-ephemeral-\(getuid())-" }
 

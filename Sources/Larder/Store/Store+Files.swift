@@ -2,10 +2,11 @@ import SystemPackage
 
 /// How a file becomes a body, or a body a file.
 public enum TransferMethod: Sendable, Hashable {
-    /// Shares blocks with the original where the file system can (FICLONE), else copies inside the kernel, else by hand.
+    /// Shares blocks with the original where the file system can (FICLONE), else copies inside the kernel, else by
+    /// hand.
     case copy
-    /// Gives the original a second name in the store (link(2)), or copies it where that cannot be done (another file system,
-    /// another user's file), and removes the original once the entry is on disk.
+    /// Gives the original a second name in the store (link(2)), or copies it where that cannot be done (another file
+    /// system, another user's file), and removes the original once the entry is on disk.
     case move
     /// A second name for the same file (link(2)), same file system only. Whoever writes to one writes to both: use it
     /// for files that never change.
@@ -15,17 +16,18 @@ public enum TransferMethod: Sendable, Hashable {
 extension Store {
     /// Stores the file at `path` under `key` without passing its bytes through the caller, and returns the digest.
     ///
-    /// The file is read once, to hash it; with `move` and `link` that is all. It must not change meanwhile. A file up to
-    /// the inline threshold is stored in the index whatever the method.
+    /// The file is read once, to hash it; with `move` and `link` that is all. It must not change meanwhile. A file up
+    /// to the inline threshold is stored in the index whatever the method.
     ///
-    /// `move` stores durably, whatever `options` and the configuration say, and only then removes the file: at any moment, also
-    /// after power loss, the bytes are under `path` or in the store, from where they go as the entry's policy says (those of
-    /// `memoryOnly` with the process). If `path` names another file by then, or one that was written to, it stays; between that
-    /// look and the removal no other file may be put in its place. Of a symbolic link the link is removed, not its target.
+    /// `move` stores durably, whatever `options` and the configuration say, and only then removes the file: at any
+    /// moment, also after power loss, the bytes are under `path` or in the store, from where they go as the entry's
+    /// policy says (those of `memoryOnly` with the process). If `path` names another file by then, or one that was
+    /// written to, it stays; between that look and the removal no other file may be put in its place. Of a symbolic
+    /// link the link is removed, not its target.
     ///
-    /// Errors: those of `put`; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed meanwhile; `io` if
-    /// a moved file cannot be removed: then the entry is stored, and the file stays. After every other error, too, the file is
-    /// where it was.
+    /// Errors: those of `put`; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed
+    /// meanwhile; `io` if a moved file cannot be removed: then the entry is stored, and the file stays. After every
+    /// other error, too, the file is where it was.
     @discardableResult
     public func adopt(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
@@ -54,11 +56,11 @@ extension Store {
         return put.digest
     }
 
-    /// Writes the body of `key` to a new file at `path`. `link` and `copy` need no second copy of the bytes where the file system
-    /// allows; `move` is refused, as the store keeps the body.
+    /// Writes the body of `key` to a new file at `path`. `link` and `copy` need no second copy of the bytes where the
+    /// file system allows; `move` is refused, as the store keeps the body.
     ///
-    /// The file appears under its name when it is whole. Until then it has another in the same directory, which starts with
-    /// `.larder-` and which only a process that dies leaves behind.
+    /// The file appears under its name when it is whole. Until then it has another in the same directory, which starts
+    /// with `.larder-` and which only a process that dies leaves behind.
     /// - Returns: false if there is no fresh entry.
     /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: nothing is left of the file then.
     @discardableResult

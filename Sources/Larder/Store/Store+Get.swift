@@ -4,8 +4,8 @@ extension Store {
     /// The entry under `key`; nil if there is none, it has expired, or another application version put it.
     ///
     /// A small body is copied out of the index (about 1 us); a large one is opened, not read. Counts as an access.
-    /// - Parameter includingExpired: true returns an expired entry that is still there, for callers that can validate it.
-    /// Errors: `closed`, `io`, `readersFull`.
+    /// - Parameter includingExpired: true returns an expired entry that is still there, for callers that can validate
+    ///   it. Errors: `closed`, `io`, `readersFull`.
     @inline(__always)
     public func get(_ key: Key, includingExpired: Bool = false) throws -> Entry? {
         try requireOpen()
@@ -22,11 +22,11 @@ extension Store {
         return try await IOPool.shared.run { try engine.get(key, visibility) }
     }
 
-    /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at all.
-    /// Nil in the place of each key that `get` would find none under. Counts as an access to each.
+    /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at
+    /// all. Nil in the place of each key that `get` would find none under. Counts as an access to each.
     ///
-    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. What is not committed yet is
-    /// found as by `get` for one key, and so is a large body that was displaced or replaced meanwhile.
+    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. What is not
+    /// committed yet is found as by `get` for one key, and so is a large body that was displaced or replaced meanwhile.
     /// - Parameters:
     ///   - keys: one that stands twice is answered twice.
     ///   - includingExpired: true returns expired entries that are still there.
@@ -49,7 +49,8 @@ extension Store {
         case hit(Entry)
         /// There is none that may be seen.
         case miss
-        /// Only a lookup that may wait can tell: a body has to be compared with its digest, or its file is not in its place.
+        /// Only a lookup that may wait can tell: a body has to be compared with its digest, or its file is not in its
+        /// place.
         case due
     }
 
@@ -63,9 +64,9 @@ extension Store {
         }
     }
 
-    /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is no
-    /// fresh entry. The span points into the index's mapping: nothing of it may leave `body`, which should be short, as it
-    /// keeps pages of the index from being reused.
+    /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is
+    /// no fresh entry. The span points into the index's mapping: nothing of it may leave `body`, which should be short,
+    /// as it keeps pages of the index from being reused.
     @inlinable  // The caller's module knows the type of the result: generic code would look it up on each call.
     public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
         var result: R?
@@ -79,9 +80,9 @@ extension Store {
         try engine.visitBody(of: key, visibility(false), body)
     }
 
-    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; false, without running it, where they
-    /// are not both in the index's mapping: then `get` says whether there is an entry. Counts as an access. As with
-    /// `withBody(of:_:)`, nothing of the buffers may leave `body`, which should be short.
+    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; false, without running it, where
+    /// they are not both in the index's mapping: then `get` says whether there is an entry. Counts as an access. As
+    /// with `withBody(of:_:)`, nothing of the buffers may leave `body`, which should be short.
     package func visit(
         _ key: Key, includingExpired: Bool,
         _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) -> Void

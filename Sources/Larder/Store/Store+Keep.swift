@@ -7,31 +7,21 @@ extension Store {
     ///
     /// - Parameters:
     ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
-    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability` says.
+    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
     /// - Returns: false if there is no entry, or only one of another application version.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) throws -> Bool {
-        _ = try writing()
         try key.validate()
-        let configuration = configuration
-        let now = engine.clock.advance()
-        let use = (uptime: engine.uptime.uptime(), moment: now)
-        let expires = lifetime.map { configuration.expiry($0, at: now) }
-        if let isDone = changeInMemory(key, { $0.copy(expires: expires, use: use) }) { return isDone }
-        engine.commitPending()
-        let indexKey = IndexKey.bytes(for: key)
-        let isDone = try engine.mutate(.put) { mutation in
-            guard let record = try mutation.record(indexKey), sees(record.version) else { return false }
-            if let lifetime {
-                try mutation.update(indexKey) {
-                    $0.expires = configuration.expiry(lifetime, at: mutation.now).microseconds
-                }
-            }
-            return try mutation.touch(stamp: record.stamp, hits: 0, accessed: mutation.now)
-        }
-        try settle(durability)
-        return isDone
+        return try write(.change(key, EntryChange(lifetime: lifetime, isAccess: true), nil), durability).isSuccess
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    @discardableResult
+    public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) async throws -> Bool {
+        try key.validate()
+        return try await write(.change(key, EntryChange(lifetime: lifetime, isAccess: true), nil), durability).isSuccess
     }
 
     // MARK: Pins
@@ -39,34 +29,31 @@ extension Store {
     /// Keeps the entry under `key` out of displacement until `unpin`: in the store, or in memory for one of policy
     /// `memoryOnly`. Parameters, result and errors are those of `touch(_:lifetime:durability:)`.
     @discardableResult
-    public func pin(_ key: Key, durability: Durability? = nil) throws -> Bool { try setPin(key, true, durability) }
-
-    /// Lets displacement have the entry again. Parameters, result and errors are those of `touch(_:lifetime:durability:)`.
-    @discardableResult
-    public func unpin(_ key: Key, durability: Durability? = nil) throws -> Bool { try setPin(key, false, durability) }
-
-    private func setPin(_ key: Key, _ isPinned: Bool, _ durability: Durability?) throws -> Bool {
-        _ = try writing()
+    public func pin(_ key: Key, durability: Durability? = nil) throws -> Bool {
         try key.validate()
-        if let isDone = changeInMemory(key, { $0.copy(isPinned: isPinned) }) { return isDone }
-        engine.commitPending()
-        let indexKey = IndexKey.bytes(for: key)
-        // Unpinning is the way out of a store full of pinned entries, so it may use the headroom.
-        let isDone = try engine.mutate(isPinned ? .put : .housekeeping) { mutation in
-            guard let record = try mutation.record(indexKey), sees(record.version) else { return false }
-            return try mutation.update(indexKey) { $0.isPinned = isPinned }
-        }
-        if !isPinned { try engine.steer() }
-        try settle(durability)
-        return isDone
+        return try write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
     }
 
-    /// Changes an entry of policy `memoryOnly`; false if it is of another application version, nil if there is none.
-    private func changeInMemory(_ key: Key, _ change: (PendingPut) -> PendingPut) -> Bool? {
-        guard let put = engine.memory.lookup(key, use: nil) else { return nil }
-        if !sees(put.version) { return false }
-        // It may have gone to the disk, or away, meanwhile.
-        return engine.memory.change(key) { sees($0.version) ? change($0) : nil } ? true : nil
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    @discardableResult
+    public func pin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
+        try key.validate()
+        return try await write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
+    }
+
+    /// Unpins an entry: displacement may remove it again. Parameters, result and errors are those of
+    /// `touch(_:lifetime:durability:)`.
+    @discardableResult
+    public func unpin(_ key: Key, durability: Durability? = nil) throws -> Bool {
+        try key.validate()
+        return try write(.change(key, EntryChange(isPinned: false), nil), durability).isSuccess
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    @discardableResult
+    public func unpin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
+        try key.validate()
+        return try await write(.change(key, EntryChange(isPinned: false), nil), durability).isSuccess
     }
 
     /// True for entries of the store's own application version, and for all in a store that has none.
@@ -77,12 +64,12 @@ extension Store {
         if isDurable(durability) { try engine.syncIndexIfNeeded() }
     }
 
-    /// Keeps every entry with `tag` out of displacement, those put later included, and those of every application version and
-    /// in every process: a tag is pinned in the store, not in an entry.
+    /// Keeps every entry with `tag` out of displacement, those put later included, and those of every application
+    /// version and in every process: a tag is pinned in the store, not in an entry.
     ///
     /// If it throws, entries may be pinned already that the tag does not pin yet: call it again, or `unpin(tag:)`.
-    /// - Parameter durability: whether the pin has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///   says.
+    /// - Parameter durability: whether the pin has to survive power loss. Nil (the default): as
+    ///   `Configuration.durability` says.
     /// - Returns: how many entries that this store sees have the tag now.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
@@ -90,8 +77,8 @@ extension Store {
         try prepare(tag)
         let start = try engine.state().nextStamp
         let count = try updateEntries(tag, .put) { _, record in record.isPinnedByTag = true }
-        // The tag last: until every entry is pinned nothing may say that it is. The walk may have passed by what was put,
-        // used or overwritten meanwhile, and that has a later stamp than `start`.
+        // The tag last: until every entry is pinned nothing may say that it is. The walk may have passed by what was
+        // put, used or overwritten meanwhile, and that has a later stamp than `start`.
         try engine.mutate(.put) { mutation in
             for key in try mutation.keys(from: start) {
                 try mutation.update(key) { if $0.tags.contains(tag) { $0.isPinnedByTag = true } }
@@ -103,8 +90,8 @@ extension Store {
         return count + inMemory(tag)
     }
 
-    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so. Parameters, result and errors are
-    /// those of `pin(tag:durability:)`.
+    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so. Parameters, result and
+    /// errors are those of `pin(tag:durability:)`.
     @discardableResult
     public func unpin(tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)

@@ -1,5 +1,3 @@
-import LMDB
-
 extension Store {
     /// Keeps the entry under `key` out of displacement by any process for `duration`, or until the lease is released or
     /// goes. The entry need not exist yet. A store with an application version leases entries of that version only. A
@@ -7,7 +5,8 @@ extension Store {
     ///
     /// - Parameters:
     ///   - duration: how long the lease holds unless it is released. Default: 60 seconds.
-    ///   - durability: whether the lease has to survive power loss. Nil (the default): as `Configuration.durability` says.
+    ///   - durability: whether the lease has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     public func lease(
         _ key: Key, for duration: Duration = .seconds(60), durability: Durability? = nil
@@ -16,8 +15,16 @@ extension Store {
         return try makeLease(.key, key.bytes, duration, durability)
     }
 
-    /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or goes. Parameters,
-    /// versions and errors are those of `lease(_:for:durability:)`.
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    public func lease(
+        _ key: Key, for duration: Duration = .seconds(60), durability: Durability? = nil
+    ) async throws -> Lease {
+        try key.validate()
+        return try await makeLease(.key, key.bytes, duration, durability)
+    }
+
+    /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or goes.
+    /// Parameters, versions and errors are those of `lease(_:for:durability:)`.
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) throws -> Lease {
@@ -25,31 +32,31 @@ extension Store {
         return try makeLease(.tag, Array(tag.utf8), duration, durability)
     }
 
-    /// Rows that a new lease looks at for leases whose time is over.
-    private static let staleLimit = 16
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    public func lease(
+        tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
+    ) async throws -> Lease {
+        try PutOptions.validate(tag: tag)
+        return try await makeLease(.tag, Array(tag.utf8), duration, durability)
+    }
 
     private func makeLease(
         _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration, _ durability: Durability?
     ) throws -> Lease {
-        let writing = try writing()
-        let engine = engine
-        let prefix = Index.leasePrefix(kind, subject, version: version)
-        let start = writing.leases.position
-        let (row, next) = try engine.mutate(.put) { mutation in
-            let next = try mutation.dropStaleLeases(from: start, limit: Self.staleLimit)
-            let row = prefix + bigEndian(mutation.state.nextID)
-            mutation.state.nextID &+= 1
-            let expires = (mutation.now + duration).microseconds
-            let value =
-                withUnsafeBytes(of: expires.littleEndian) { Array($0) }
-                + withUnsafeBytes(of: writing.lock.instance.littleEndian) { Array($0) }
-            try mutation.transaction.put(engine.index.leases, row, value)
-            mutation.noteChange(trees: 1)
-            return (row, next)
-        }
-        writing.leases.position = next
-        try settle(durability)
-        return Lease(store: self, row: row)
+        _ = try writing()
+        let job = makeJob([.heldLease(kind, subject, duration)], durability)
+        try engine.run(job)
+        return Lease(of: self, job)
+    }
+
+    private func makeLease(
+        _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration, _ durability: Durability?
+    ) async throws -> Lease {
+        _ = try writing()
+        try Task.checkCancellation()
+        let job = makeJob([.heldLease(kind, subject, duration)], durability)
+        try await engine.run(job)
+        return Lease(of: self, job)
     }
 }
 
@@ -60,15 +67,17 @@ public final class Lease: @unchecked Sendable {
     private var store: Store?
     private let row: [UInt8]
 
-    init(store: Store, row: [UInt8]) {
+    /// - Parameter job: the one that took the lease.
+    fileprivate init(of store: Store, _ job: PendingJob) {
+        guard case .leased(let row)? = job.results.first else { preconditionFailure("the job takes no lease") }
         self.store = store
         self.row = row
     }
 
     deinit { release() }
 
-    /// Ends the lease. Does not wait for the disk: displacement by this process sees it at once, other processes with the
-    /// next commit, a second later at most. Idempotent.
+    /// Ends the lease. Does not wait for the disk: displacement by this process sees it at once, other processes with
+    /// the next commit, a second later at most. Idempotent.
     public func release() {
         let held = lock.locked {
             defer { store = nil }

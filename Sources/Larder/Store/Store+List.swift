@@ -4,9 +4,9 @@ extension Store {
     /// The attributes of the selected entries, a batch at a time: memory stays bounded, and entries put or removed
     /// meanwhile may or may not be seen. Everything put before by this process is seen.
     ///
-    /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were first put,
-    /// `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order. Entries of other application
-    /// versions are listed for `.otherVersions` only.
+    /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were
+    /// first put, `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order. Entries of
+    /// other application versions are listed for `.otherVersions` only.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
         engine.commitPending()

@@ -1,8 +1,8 @@
 import LMDB
 
 extension Store {
-    /// Removes the entry under `key`. Readers of this process see it gone at once; the index with the next commit, or when the
-    /// call returns with `Durability.durable`.
+    /// Removes the entry under `key`. Readers of this process see it gone at once; the index with the next commit, or
+    /// when the call returns with `Durability.durable`.
     ///
     /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
     ///   `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
@@ -28,8 +28,8 @@ extension Store {
         return existed
     }
 
-    /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application version;
-    /// files go in the background. Cost grows with the index pages and the number of body files.
+    /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application
+    /// version; files go in the background. Cost grows with the index pages and the number of body files.
     ///
     /// Application versions that no entry is left of are forgotten, unless another process has the store open.
     /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
@@ -121,7 +121,8 @@ extension Store {
         }
     }
 
-    /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that died.
+    /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that
+    /// died.
     public func endSession() throws {
         let writing = try writing()
         engine.commitPending()

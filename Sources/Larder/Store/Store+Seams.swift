@@ -26,15 +26,16 @@ extension Store {
     import Failpoints
 
     extension Store {
-        /// System calls and steps of the engine at which a thread may wait: for a disk, a lock that another process has, a commit.
+        /// System calls and steps of the engine at which a thread may wait: for a disk, a lock that another process
+        /// has, a commit.
         private static let waits = [
             "pwrite", "fallocate", "ftruncate", "fdatasync", "fsync", "syncfs", "rename", "unlink", "mkdir", "link",
             "copy_file_range", "pread", "opendir", "mdb_txn_begin.write", "mdb_txn_commit", "mdb_env_sync",
             "wait.batch", "wait.commit",
         ]
 
-        /// Calls `body`, on the thread that would wait, whenever the engine comes to where a thread may wait; for as long as the
-        /// scope exists.
+        /// Calls `body`, on the thread that would wait, whenever the engine comes to where a thread may wait; for as
+        /// long as the scope exists.
         package func observeWaits(_ body: @escaping @Sendable (_ call: String) -> Void) -> FaultScope {
             let scope = FaultScope(under: path.string)
             for call in Self.waits { scope.at(call) { body(call) } }

@@ -10,8 +10,8 @@ import SystemPackage
 ///     try store.close()
 ///
 /// A store may be used from any thread and task, and its directory by several processes at once. Lookups and small puts
-/// do not wait for a disk and are synchronous; each call that may has an asynchronous twin. Two stores of one path in one
-/// process share all but a few settings: see `Configuration`. Do not use a store across fork(2).
+/// do not wait for a disk and are synchronous; each call that may has an asynchronous twin. Two stores of one path in
+/// one process share all but a few settings: see `Configuration`. Do not use a store across fork(2).
 public final class Store: Sendable {
     let engine: Engine
     let configuration: Configuration
@@ -25,12 +25,12 @@ public final class Store: Sendable {
 
     /// Opens the store at `path`, creating the directory and what lies above it if missing.
     ///
-    /// Errors: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's directory, a
-    /// newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process with other settings that
-    /// stores of one path share).
+    /// Errors: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's
+    /// directory, a newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process with
+    /// other settings that stores of one path share).
     ///
-    /// Cost: does not grow with the store. The pages of the index are looked at first, about a second for a million entries, only
-    /// where `Configuration.indexCheck` asks for it, or says that it has to be.
+    /// Cost: does not grow with the store. The pages of the index are looked at first, about a second for a million
+    /// entries, only where `Configuration.indexCheck` asks for it, or says that it has to be.
     public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
         try self.init(path: path, configuration, ephemeral: nil)
     }
@@ -83,14 +83,16 @@ public final class Store: Sendable {
         return try engine.requireWriting()
     }
 
-    /// Commits everything put and removed so far by this process, access times included, and syncs the index: removals, pins,
-    /// lifetimes and entries whose body is in the index survive power loss when the call has returned.
+    /// Commits everything put and removed so far by this process, access times included, and syncs the index: removals,
+    /// pins, lifetimes and entries whose body is in the index survive power loss when the call has returned.
     ///
-    /// - Parameter durability: `relaxed` (the default): a body in a file that was put without `Durability.durable` may still be
-    ///   lost with power, until a checkpoint in the background; its entry is a miss then. `durable`: such bodies survive, too: each is
-    ///   synced, or if there are very many the whole file system, what other programs have written there included.
-    /// - Throws: `closed`, `io`, `noSpace`; and, once, what the relaxed puts and removals of this store could not report: they
-    ///   did not make it into the store. `LarderError.keys` has their keys, `failures` the causes if there are several.
+    /// - Parameter durability: `relaxed` (the default): a body in a file that was put without `Durability.durable` may
+    ///   still be lost with power, until a checkpoint in the background; its entry is a miss then. `durable`: such
+    ///   bodies survive, too: each is synced, or if there are very many the whole file system, what other programs have
+    ///   written there included.
+    /// - Throws: `closed`, `io`, `noSpace`; and, once, what the relaxed puts and removals of this store could not
+    ///   report: they did not make it into the store. `LarderError.keys` has their keys, `failures` the causes if there
+    ///   are several.
     public func flush(_ durability: Durability = .relaxed) throws {
         try requireOpen()
         engine.commitPending()

@@ -1,0 +1,51 @@
+extension Engine {
+    /// Commits a job together with what else is pending, and waits for it.
+    /// - Throws: `closed`, `readOnly`, and why it could not be committed: then nothing of it is in the store.
+    func run(_ job: PendingJob) throws {
+        guard let writing else { throw readOnly() }
+        reach("wait.batch")
+        let generation = try submit(job, writing, mayWait: true) ?? 0
+        reach("wait.commit")
+        writing.pending.wait(for: generation)
+        try requireCommitted(generation, job, writing)
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func run(_ job: PendingJob) async throws {
+        guard let writing else { throw readOnly() }
+        let generation: UInt64
+        if let immediate = try submit(job, writing, mayWait: false) {
+            generation = immediate
+        } else {
+            generation = try await IOPool.shared.run { [self] in try submit(job, writing, mayWait: true) ?? 0 }
+        }
+        await writing.pending.wait(for: generation)
+        try requireCommitted(generation, job, writing)
+    }
+
+    private func submit(_ job: PendingJob, _ writing: Writing, mayWait: Bool) throws -> UInt64? {
+        do {
+            return try writing.pending.add(job, mayWait: mayWait)
+        } catch {
+            for file in job.stagedFiles { discard(file, writing) }
+            throw error
+        }
+    }
+
+    private func requireCommitted(_ generation: UInt64, _ job: PendingJob, _ writing: Writing) throws {
+        if writing.pending.completedGeneration < generation {
+            throw LarderError(.closed, "the store at \(path) was closed before the batch was committed", path: path)
+        }
+        if let failure = job.failure { throw failure }
+    }
+
+    /// The index keys of the entries that have some content now. Looks at every entry, if there is such content.
+    func keys(of digest: Digest) throws -> [[UInt8]] {
+        commitPending()
+        return try readLong { transaction in
+            let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
+            guard let row = raw.flatMap(DigestRecord.init) else { return [] }
+            return try index.keys(ofBlob: row.blob, transaction)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+/// Writes that are committed together: see `Store.write(_:durability:)`.
+///
+///     var batch = WriteBatch()
+///     for (key, bytes) in pages { batch.put(bytes, for: key, unlessPresent: true) }
+///     batch.lease(digest: manifest, for: .seconds(600))
+///     batch.change("https://example.com/old", EntryChange(lifetime: .duration(.seconds(60))))
+///     for result in try store.write(batch) { if case .failed(let error) = result { print(error) } }
+///
+/// A batch is a value: it may be built on any thread, kept, and written several times. Bodies over the inline threshold
+/// go to their files while the batch is written, not before.
+public struct WriteBatch: Sendable {
+    enum Operation: Sendable {
+        case put([UInt8], Key, PutOptions, Digest?, unlessPresent: Bool)
+        /// With the entry that it has to be still.
+        case change(Key, EntryChange, Expected?)
+        case remove(Key, Expected?)
+        case removeContent(Digest)
+        case lease(Index.LeaseKind, [UInt8], Duration)
+    }
+
+    /// What an entry has to be still when it is changed.
+    struct Expected: Sendable {
+        let digest: Digest
+        let metadata: [UInt8]
+
+        init(_ entry: Entry) {
+            digest = entry.digest
+            metadata = entry.metadata
+        }
+    }
+
+    private(set) var operations: [Operation] = []
+
+    /// An empty batch.
+    public init() {}
+
+    /// Number of operations.
+    public var count: Int { operations.count }
+
+    /// True without operations. Writing an empty batch does nothing.
+    public var isEmpty: Bool { operations.isEmpty }
+
+    // MARK: Bodies
+
+    /// Stores a body, as `Store.put(_:for:_:digest:)` does.
+    ///
+    /// - Parameters:
+    ///   - body: the bytes.
+    ///   - key: what to store it under.
+    ///   - options: as for `put`. Those of policy `memoryOnly` are refused, as they are not written; their durability
+    ///     is that of the batch.
+    ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
+    ///   - unlessPresent: true leaves a fresh entry alone that is there when the batch is committed. Default: false.
+    public mutating func put(
+        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil,
+        unlessPresent: Bool = false
+    ) {
+        operations.append(.put(body, key, options, digest, unlessPresent: unlessPresent))
+    }
+
+    // MARK: Entries
+
+    /// Changes whatever entry is under `key` then.
+    public mutating func change(_ key: Key, _ change: EntryChange) {
+        operations.append(.change(key, change, nil))
+    }
+
+    /// Changes an entry if it is still the one that `get` returned, with the same body and metadata.
+    public mutating func update(_ entry: Entry, _ change: EntryChange) {
+        operations.append(.change(entry.key, change, Expected(entry)))
+    }
+
+    /// Gives the entry under `key` a new lifetime, counted from the commit, the ceiling applied. It is no access.
+    public mutating func extend(_ key: Key, to lifetime: Lifetime) {
+        change(key, EntryChange(lifetime: lifetime))
+    }
+
+    /// Counts as an access of the entry under `key`.
+    public mutating func touch(_ key: Key) { change(key, EntryChange(isAccess: true)) }
+
+    /// Removes the entry under `key`.
+    public mutating func remove(_ key: Key) { operations.append(.remove(key, nil)) }
+
+    /// Removes an entry if it is still the one that `get` returned, with the same body and metadata.
+    public mutating func remove(_ entry: Entry) { operations.append(.remove(entry.key, Expected(entry))) }
+
+    /// Removes every entry with this content, of every application version. The index leads from entries to content and
+    /// not back, so this looks at every entry: seconds for some millions.
+    public mutating func remove(digest: Digest) { operations.append(.removeContent(digest)) }
+
+    // MARK: Leases
+
+    /// Keeps the entry under `key` out of displacement until `duration` after the commit, by whatever process. It need
+    /// not exist yet.
+    ///
+    /// Unlike a `Lease` it is nobody's: it ends with its time only, also when the process ends, and a further one for
+    /// the same key makes it longer, never shorter.
+    public mutating func lease(_ key: Key, for duration: Duration) {
+        operations.append(.lease(.key, key.bytes, duration))
+    }
+
+    /// As `lease(_:for:)`, for all entries with this tag.
+    public mutating func lease(tag: String, for duration: Duration) {
+        operations.append(.lease(.tag, Array(tag.utf8), duration))
+    }
+
+    /// As `lease(_:for:)`, for all entries with this content, of every application version.
+    public mutating func lease(digest: Digest, for duration: Duration) {
+        operations.append(.lease(.digest, digest.bytes, duration))
+    }
+}
+
+/// What to change of a live entry; nil leaves a field as it is. The body stays where it is.
+public struct EntryChange: Sendable, Hashable {
+    /// The caller's bytes: at most 1 MiB.
+    public var metadata: [UInt8]?
+    /// How long the entry is fresh from the commit on.
+    public var lifetime: Lifetime?
+    /// Its tags, all of them, within the limits of `PutOptions.tags`.
+    public var tags: [String]?
+    /// `permanent` or `session`; an entry on disk cannot become `memoryOnly`.
+    public var storagePolicy: StoragePolicy?
+    /// Whether displacement passes it by. Pins of its tags are not changed.
+    public var isPinned: Bool?
+    /// True counts as an access. Default: false.
+    public var isAccess: Bool
+
+    /// A change; nil leaves a field as it is.
+    public init(
+        metadata: [UInt8]? = nil, lifetime: Lifetime? = nil, tags: [String]? = nil, storagePolicy: StoragePolicy? = nil,
+        isPinned: Bool? = nil, isAccess: Bool = false
+    ) {
+        self.metadata = metadata
+        self.lifetime = lifetime
+        self.tags = tags
+        self.storagePolicy = storagePolicy
+        self.isPinned = isPinned
+        self.isAccess = isAccess
+    }
+
+    /// Throws what is wrong with the fields, whatever the entry is.
+    func validate(_ key: Key) throws(LarderError) {
+        try PutOptions(tags: tags ?? [], metadata: metadata ?? []).validate(key: key)
+        if storagePolicy == .memoryOnly {
+            throw LarderError(
+                .invalidArgument, "\(key) cannot become `memoryOnly`: put it again with that policy", key: key)
+        }
+    }
+}
+
+/// What became of one operation of a `WriteBatch`.
+public enum WriteResult: Sendable {
+    /// The body with this SHA-256 is stored.
+    case stored(Digest)
+    /// The entry is changed or removed, or the lease taken.
+    case done
+    /// A fresh entry is there; nothing was stored.
+    case present
+    /// There is no such entry, or only one of another application version.
+    case absent
+    /// The entry is another by now; nothing was changed.
+    case changed
+    /// The operation cannot be done: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`. The others are
+    /// not concerned.
+    case failed(LarderError)
+
+    /// True if the store is now as the operation wants it: `stored`, `done` or `present`.
+    public var isSuccess: Bool {
+        switch self {
+        case .stored, .done, .present: true
+        case .absent, .changed, .failed: false
+        }
+    }
+}

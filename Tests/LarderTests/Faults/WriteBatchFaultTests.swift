@@ -1,0 +1,94 @@
+#if LARDER_FAILPOINTS
+    import Failpoints
+    import SystemPackage
+    import TestSupport
+    import Testing
+
+    @testable import Larder
+
+    /// Batches under failures: all or nothing, and nothing left behind.
+    @Suite struct WriteBatchFaultTests {
+        private var batch: WriteBatch {
+            var batch = WriteBatch()
+            batch.put([2], for: "old")
+            batch.put(body(60_000, 1), for: "file")
+            batch.put(body(60_000, 2), for: "present", unlessPresent: true)
+            batch.remove("gone")
+            return batch
+        }
+
+        @Test(arguments: [
+            "mdb_txn_begin.write=EIO", "mdb_put=EIO", "mdb_put=MDB_MAP_FULL", "mdb_txn_commit=EIO",
+            "mdb_txn_commit=ENOSPC",
+            "pwrite=EIO", "open=EMFILE",
+        ])
+        func aBatchThatFailsChangesNothing(_ fault: String) throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .testing())
+                try store.put([1], for: "old")
+                try store.put([1], for: "present")
+                try store.put([1], for: "gone")
+                try store.flush()
+                let scope = FaultScope(under: path.string)
+                scope.set(try #require(FaultRule.list(fault)))
+                // What cannot be staged fails for itself.
+                let isStaging = fault.hasPrefix("pwrite") || fault.hasPrefix("open")
+                if isStaging {
+                    try #expect(
+                        store.results(batch).map { $0.split(separator: " ")[0] } == [
+                            "stored", "failed", "failed", "done",
+                        ])
+                } else {
+                    let failure = try code { try store.write(batch) }
+                    #expect(failure != nil)
+                }
+                #expect(scope.injected > 0)
+                scope.lift()
+                if !isStaging {
+                    try #expect(store.keys() == ["gone", "old", "present"])
+                    try #expect(store.bytes("old") == [1])
+                }
+                try #expect(store.get("file") == nil)
+                #expect(store.stagedFiles == [])
+                try #expect(
+                    store.results(batch).map { $0.split(separator: " ")[0] }
+                        == ["stored", "stored", "present", isStaging ? "absent" : "done"])
+                #expect(store.stagedFiles == [])
+                try finish(store)
+            }
+        }
+
+        /// The sync that makes a durable batch survive power loss.
+        @Test func aDurableBatchThatIsNotSyncedFails() throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .testing())
+                let scope = FaultScope(under: path.string)
+                scope.set(try #require(FaultRule.list("mdb_env_sync=EIO")))
+                try #expect(code { try store.write(batch, durability: .durable) } == .io)
+                scope.lift()
+                try store.write(batch, durability: .durable)
+                try finish(store)
+            }
+        }
+
+        /// What fails in its group takes the others with it no further than it must.
+        @Test func aPutThatFailsLeavesABatchAlone() throws {
+            try withDirectory { path in
+                let store = try Store(
+                    at: path, .testing(budget: Budget(bytes: .mebibytes(1))) { $0.commitDelay = .seconds(3600) })
+                var pinned = 0
+                while try code({
+                    try store.put(
+                        body(20_000, pinned), for: Key("p\(pinned)"), PutOptions(isPinned: true, durability: .durable))
+                }) == nil { pinned += 1 }
+                // Pending, and there is no room for it.
+                try store.put(body(4000, 900), for: "pending")
+                try store.put(body(4000, 901), for: "pending 2")
+                try #expect(store.result { $0.change("p0", EntryChange(isPinned: false)) } == "done")
+                try #expect(store.attributes(of: "p0")?.isPinned ?? false == false)
+                _ = try code { try store.flush() }
+                try finish(store)
+            }
+        }
+    }
+#endif
