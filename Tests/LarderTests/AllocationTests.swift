@@ -4,7 +4,8 @@ import Testing
 
 @testable import Larder
 
-/// File systems that find out late what a file takes, modelled by blocks allocated beyond the end of a body's file, and by holes.
+/// File systems that find out late what a file takes, modelled by blocks allocated beyond the end of a body's file, and
+/// by holes.
 struct AllocationTests {
     /// As ext4 does with the list of a file's extents: the blocks come with the write-back.
     private func grow(_ path: FilePath, by bytes: Int64) throws {

@@ -158,7 +158,8 @@ import Testing
         }
     }
 
-    /// What one commit wrote is seen together: pins of a tag change with one commit, so all entries always have the same.
+    /// What one commit wrote is seen together: pins of a tag change with one commit, so all entries always have the
+    /// same.
     @Test func manyKeysAreOneSnapshot() throws {
         try withStore { store in
             let keys = (0..<20).map { Key("\($0)") }

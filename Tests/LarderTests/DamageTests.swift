@@ -13,8 +13,8 @@ import Testing
 
 /// Bytes of any file of a store changed behind its back, as by a failing disk or another program.
 @Suite struct DamageTests {
-    /// Lookups, puts, gc and repairs on a store with one damaged place, a hundred times; `tools/damage` does it at length.
-    /// In a process of its own: a trap is a failure there, and the end of the test run here.
+    /// Lookups, puts, gc and repairs on a store with one damaged place, a hundred times; `tools/damage` does it at
+    /// length. In a process of its own: a trap is a failure there, and the end of the test run here.
     @Test func damageAnywhereIsHarmlessOrFound() throws {
         let environment = ProcessInfo.processInfo.environment
         let seed = environment["LARDER_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000)
@@ -213,7 +213,8 @@ import Testing
         #expect(record.bytes.withUnsafeBytes { EntryRecord($0) } == nil)
     }
 
-    /// The last number of a tree may become any greater one without being out of order; the next number must not follow it.
+    /// The last number of a tree may become any greater one without being out of order; the next number must not follow
+    /// it.
     @Test func aBlobWithAnAbsurdNumberIsRepaired() throws {
         try withDirectory { path in
             let store = try Store(at: path, .testing())
@@ -344,7 +345,8 @@ import Testing
         }
     }
 
-    /// The open does not wait for a walk over a large index; what that finds ends the use of the store, and the next open refuses it.
+    /// The open does not wait for a walk over a large index; what that finds ends the use of the store, and the next
+    /// open refuses it.
     @Test func damageThatIsFoundBehindAnOpenStoreEndsItsUse() throws {
         let configuration = Configuration.testing {
             $0.bootIdentity = 1; $0.inlineThreshold = .kibibytes(64)

@@ -3,8 +3,8 @@ import Larder
 import TestSupport
 import Testing
 
-/// What operations cost, as counts: a change that makes the hot path allocate, call the system or write more fails here, on any
-/// machine. The bounds are what was counted when they were set, and a little room.
+/// What operations cost, as counts: a change that makes the hot path allocate, call the system or write more fails
+/// here, on any machine. The bounds are what was counted when they were set, and a little room.
 struct EffortTests {
     /// Runs `LarderEffort`, and checks the store it leaves.
     private func figures(isSecondTry: Bool = false) throws -> [String: Double] {
@@ -43,7 +43,8 @@ struct EffortTests {
             for operation in Self.bounds.keys where figures["allocations.get"] != nil {
                 #expect(figures["silent.\(operation)"] == 1, "system calls of \(operation)")
             }
-            // Records, page headers and what a commit copies: a page or so for a small body, nothing to speak of for a file.
+            // Records, page headers and what a commit copies: a page or so for a small body, nothing to speak of for a
+            // file.
             for (size, bound) in [1 << 10: 2.5, 16 << 10: 1.6, 1 << 20: 1.1] {
                 let written = try #require(figures["written.\(size)"])
                 #expect(written >= 1, "bodies of \(size) bytes")

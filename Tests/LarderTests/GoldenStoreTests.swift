@@ -8,9 +8,9 @@ import Testing
 
 /// A store of each on-disk format, as the version that introduced the format wrote it, opens and reads for ever.
 ///
-/// `Golden/format-N` was written by `LARDER_WRITE_GOLDEN=1 swift test --filter GoldenStoreTests`; it is never written again.
-/// Git keeps no empty directories, so the shards without a body and `staging/`, `trash/`, `quarantine/` are missing in it,
-/// which a store has to stand as well. LMDB files are of the byte order and word size that wrote them.
+/// `Golden/format-N` was written by `LARDER_WRITE_GOLDEN=1 swift test --filter GoldenStoreTests`; it is never written
+/// again. Git keeps no empty directories, so the shards without a body and `staging/`, `trash/`, `quarantine/` are
+/// missing in it, which a store has to stand as well. LMDB files are of the byte order and word size that wrote them.
 #if _pointerBitWidth(_64) && _endian(little)
     struct GoldenStoreTests {
         private static let moment = Timestamp(seconds: 1_800_000_000)

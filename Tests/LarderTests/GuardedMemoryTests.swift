@@ -4,7 +4,8 @@ import Testing
 
 @testable import Larder
 
-/// Mapped bytes that the disk does not give up, modelled by a file that was cut after it was mapped: both are SIGBUS when touched.
+/// Mapped bytes that the disk does not give up, modelled by a file that was cut after it was mapped: both are SIGBUS
+/// when touched.
 struct GuardedMemoryTests {
     @Test(arguments: [1, 4096, 40_000, 300_000])
     func bytesInMemoryAreReadWhole(_ count: Int) throws {

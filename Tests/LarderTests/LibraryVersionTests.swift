@@ -7,8 +7,8 @@ import Testing
 @testable import Larder
 
 #if _pointerBitWidth(_64) && _endian(little)
-    /// LMDB 0.9 and 1.0 refuse each other's files. `Golden/format-2` was written with 0.9, `Golden/format-2-lmdb-1` with 1.0.2;
-    /// one of them is of the other version than the library at hand.
+    /// LMDB 0.9 and 1.0 refuse each other's files. `Golden/format-2` was written with 0.9, `Golden/format-2-lmdb-1`
+    /// with 1.0.2; one of them is of the other version than the library at hand.
     struct LibraryVersionTests {
         private static var other: String { PageFormat.current == .version1 ? "format-2-lmdb-1" : "format-2" }
 

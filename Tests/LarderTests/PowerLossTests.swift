@@ -10,8 +10,8 @@ import Testing
     import Failpoints
 #endif
 
-/// What the first open after a power loss, and those that follow, make of a store. Modelled by a copy of the directory of an open
-/// store, opened with another boot identity; bytes that were not synced are lost by hand.
+/// What the first open after a power loss, and those that follow, make of a store. Modelled by a copy of the directory
+/// of an open store, opened with another boot identity; bytes that were not synced are lost by hand.
 struct PowerLossTests {
     private let bytes = body(50_000)
     private var digest: Digest { Digest.of(bytes) }
@@ -27,7 +27,8 @@ struct PowerLossTests {
 
     // MARK: Repair as the first step
 
-    /// A body file that lost bytes takes less space than recorded; the record must not be corrected instead of the body refused.
+    /// A body file that lost bytes takes less space than recorded; the record must not be corrected instead of the body
+    /// refused.
     @Test(arguments: [true, false])
     func repairFindsABodyWithAHole(_ isPublished: Bool) throws {
         try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k") }) { path in
@@ -63,7 +64,8 @@ struct PowerLossTests {
         }
     }
 
-    /// A removal that was not committed left the file in `trash/`, and the bytes were lost: what is put back is compared, too.
+    /// A removal that was not committed left the file in `trash/`, and the bytes were lost: what is put back is
+    /// compared, too.
     @Test func repairComparesABodyThatIsPutBack() throws {
         try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k") }) { path in
             let store = try Store(at: path, configuration(boot: 2) { $0.isScrubbing = false })
@@ -199,7 +201,8 @@ struct PowerLossTests {
         }
     }
 
-    /// Without an identity of the machine's run every open of a store that was not closed is taken for the first after a crash.
+    /// Without an identity of the machine's run every open of a store that was not closed is taken for the first after
+    /// a crash.
     @Test func aMachineThatDoesNotTellItsRunsIsTakenToHaveCrashed() throws {
         try withPowerLoss(configuration(boot: 0), of: { try $0.put(bytes, for: "k") }) { path in
             try TestFiles.flipByte(of: blob(path), at: 100)
@@ -224,8 +227,8 @@ struct PowerLossTests {
         }
     }
 
-    /// What is found out once is known to every later open: damage is quarantined, what matches is suspect no more, and files
-    /// without a record are gone.
+    /// What is found out once is known to every later open: damage is quarantined, what matches is suspect no more, and
+    /// files without a record are gone.
     @Test func anUncleanEndIsLookedAfterOnce() throws {
         try withPowerLoss(configuration(boot: 1)) { store in
             try store.put(bytes, for: "torn")

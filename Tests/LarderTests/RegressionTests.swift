@@ -279,8 +279,8 @@ struct RegressionTests {
         }
     }
 
-    /// Puts rows into the index of a closed store and removes them, so that pages are joined. Returns whether the file is
-    /// shorter than its head says then.
+    /// Puts rows into the index of a closed store and removes them, so that pages are joined. Returns whether the file
+    /// is shorter than its head says then.
     private func shorten(_ path: FilePath, _ count: Int) throws -> Bool {
         let environment = try Environment(path: path.appending("index").string)
         defer { environment.close() }

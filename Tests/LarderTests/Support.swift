@@ -21,7 +21,8 @@ extension Configuration {
     static var holding: Configuration { .testing { $0.commitDelay = .seconds(3600) } }
 }
 
-/// Runs `body` with the directory that a store leaves when the power fails after `use`, all that was written until then on disk.
+/// Runs `body` with the directory that a store leaves when the power fails after `use`, all that was written until then
+/// on disk.
 func withPowerLoss(
     _ configuration: Configuration, of use: (Store) throws -> Void, _ body: (_ crashed: FilePath) throws -> Void
 ) throws {

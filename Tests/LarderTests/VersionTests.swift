@@ -249,7 +249,8 @@ import Testing
         }
     }
 
-    /// The clearing has looked at who is there before the store with that version is, and its transaction ends afterwards.
+    /// The clearing has looked at who is there before the store with that version is, and its transaction ends
+    /// afterwards.
     @Test func aStoreThatOpensWhileAnotherClearsGetsANumberThatStays() throws {
         try withDirectory { path in
             for number in 0..<3 { try open(path, "v\(number)").close() }

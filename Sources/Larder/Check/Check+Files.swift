@@ -52,8 +52,8 @@ extension Check {
             try report(damaged: id, head, "its file has \(status.size) bytes instead of \(head.storedLength)")
             return 0
         }
-        // Before the allocated bytes: a file that lost some of its bytes takes less space, too, and a corrected record would
-        // make the damage look like one.
+        // Before the allocated bytes: a file that lost some of its bytes takes less space, too, and a corrected record
+        // would make the damage look like one.
         if readsBodies, try Engine.digest(of: file, length: head.storedLength) != head.digest {
             try report(damaged: id, head, "the bytes of its file do not match")
             return status.size
@@ -64,7 +64,8 @@ extension Check {
 
     /// The file of a body, also where an uncommitted removal has put it; nil if it is gone, or may be.
     ///
-    /// A repair puts such a file back, and reports one that is gone for good. A check that only reads looks again later.
+    /// A repair puts such a file back, and reports one that is gone for good. A check that only reads looks again
+    /// later.
     private mutating func openFile(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
         if let file = try engine.files.openBlob(head) { return file }
         guard isRepairing else {
@@ -98,9 +99,9 @@ extension Check {
         }
     }
 
-    /// Displacement renames a file out of `blobs/` inside its transaction, so until that commits everybody else sees the row
-    /// without the file. A check that repairs looks under the writer lock; one that only reads has to wait: a row that
-    /// stays for two seconds without its file is not being displaced.
+    /// Displacement renames a file out of `blobs/` inside its transaction, so until that commits everybody else sees
+    /// the row without the file. A check that repairs looks under the writer lock; one that only reads has to wait: a
+    /// row that stays for two seconds without its file is not being displaced.
     private mutating func checkMissing() throws {
         for attempt in 0...100 where !missing.isEmpty {
             if attempt > 0 { usleep(20_000) }
@@ -113,8 +114,9 @@ extension Check {
         missing = []
     }
 
-    /// A file that takes other bytes than it is charged with. That is no violation until a checkpoint has synced it, nor where the
-    /// file system never says for good; then the difference is counted, for the sum of all to be compared.
+    /// A file that takes other bytes than it is charged with. That is no violation until a checkpoint has synced it,
+    /// nor where the file system never says for good; then the difference is counted, for the sum of all to be
+    /// compared.
     private mutating func checkDrift(_ id: UInt64, _ head: BlobRecord) throws {
         let engine = engine
         guard try current(id) == head, let status = try engine.files.blobStatus(head) else { return }
@@ -171,11 +173,12 @@ extension Check {
         }
     }
 
-    /// I8: what is reported equals what the directory takes, but for files of which the file system has not said for good.
+    /// I8: what is reported equals what the directory takes, but for files of which the file system has not said for
+    /// good.
     ///
     /// Others write meanwhile: the two figures are of one moment only if the report is the same before and after the
-    /// recount, and even then a displacement may have moved a file and not committed yet. What is wrong for good shows as
-    /// one and the same difference again and again; forty looks at it are taken for a violation.
+    /// recount, and even then a displacement may have moved a file and not committed yet. What is wrong for good shows
+    /// as one and the same difference again and again; forty looks at it are taken for a violation.
     mutating func checkAllocation() throws {
         var seen: [Int64: Int] = [:]
         for attempt in 0..<100 {

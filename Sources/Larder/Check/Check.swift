@@ -2,8 +2,9 @@ import LMDB
 
 /// Verifies the invariants of a store, and mends what does not hold.
 ///
-/// The rows of the index are compared on one snapshot, which is consistent in itself whatever others do meanwhile. Files
-/// are not part of a snapshot: what looks wrong there is looked at again before it counts, by a repair under the writer lock.
+/// The rows of the index are compared on one snapshot, which is consistent in itself whatever others do meanwhile.
+/// Files are not part of a snapshot: what looks wrong there is looked at again before it counts, by a repair under the
+/// writer lock.
 struct Check {
     let engine: Engine
     let isRepairing: Bool
@@ -12,8 +13,8 @@ struct Check {
 
     /// True once a row or counter disagreed: the repair then makes them anew from the entries.
     var needsRebuild = false
-    /// Bytes that files are charged with and do not take, or take and are not charged with, because the file system has not said for
-    /// good what they take.
+    /// Bytes that files are charged with and do not take, or take and are not charged with, because the file system has
+    /// not said for good what they take.
     var overcharged: Int64 = 0
     var undercharged: Int64 = 0
     /// Bodies whose file was not there at the first look.

@@ -51,8 +51,8 @@ public struct CheckReport: Sendable, Hashable {
 
     /// True if every invariant holds.
     public var isClean: Bool { violationCount == 0 }
-    /// True if violations were found and every one was repaired, those without a text included. False for a clean report, and for
-    /// one of a check that does not repair.
+    /// True if violations were found and every one was repaired, those without a text included. False for a clean
+    /// report, and for one of a check that does not repair.
     public var isRepaired: Bool { violationCount > 0 && repairedCount == violationCount }
 }
 

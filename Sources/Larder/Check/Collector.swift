@@ -142,8 +142,8 @@ struct Collector {
         return isLocked ? try engine.isLost(head) : try engine.files.blobStatus(head) == nil
     }
 
-    /// Files in `blobs/` that the index does not have. Renames into `blobs/` happen under the writer lock with a record in
-    /// place, so under that lock a file without one is an orphan at once: no grace period is needed.
+    /// Files in `blobs/` that the index does not have. Renames into `blobs/` happen under the writer lock with a record
+    /// in place, so under that lock a file without one is an orphan at once: no grace period is needed.
     private mutating func removeOrphans(_ progress: (CollectionReport) throws -> Void) throws {
         for directory in try engine.files.shards() {
             if isDryRun {

@@ -2,8 +2,8 @@ import LMDB
 
 /// Makes everything that follows from entries and blobs anew: orders, tags, sessions, digests, references, counters.
 ///
-/// Part of one transaction: others see the store before or after it. What cannot be kept is an entry whose record cannot be
-/// read, or whose body is gone; files that lose their record become orphans, which the check removes.
+/// Part of one transaction: others see the store before or after it. What cannot be kept is an entry whose record
+/// cannot be read, or whose body is gone; files that lose their record become orphans, which the check removes.
 struct Repair {
     let index: Index
     let files: StoreFiles

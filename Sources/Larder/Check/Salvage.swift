@@ -1,9 +1,9 @@
 import LMDB
 import SystemPackage
 
-/// Takes out of a damaged index what can be read, without LMDB: rows of entries and blobs, and what does not follow from
-/// them. A repair of the new index makes the rest, before that takes the old one's place: whoever opens the store after a crash
-/// finds it whole.
+/// Takes out of a damaged index what can be read, without LMDB: rows of entries and blobs, and what does not follow
+/// from them. A repair of the new index makes the rest, before that takes the old one's place: whoever opens the store
+/// after a crash finds it whole.
 struct Salvage {
     let files: StoreFiles
     private(set) var damages: [String] = []
@@ -36,8 +36,8 @@ struct Salvage {
 
     // MARK: Looking
 
-    /// Walks over the state of each meta page, and keeps the one of which more can be read. The older state is whole until the
-    /// next commit but one: LMDB does not reuse its pages before.
+    /// Walks over the state of each meta page, and keeps the one of which more can be read. The older state is whole
+    /// until the next commit but one: LMDB does not reuse its pages before.
     mutating func examine() throws {
         let path = files.index.path(of: Layout.data)
         guard let file = try FileSystem.openIfPresent(Layout.data, in: files.index, flags: O_RDONLY) else {

@@ -3,11 +3,12 @@ import LMDB
 
 /// What a body file is charged with: the bytes that the budget and the statistics take it to occupy.
 ///
-/// A file system may not know at once what a file takes. ext4 and XFS add a block for the list of a file's extents when they write
-/// it back, and drop it again; btrfs finds out then how well it could compress; ZFS tells next to nothing until its transaction
-/// group is written, and never more than what is left after compression. So a file that was just written is charged with the larger
-/// of what the file system says and its length in whole blocks, and with what the file system says once a checkpoint has synced it,
-/// where that is final. See `docs/architecture.md`, "How the budget holds at every moment".
+/// A file system may not know at once what a file takes. ext4 and XFS add a block for the list of a file's extents when
+/// they write it back, and drop it again; btrfs finds out then how well it could compress; ZFS tells next to nothing
+/// until its transaction group is written, and never more than what is left after compression. So a file that was just
+/// written is charged with the larger of what the file system says and its length in whole blocks, and with what the
+/// file system says once a checkpoint has synced it, where that is final. See `docs/architecture.md`, "How the budget
+/// holds at every moment".
 enum Allocation {
     /// The charge of a file just written, or on a file system whose word is never final.
     static func charge(_ status: FileSystem.Status) -> Int64 { max(status.allocated, length(status)) }
@@ -24,8 +25,8 @@ enum Allocation {
 }
 
 extension Engine {
-    /// The committed files among `rows` of `unpublished` that take other bytes than they are charged with. Call it after a sync
-    /// of these files, without the writer lock.
+    /// The committed files among `rows` of `unpublished` that take other bytes than they are charged with. Call it
+    /// after a sync of these files, without the writer lock.
     func drifted(_ heads: [BlobRecord]) throws -> [StagingToken: UInt64] {
         var found: [StagingToken: UInt64] = [:]
         for head in heads {

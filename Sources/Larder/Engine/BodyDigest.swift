@@ -2,8 +2,8 @@ import Synchronization
 
 /// The SHA-256 of a body that is put: known, or computed once by whoever needs it first.
 ///
-/// Hashing costs more than anything else in a put (10 us for 16 KiB, and 5 us to write them), and nobody needs the digest before
-/// the commit. So it is left to `DigestWorker` where that keeps up.
+/// Hashing costs more than anything else in a put (10 us for 16 KiB, and 5 us to write them), and nobody needs the
+/// digest before the commit. So it is left to `DigestWorker` where that keeps up.
 final class BodyDigest: Sendable {
     private enum State {
         case waiting([UInt8])

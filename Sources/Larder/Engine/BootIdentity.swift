@@ -1,8 +1,8 @@
 /// Which run of the machine this is: unsynced data of an earlier run may be lost.
 enum BootIdentity {
     /// Linux: `/proc/sys/kernel/random/boot_id` (proc(5)). Darwin: the sysctl(3) variable `kern.bootsessionuuid`;
-    /// `kern.boottime` moves when the clock is set.
-    /// 0 where neither can be read: then nothing tells a crash of a process from one of the machine, and the worse is assumed.
+    /// `kern.boottime` moves when the clock is set. 0 where neither can be read: then nothing tells a crash of a
+    /// process from one of the machine, and the worse is assumed.
     static var current: UInt64 {
         #if canImport(Darwin)
             var bytes = [UInt8](repeating: 0, count: 64)

@@ -32,13 +32,14 @@ extension Engine {
     /// Syncs all body files committed so far and notes it: after an unclean shutdown of the machine only files written
     /// later are suspect.
     ///
-    /// The writer lock is held for two small kinds of transactions, at the beginning and at the end, and for no look at a file.
+    /// The writer lock is held for two small kinds of transactions, at the beginning and at the end, and for no look at
+    /// a file.
     /// - Parameter isStopped: asked between files; true ends the checkpoint without an effect.
     /// - Returns: false if it was stopped.
     @discardableResult
     func checkpoint(isStopped: () -> Bool = { false }) throws -> Bool {
-        // A file that was nowhere when it was looked for lay in `trash/`, for a removal that was made, or not: then it is back in
-        // its place by the next look.
+        // A file that was nowhere when it was looked for lay in `trash/`, for a removal that was made, or not: then it
+        // is back in its place by the next look.
         for _ in 0..<3 {
             switch try checkpointOnce(isStopped) {
             case .done: return true
@@ -107,8 +108,8 @@ extension Engine {
         }
     }
 
-    /// Rows of `unpublished` with the blobs they lead to, of files committed in `epoch` and earlier. On short snapshots: files
-    /// committed meanwhile are of a later epoch.
+    /// Rows of `unpublished` with the blobs they lead to, of files committed in `epoch` and earlier. On short
+    /// snapshots: files committed meanwhile are of a later epoch.
     private func unpublishedFiles(upTo epoch: UInt64) throws -> [(row: [UInt8], head: BlobRecord)] {
         var found: [(row: [UInt8], head: BlobRecord)] = []
         var next: [UInt8]? = []
@@ -136,8 +137,8 @@ extension Engine {
         case nowhere
     }
 
-    /// Syncs files and the names they are published under: one by one, or, where they are many, with everything on their file
-    /// system. Nil if it was stopped.
+    /// Syncs files and the names they are published under: one by one, or, where they are many, with everything on
+    /// their file system. Nil if it was stopped.
     /// - Returns: for each where it was found.
     private func sync(_ heads: [BlobRecord], _ isStopped: () -> Bool) throws -> [Place]? {
         if heads.count > configuration.syncedSingly {

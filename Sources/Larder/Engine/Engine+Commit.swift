@@ -23,9 +23,9 @@ extension Engine {
 
     /// Runs `body` in a write transaction and commits it within the budget.
     ///
-    /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it runs
-    /// again. It must not change anything outside the mutation. The order of renames and commit, and what a crash in each
-    /// gap leaves, stands in `docs/recovery.md`.
+    /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it
+    /// runs again. It must not change anything outside the mutation. The order of renames and commit, and what a crash
+    /// in each gap leaves, stands in `docs/recovery.md`.
     @discardableResult
     func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
         guard let writing else { throw readOnly() }
@@ -85,8 +85,8 @@ extension Engine {
     /// What a commit may do beyond its purpose's limit.
     private enum Leeway {
         case none
-        /// Files that are on disk already may grow the index into the headroom. The budget holds all the same, and what is
-        /// committed can be displaced.
+        /// Files that are on disk already may grow the index into the headroom. The budget holds all the same, and what
+        /// is committed can be displaced.
         case headroom
         /// A removal goes ahead in any case.
         case unlimited
@@ -139,7 +139,8 @@ extension Engine {
         let reusable = try snapshots.mayBeHeld ? index.environment.reusablePageCount() : nil
         let excess = try writing.room.excess(of: mutation, cap: cap, reusable: reusable)
         if excess == 0 || leeway == .unlimited { return nil }
-        // Over the budget already, because that was lowered: removing is the way back, even if it writes some pages first.
+        // Over the budget already, because that was lowered: removing is the way back, even if it writes some pages
+        // first.
         if purpose == .housekeeping, try writing.room.claimed(state()) > cap { return nil }
         return excess
     }
@@ -172,8 +173,8 @@ extension Engine {
                 discarded.append(Discarded(head: head, name: name, place: place))
                 reach("commit.trashed")
             }
-            // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not be
-            // taken for the body that is published after the commit.
+            // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not
+            // be taken for the body that is published after the commit.
             for head in mutation.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
             reach("commit.before")
             try mutation.transaction.commit()
@@ -186,8 +187,9 @@ extension Engine {
         }
         writing.ledger.add(-mutation.stagedBytes)
         if !mutation.deadFiles.isEmpty {
-            // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the index is
-            // synced the old file stays in `trash/`, from where a sweep puts it back. A failure is told by the batch's own sync.
+            // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the
+            // index is synced the old file stays in `trash/`, from where a sweep puts it back. A failure is told by the
+            // batch's own sync.
             do {
                 if mutation.isDurable { try syncIndex() }
                 enqueue(discarded, writing)
@@ -207,8 +209,8 @@ extension Engine {
         writing.reaper.add(discarded.map(\.item))
     }
 
-    /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has released
-    /// the writer lock, so somebody may have changed the index meanwhile.
+    /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has
+    /// released the writer lock, so somebody may have changed the index meanwhile.
     ///
     /// What cannot be looked up or put back now stays in `trash/`, as after a crash: a reader that misses the file, or
     /// the sweep of the next open, finds it there.

@@ -3,7 +3,8 @@ import SystemPackage
 
 extension Engine {
     /// A body that does not match its name goes to `quarantine/`, and its entries become misses. Read-only engines only
-    /// report. Safe against the same finding by another thread or process: the record is looked at again under the lock.
+    /// report. Safe against the same finding by another thread or process: the record is looked at again under the
+    /// lock.
     func quarantine(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
         configuration.observer?(.damaged(digest: head.digest, reason: reason))
         logger.error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
@@ -14,8 +15,8 @@ extension Engine {
                 current.isSameFile(as: head)
             else { return }
             let name = head.digest.hexadecimal
-            // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes off.
-            // When this runs once more, for want of room, it is the file that was moved by the time before.
+            // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes
+            // off. When this runs once more, for want of room, it is the file that was moved by the time before.
             let earlier = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
             let isMoved = try current.location == .file && files.blobStatus(current) == nil
             if !isMoved, try FileSystem.unlink(name, in: files.quarantine) { writing.ledger.addQuarantine(-earlier) }
@@ -51,9 +52,9 @@ extension Engine {
         }
     }
 
-    /// True if the file of a blob is nowhere. Call it under the writer lock while the index has the blob: then a file of it in
-    /// `trash/` belongs to a removal that was not committed, and goes back. Whose that was may still look alive: a process
-    /// that is killed loses LMDB's lock before that on its instance.
+    /// True if the file of a blob is nowhere. Call it under the writer lock while the index has the blob: then a file
+    /// of it in `trash/` belongs to a removal that was not committed, and goes back. Whose that was may still look
+    /// alive: a process that is killed loses LMDB's lock before that on its instance.
     func isLost(_ head: BlobRecord) throws -> Bool {
         if try files.blobStatus(head) != nil { return false }
         if let name = try files.discardedName(head) { try files.restore(head, from: name) }

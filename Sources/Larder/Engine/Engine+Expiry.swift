@@ -1,15 +1,15 @@
 import LMDB
 
 extension Engine {
-    /// Removes some of the entries that expired longer ago than `Configuration.expiredRetention`, in one transaction. Pinned and
-    /// leased ones stay, in memory the pinned ones.
+    /// Removes some of the entries that expired longer ago than `Configuration.expiredRetention`, in one transaction.
+    /// Pinned and leased ones stay, in memory the pinned ones.
     ///
-    /// A look at one row if there is nothing to do. Of several processes each looks; what one has removed the others do not
-    /// find.
+    /// A look at one row if there is nothing to do. Of several processes each looks; what one has removed the others do
+    /// not find.
     /// - Returns: true if there are more.
     func removeExpired() throws -> Bool {
-        // By both clocks: after the wall clock was set back, store time runs ahead, and what is put with a moment of the wall clock has
-        // expired at once. Callers that judge by that clock themselves still use it.
+        // By both clocks: after the wall clock was set back, store time runs ahead, and what is put with a moment of
+        // the wall clock has expired at once. Callers that judge by that clock themselves still use it.
         let moment = min(clock.now(), configuration.clock.now()) - configuration.expiredRetention.clampedToZero
         // Rows of times before 1970 stand under 1970.
         guard moment.microseconds > 0 else { return false }

@@ -2,12 +2,12 @@ import LMDB
 
 /// Displacement beside a snapshot that a reader holds on to.
 ///
-/// The pages of an inline body that the snapshot shows stay taken for as long as it is held, so displacing such entries would empty
-/// the store and gain nothing. What gives room at once is a body in a file, whose blocks no snapshot keeps, and a body that was
-/// stored after the snapshot, whose pages can be punched. All others are passed by.
+/// The pages of an inline body that the snapshot shows stay taken for as long as it is held, so displacing such entries
+/// would empty the store and gain nothing. What gives room at once is a body in a file, whose blocks no snapshot keeps,
+/// and a body that was stored after the snapshot, whose pages can be punched. All others are passed by.
 extension Engine {
-    /// The state to go by if some reader of some process has held one snapshot for 50 ms and more, and still does; nil otherwise.
-    /// Asks those who can let go of theirs to do so.
+    /// The state to go by if some reader of some process has held one snapshot for 50 ms and more, and still does; nil
+    /// otherwise. Asks those who can let go of theirs to do so.
     func heldSnapshot(_ writing: Writing) throws -> Snapshots.Mark? {
         do throws(LMDBError) {
             let environment = index.environment
@@ -29,7 +29,8 @@ extension Engine {
         }
     }
 
-    /// Bytes that puts may fill: while a snapshot is held also three quarters of the headroom, as pages freed since cannot be used.
+    /// Bytes that puts may fill: while a snapshot is held also three quarters of the headroom, as pages freed since
+    /// cannot be used.
     func usableBytes(_ budget: Budget, _ writing: Writing) throws -> Int64 {
         guard budget.bytes != .unlimited, snapshots.mayBeHeld, try heldSnapshot(writing) != nil else {
             return budget.usableBytes
@@ -94,8 +95,8 @@ struct OrderBesideSnapshot {
 }
 
 extension Mutation {
-    /// Removes the next entry in the access order whose body is a file or younger than the snapshot; nil if there is none among the
-    /// rows that may be looked at.
+    /// Removes the next entry in the access order whose body is a file or younger than the snapshot; nil if there is
+    /// none among the rows that may be looked at.
     func displaceNext(_ order: inout OrderBesideSnapshot) throws -> Victim? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         let found = try reading.withCursor(index.recency) { cursor -> (key: [UInt8], record: EntryRecord)? in
@@ -113,7 +114,8 @@ extension Mutation {
                 pair = try cursor.next()
             }
             order.isOver = true
-            // Later entries come behind those that were looked at; entries that were not given room by then are used again.
+            // Later entries come behind those that were looked at; entries that were not given room by then are used
+            // again.
             return nil
         }
         guard let (key, record) = found, try remove(key, where: { $0 == record }) != nil else { return nil }

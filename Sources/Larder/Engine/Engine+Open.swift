@@ -3,8 +3,8 @@ import LMDB
 import SystemPackage
 
 extension Engine {
-    /// Opens the store at `path`, creating it unless read-only. Refuses what is not a store, and what is newer than this
-    /// code, without changing it.
+    /// Opens the store at `path`, creating it unless read-only. Refuses what is not a store, and what is newer than
+    /// this code, without changing it.
     /// - Parameter lock: the directory, locked already; nil locks it for the time of the call.
     static func open(
         _ path: FilePath, _ configuration: Configuration, lock: OwnedDescriptor? = nil
@@ -56,8 +56,8 @@ extension Engine {
         return root
     }
 
-    /// Refuses a directory that other users can change: one of theirs, or one that everybody may write to. A path below a
-    /// shared directory of temporary files can be taken by anybody who guesses it.
+    /// Refuses a directory that other users can change: one of theirs, or one that everybody may write to. A path below
+    /// a shared directory of temporary files can be taken by anybody who guesses it.
     static func requirePrivate(_ root: Directory, _ configuration: Configuration) throws(LarderError) {
         let status = try FileSystem.status(root.descriptor, path: root.path)
         if status.mode & 0o002 != 0 {
@@ -162,9 +162,9 @@ extension Engine {
         return format
     }
 
-    /// An empty index, with all its databases and its counters, that is on disk before `FORMAT` says that this is a store: LMDB
-    /// writes its first pages without syncing them, and those who only read open whatever has a `FORMAT`. What an interrupted
-    /// creation left is removed if it is not an index; one that is whole stays.
+    /// An empty index, with all its databases and its counters, that is on disk before `FORMAT` says that this is a
+    /// store: LMDB writes its first pages without syncing them, and those who only read open whatever has a `FORMAT`.
+    /// What an interrupted creation left is removed if it is not an index; one that is whole stays.
     private static func makeIndex(_ files: StoreFiles, _ configuration: Configuration) throws {
         do throws(LarderError) {
             try IndexFile.validate(files.index)
@@ -255,7 +255,8 @@ extension Engine {
         }
     }
 
-    /// Refuses to make LMDB's lock file a second time, under those who have the store open: they would not see each other.
+    /// Refuses to make LMDB's lock file a second time, under those who have the store open: they would not see each
+    /// other.
     private static func requireLockFile(_ files: StoreFiles, _ presence: Presence) throws(LarderError) {
         if presence.isAlone { return }
         if try FileSystem.status(Layout.lock, in: files.index) != nil { return }
@@ -277,9 +278,9 @@ extension Engine {
         return FileSystem.isWritable(path: isThere ? files.index.path(of: Layout.lock) : files.index.path)
     }
 
-    /// Gives LMDB's lock file its blocks before it is mapped: LMDB makes it sparse, and a full disk would otherwise be a
-    /// SIGBUS at the first reader of a fresh slot. Changes neither length nor contents. Must come before LMDB opens the file:
-    /// closing any descriptor of it later would drop LMDB's fcntl(2) locks.
+    /// Gives LMDB's lock file its blocks before it is mapped: LMDB makes it sparse, and a full disk would otherwise be
+    /// a SIGBUS at the first reader of a fresh slot. Changes neither length nor contents. Must come before LMDB opens
+    /// the file: closing any descriptor of it later would drop LMDB's fcntl(2) locks.
     static func allocateLockFile(_ directory: Directory) throws(LarderError) {
         let path = directory.path(of: Layout.lock)
         let file = try FileSystem.open(Layout.lock, in: directory, flags: O_RDWR | O_CREAT)
@@ -386,8 +387,8 @@ extension Engine {
         }
     }
 
-    /// A number for the place that the store lies in, which a copy of its files does not share. Not the device, whose number another
-    /// start of the machine may change.
+    /// A number for the place that the store lies in, which a copy of its files does not share. Not the device, whose
+    /// number another start of the machine may change.
     private static func place(of files: StoreFiles) throws(LarderError) -> UInt64 {
         let data = try FileSystem.status(Layout.data, in: files.index)?.inode ?? 0
         let root = try FileSystem.status(files.root.descriptor, path: files.root.path).inode

@@ -6,8 +6,8 @@ extension Engine {
     /// Bytes that stay: a 32nd of the byte budget, at most 256 MiB.
     private func quarantineLimit() throws -> Int64 { try min(budget().bytes.bytes / 32, 256 << 20) }
 
-    /// Removes the files that have been in quarantine for the longest until what is left keeps the limits. A failure keeps nothing
-    /// else from being done: `gc` tries again.
+    /// Removes the files that have been in quarantine for the longest until what is left keeps the limits. A failure
+    /// keeps nothing else from being done: `gc` tries again.
     func boundQuarantine(_ writing: Writing) {
         do {
             try trimQuarantine(to: quarantineLimit(), writing)
@@ -25,8 +25,8 @@ extension Engine {
         try trimQuarantine(to: quarantineLimit(), writing)
     }
 
-    /// Removes files, oldest first, until at most `bytes` of them are left; returns the bytes removed. Call it without the writer
-    /// lock.
+    /// Removes files, oldest first, until at most `bytes` of them are left; returns the bytes removed. Call it without
+    /// the writer lock.
     @discardableResult
     func trimQuarantine(to bytes: Int64, _ writing: Writing) throws -> Int64 {
         let names = try files.quarantine.names()

@@ -28,8 +28,8 @@ extension Engine {
         return entry
     }
 
-    /// - Parameter mayWait: false returns `due` instead of comparing a body with its digest, or looking for a file that is not
-    ///   in its place.
+    /// - Parameter mayWait: false returns `due` instead of comparing a body with its digest, or looking for a file that
+    ///   is not in its place.
     @inline(__always)
     func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
         let moves = memory.moves
@@ -38,7 +38,8 @@ extension Engine {
         return found
     }
 
-    /// A key that moves between memory and disk may be missed in both: looked at one place too late, and at the other too early.
+    /// A key that moves between memory and disk may be missed in both: looked at one place too late, and at the other
+    /// too early.
     private func lookUpAgain(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
         for _ in 0..<100 {
             let moves = memory.moves
@@ -60,8 +61,9 @@ extension Engine {
             return .hit(try entry(put))
         }
         if !mayWait, configuration.verification == .always { return .due }
-        // A file that is gone was displaced between lookup and open: look once more. An entry that is still there then may have its
-        // file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as one.
+        // A file that is gone was displaced between lookup and open: look once more. An entry that is still there then
+        // may have its file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as
+        // one.
         for attempt in 0..<3 {
             switch try find(key, visibility, use: use) {
             case nil, .damaged:
@@ -70,7 +72,8 @@ extension Engine {
                 return .hit(entry)
             case .file(let record, let head, let blob):
                 if !mayWait, isDue(head, blob) { return .due }
-                // A store that may write puts such a file back at the second attempt, and finds it in its place at the third.
+                // A store that may write puts such a file back at the second attempt, and finds it in its place at the
+                // third.
                 let isDiscarded = attempt > (writing == nil ? 0 : 1)
                 if let body = try open(head, blob, isDiscarded: isDiscarded) {
                     withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }
@@ -112,7 +115,8 @@ extension Engine {
         return Array(bytes)
     }
 
-    /// The entries under many keys, as one snapshot of the index has them; what is not committed yet is found as by `get`.
+    /// The entries under many keys, as one snapshot of the index has them; what is not committed yet is found as by
+    /// `get`.
     func get(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
         let use = uptime.uptime()
         let moves = memory.moves

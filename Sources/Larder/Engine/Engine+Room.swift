@@ -41,9 +41,9 @@ extension Engine {
 
     /// Runs `body`; where the file system turns out to be full, displaces entries and runs it again, a few times.
     ///
-    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk goes on by giving up
-    /// what was used longest ago, rather than by taking nothing more in. Throws the `noSpace` of `body` where nothing can go, and
-    /// where a limit of the size of files is met (`EFBIG`), which displacing does not change.
+    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk goes on by
+    /// giving up what was used longest ago, rather than by taking nothing more in. Throws the `noSpace` of `body` where
+    /// nothing can go, and where a limit of the size of files is met (`EFBIG`), which displacing does not change.
     func displacingWhenFull<R>(
         _ bytes: @autoclosure () throws -> Int64, _ writing: Writing, _ body: () throws -> R
     ) throws -> R {
@@ -62,9 +62,10 @@ extension Engine {
         return try body()
     }
 
-    /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again first.
-    /// - Parameter isMissing: what is still missing, for room that has to be on the file system; nil if free pages of the
-    ///   index do as well.
+    /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again
+    /// first.
+    /// - Parameter isMissing: what is still missing, for room that has to be on the file system; nil if free pages of
+    ///   the index do as well.
     func makeRoom(
         _ bytes: Int64, _ writing: Writing, isMissing: ((StoreState) throws -> Int64)? = nil
     ) throws -> Bool {
@@ -90,8 +91,9 @@ extension Engine {
             }
             var target = try isMissing(state())
             if target == 0 { return true }
-            // What is free already comes first: displacing for bytes that only have to be given back would lose entries. Some
-            // free pages stay, as inline bodies will want them: what files take the one time, rows take the next.
+            // What is free already comes first: displacing for bytes that only have to be given back would lose
+            // entries. Some free pages stay, as inline bodies will want them: what files take the one time, rows take
+            // the next.
             let spare = try freeBefore - freeReserve()
             if spare >= min(target, 1 << 20) {
                 _ = try giveBack(min(target, spare), leastRun: Self.longRun)
@@ -114,8 +116,8 @@ extension Engine {
         }
     }
 
-    /// Other processes may hold room for a moment: files they stage, or are about to unlink. True after a short wait if so;
-    /// callers bound how often they ask.
+    /// Other processes may hold room for a moment: files they stage, or are about to unlink. True after a short wait if
+    /// so; callers bound how often they ask.
     func waitForOthers(_ writing: Writing) -> Bool {
         guard writing.ledger.othersTotal > 0 else { return false }
         usleep(2000)
@@ -177,14 +179,15 @@ extension Engine {
         return count
     }
 
-    /// How many removals one transaction may hold, so that the pages it copies fit the headroom: 20 pages each at worst.
+    /// How many removals one transaction may hold, so that the pages it copies fit the headroom: 20 pages each at
+    /// worst.
     func removalLimit() throws -> Int {
         let budget = try state().budget
         return budget.bytes == .unlimited ? 256 : Int(min(budget.changesInHeadroom, 256))
     }
 
-    /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is held, the
-    /// pages that victims leave cannot be used, and displacing on would empty the store and grow it.
+    /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is
+    /// held, the pages that victims leave cannot be used, and displacing on would empty the store and grow it.
     private static let waitsForReaders = 25
 
     /// True if a reader of some process holds pages that later commits have freed.
@@ -201,7 +204,8 @@ extension Engine {
     ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
         if let mark = try heldSnapshot(writing) { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
         for attempt in 0..<Self.waitsForReaders {
-            // Beside a snapshot, removals fill pages and free none: a part of the headroom stays for the puts they are made for.
+            // Beside a snapshot, removals fill pages and free none: a part of the headroom stays for the puts they are
+            // made for.
             let outcome = try mutateIfFitting(isSnapshotHeld() ? .touch : .housekeeping) { mutation in
                 try Engine.displace(in: mutation, limit: limit, bytes: bytes)
             }

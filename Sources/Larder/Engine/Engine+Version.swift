@@ -36,16 +36,16 @@ extension Engine {
 
     private static let lastVersion: UInt16 = .max - 1
 
-    /// The number for a version that is new: the next one, for numbers must not mean one version to a store that is open and
-    /// another to the next; and when those are used up, one that was forgotten long ago.
+    /// The number for a version that is new: the next one, for numbers must not mean one version to a store that is
+    /// open and another to the next; and when those are used up, one that was forgotten long ago.
     static func freeVersion(_ used: Set<UInt16>) -> UInt16? {
         let highest = used.filter { $0 <= lastVersion }.max() ?? 0
         if highest < lastVersion { return highest + 1 }
         return (1...lastVersion).first { !used.contains($0) }
     }
 
-    /// Forgets the versions that no entry is left of, in a store that was cleared: all but those of open stores, and the latest, from
-    /// which numbers go on.
+    /// Forgets the versions that no entry is left of, in a store that was cleared: all but those of open stores, and
+    /// the latest, from which numbers go on.
     func forgetVersions(_ mutation: Mutation) throws {
         guard let writing, writing.ledger.others.isEmpty else { return }
         let seen = try versions(mutation.reading)
@@ -60,8 +60,8 @@ extension Engine {
     /// Every version the store has seen since it was cleared, with its number.
     func versions(_ transaction: ReadTransaction) throws -> [String: UInt16] { try index.versions(transaction) }
 
-    /// Removes, in the background, what other application versions left, and do not use any more: entries neither put nor hit
-    /// since now. Another version may be running beside this one.
+    /// Removes, in the background, what other application versions left, and do not use any more: entries neither put
+    /// nor hit since now. Another version may be running beside this one.
     func reclaimOtherVersions(_ version: UInt16) {
         guard writing != nil, let stamp = try? state().nextStamp, let seen = try? read({ try versions($0) }),
             seen.count > 1
@@ -73,7 +73,8 @@ extension Engine {
         }
     }
 
-    /// Removes the entries that another version put and whose last use is older than `stamp` (default: all); returns how many.
+    /// Removes the entries that another version put and whose last use is older than `stamp` (default: all); returns
+    /// how many.
     @discardableResult
     func removeEntries(ofOtherVersionsThan version: UInt16, before stamp: UInt64 = .max) throws -> Int {
         reach("reclaim.before")

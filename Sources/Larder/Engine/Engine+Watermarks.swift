@@ -5,8 +5,8 @@ extension Engine {
         var overLow: Int64 = 0
     }
 
-    /// How full the store will be after `mutation`. Free pages of the index count as room, and so do files that are about
-    /// to be unlinked.
+    /// How full the store will be after `mutation`. Free pages of the index count as room, and so do files that are
+    /// about to be unlinked.
     func fill(_ mutation: Mutation) throws -> Fill {
         guard let writing else { return Fill() }
         let budget = mutation.state.budget

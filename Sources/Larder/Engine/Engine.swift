@@ -6,11 +6,11 @@ import SystemPackage
 
 /// One open store of this process: what every `Store` of the same path shares.
 ///
-/// Owns the environment, the instance lock, the ledger slot and the threads. See `docs/concurrency.md` for who may do what
-/// on which thread.
+/// Owns the environment, the instance lock, the ledger slot and the threads. See `docs/concurrency.md` for who may do
+/// what on which thread.
 final class Engine: @unchecked Sendable {
-    // SAFETY: immutable but for atomics, and for `committer` and `maintenance`, which `start()` sets before anybody else sees
-    // the engine.
+    // SAFETY: immutable but for atomics, and for `committer` and `maintenance`, which `start()` sets before anybody
+    // else sees the engine.
     let path: FilePath
     let files: StoreFiles
     let index: Index
@@ -22,8 +22,8 @@ final class Engine: @unchecked Sendable {
     let storeID: String
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
-    // SAFETY: `writing` is never let go before the engine. A hit must not count references to what all threads share: two
-    // threads that do so pass the counter's cache line back and forth, and are no faster than one.
+    // SAFETY: `writing` is never let go before the engine. A hit must not count references to what all threads share:
+    // two threads that do so pass the counter's cache line back and forth, and are no faster than one.
     private let writingReference: Unmanaged<Writing>?
 
     /// What only an engine that may write has. A class: passing it on costs one reference, not six.
@@ -70,7 +70,8 @@ final class Engine: @unchecked Sendable {
     private let knownBudget = Mutex<(transaction: UInt64, budget: Budget?)>((0, nil))
     private var committer: WorkerThread?
     private var scrubber: Scrubber?
-    /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any more.
+    /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any
+    /// more.
     let indexFailure = Mutex<LarderError?>(nil)
     /// Wakes no thread unless there is work for it.
     private(set) lazy var maintenance = Maintenance(engine: self)
@@ -166,8 +167,9 @@ final class Engine: @unchecked Sendable {
         if let failure { throw failure }
     }
 
-    /// The last store to close has everything on disk, and says so: the next open need not look at the pages of the index, and a
-    /// new start of the machine makes no file suspect. Without the note it does both, so failures are told to the log only.
+    /// The last store to close has everything on disk, and says so: the next open need not look at the pages of the
+    /// index, and a new start of the machine makes no file suspect. Without the note it does both, so failures are told
+    /// to the log only.
     private func noteClosed(_ writing: Writing) {
         guard !hasSeenDamage.load(ordering: .relaxed), writing.ledger.others.isEmpty else { return }
         do {
@@ -272,8 +274,8 @@ final class Engine: @unchecked Sendable {
     }
 
     /// Commits what this process has pending, so that what follows sees it.
-    /// - Parameter touches: whether accesses that were noted count as pending; where they are not looked at, a lookup after each
-    ///   hit must not cost a commit.
+    /// - Parameter touches: whether accesses that were noted count as pending; where they are not looked at, a lookup
+    ///   after each hit must not cost a commit.
     func commitPending(touches: Bool = true) {
         guard let writing else { return }
         reach("wait.commit")
@@ -286,8 +288,8 @@ final class Engine: @unchecked Sendable {
         await writing.pending.wait(for: writing.pending.requestFlush(force: touches && writing.touches.isDirty))
     }
 
-    /// Throws what the relaxed puts and removals of `owner` could not, once. For its own flush and close only: a listing in
-    /// between must not take the failure away from them.
+    /// Throws what the relaxed puts and removals of `owner` could not, once. For its own flush and close only: a
+    /// listing in between must not take the failure away from them.
     func throwFailure(of owner: UInt32) throws {
         if let failure = writing?.pending.takeFailure(of: owner) { throw failure }
     }

@@ -1,12 +1,12 @@
 import LMDB
 import SystemPackage
 
-/// What an open may take for granted: whether the pages of the index may be given to LMDB unread, and whether everything was on
-/// disk when the store was last closed.
+/// What an open may take for granted: whether the pages of the index may be given to LMDB unread, and whether
+/// everything was on disk when the store was last closed.
 ///
-/// The last store that closes syncs everything, marks `data.mdb` with a time of its own, and notes in the ledger what the file
-/// then looks like to fstat(2). The next open that finds the file so knows that it was not written since, even after a
-/// new start of the machine. See `docs/recovery.md`, "Damage in the pages of the index".
+/// The last store that closes syncs everything, marks `data.mdb` with a time of its own, and notes in the ledger what
+/// the file then looks like to fstat(2). The next open that finds the file so knows that it was not written since, even
+/// after a new start of the machine. See `docs/recovery.md`, "Damage in the pages of the index".
 struct IndexTrust {
     let files: StoreFiles
     let configuration: Configuration
@@ -78,10 +78,11 @@ struct IndexTrust {
         }
     }
 
-    /// The bytes that the file has, and those that it has by its head, where they are more. Only pages that are free may be
-    /// missing: LMDB does not write those that a transaction takes and gives back.
+    /// The bytes that the file has, and those that it has by its head, where they are more. Only pages that are free
+    /// may be missing: LMDB does not write those that a transaction takes and gives back.
     private func shortage(_ environment: Environment) throws -> (size: Int64, needed: Int64)? {
-        // The head first: another process may be making the file longer just now, and pages are written before the head.
+        // The head first: another process may be making the file longer just now, and pages are written before the
+        // head.
         try environment.withDataDescriptor { descriptor in
             let needed = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
             let size = try FileSystem.status(raw: descriptor, path: files.index.path(of: Layout.data)).size
@@ -128,8 +129,8 @@ struct IndexTrust {
 
     // MARK: The note
 
-    /// Marks the file and returns what to note; 0 if the file system does not keep nanoseconds, so that a write within the
-    /// same second would not show. Everything has to be on disk before.
+    /// Marks the file and returns what to note; 0 if the file system does not keep nanoseconds, so that a write within
+    /// the same second would not show. Everything has to be on disk before.
     /// - Parameter last: the transaction up to which that is so.
     func mark(_ environment: Environment, last: UInt64) throws -> UInt64 {
         let path = files.index.path(of: Layout.data)
@@ -143,8 +144,8 @@ struct IndexTrust {
         return try fingerprint(environment, last)
     }
 
-    /// What fstat(2) says of the file, as a number that is not 0. The time of the last change of the inode is part of it, which no
-    /// call can set.
+    /// What fstat(2) says of the file, as a number that is not 0. The time of the last change of the inode is part of
+    /// it, which no call can set.
     private func fingerprint(_ environment: Environment, _ last: UInt64) throws -> UInt64 {
         let status = try FileSystem.status(
             raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))

@@ -35,8 +35,8 @@ final class InstanceLock: Sendable {
         try FileSystem.unlink(Layout.instanceLock(instance), in: staging)
     }
 
-    /// True if another instance lives. Shares the lock with others who ask at the same moment, so that none takes another for the
-    /// instance.
+    /// True if another instance lives. Shares the lock with others who ask at the same moment, so that none takes
+    /// another for the instance.
     static func isAlive(_ instance: UInt64, staging: Directory) throws(LarderError) -> Bool {
         let name = Layout.instanceLock(instance)
         guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDONLY) else { return false }
@@ -44,8 +44,8 @@ final class InstanceLock: Sendable {
     }
 
     /// Locks the file of another instance if that is dead; nil while it lives.
-    /// - Parameter missingIsDead: what a missing file means. Nobody else has the store open: the instance is dead. Else a cleaner of
-    ///   temporary files may have removed it.
+    /// - Parameter missingIsDead: what a missing file means. Nobody else has the store open: the instance is dead. Else
+    ///   a cleaner of temporary files may have removed it.
     static func seize(_ instance: UInt64, staging: Directory, missingIsDead: Bool) throws(LarderError) -> Seized? {
         let name = Layout.instanceLock(instance)
         guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDWR) else {

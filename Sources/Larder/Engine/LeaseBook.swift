@@ -43,7 +43,8 @@ final class LeaseBook: Sendable {
 }
 
 extension Engine {
-    /// Deletes the rows of leases that were released, unless another transaction does so first. For the committer's loop.
+    /// Deletes the rows of leases that were released, unless another transaction does so first. For the committer's
+    /// loop.
     func dropReleasedLeases() {
         guard let writing, writing.leases.isDirty else { return }
         do {
@@ -62,8 +63,9 @@ extension Mutation {
         for row in rows where try transaction.delete(index.leases, row) { noteChange(trees: 1) }
     }
 
-    /// Deletes leases whose time is over, of at most `limit` rows from `start` on; returns where to go on. A new lease adds a row
-    /// and looks at some: so the table holds few that are over, and a lease costs the same however many there are.
+    /// Deletes leases whose time is over, of at most `limit` rows from `start` on; returns where to go on. A new lease
+    /// adds a row and looks at some: so the table holds few that are over, and a lease costs the same however many
+    /// there are.
     func dropStaleLeases(from start: [UInt8], limit: Int) throws -> [UInt8] {
         var stale: [[UInt8]] = []
         var next: [UInt8] = []

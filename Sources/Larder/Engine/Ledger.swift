@@ -30,8 +30,8 @@ final class Ledger: @unchecked Sendable {
     private let slot: Int
     private let instance: UInt64
 
-    /// Maps the ledger and takes a slot for `instance`: a free one, or one of a store that died. Throws `locked` if there is
-    /// none.
+    /// Maps the ledger and takes a slot for `instance`: a free one, or one of a store that died. Throws `locked` if
+    /// there is none.
     /// - Parameter isAlone: true if nobody else has the store open.
     init(directory: Directory, staging: Directory, instance: UInt64, isAlone: Bool) throws(LarderError) {
         let path = directory.path(of: Layout.ledger)
@@ -62,8 +62,8 @@ final class Ledger: @unchecked Sendable {
         clarder_store(Self.bytes(words, free), 0)
     }
 
-    /// The sweep frees the slots of the dead, but only once a store is open: after a power loss the file may hold anything, and
-    /// every slot may have an owner that never was.
+    /// The sweep frees the slots of the dead, but only once a store is open: after a power loss the file may hold
+    /// anything, and every slot may have an owner that never was.
     private static func take(
         _ words: UnsafeMutablePointer<UInt64>, _ instance: UInt64, _ staging: Directory, _ isAlone: Bool
     ) -> Int? {

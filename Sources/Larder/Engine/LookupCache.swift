@@ -3,16 +3,16 @@ import LMDB
 
 /// Where the values of keys that were hit lately lie in the index, as long as the index stays the same.
 ///
-/// A lookup descends two trees, and what it costs is mostly cache misses: pages, and the keys that the search compares. In one
-/// snapshot the values of a key stay where they are, so a second hit needs none of that. A line counts only in the
-/// snapshot it was filled in (`mdb_txn_id`); any commit, of any process, makes all lines void at once.
+/// A lookup descends two trees, and what it costs is mostly cache misses: pages, and the keys that the search compares.
+/// In one snapshot the values of a key stay where they are, so a second hit needs none of that. A line counts only in
+/// the snapshot it was filled in (`mdb_txn_id`); any commit, of any process, makes all lines void at once.
 ///
 /// One cache for each pooled reader slot, used only by the thread that holds the slot: no lock. 32 bytes a line, 1,024
 /// lines to begin with, 65,536 at most.
 final class LookupCache: @unchecked Sendable {
-    // SAFETY: touched only by the holder of a reader slot of the environment, one at a time. The pointers in a line are followed
-    // only inside a transaction on the snapshot that the line names: its pages are not reused while it is the latest,
-    // and when the map moves, all lines go before another transaction begins (`Environment.whenMapMoves`).
+    // SAFETY: touched only by the holder of a reader slot of the environment, one at a time. The pointers in a line are
+    // followed only inside a transaction on the snapshot that the line names: its pages are not reused while it is the
+    // latest, and when the map moves, all lines go before another transaction begins (`Environment.whenMapMoves`).
     private struct Line {
         var snapshot: UInt64 = 0
         var entry: UnsafeRawPointer?

@@ -1,9 +1,10 @@
 import Synchronization
 
-/// The thread for work of a store that may take long, and that no caller waits for: checkpoints. It is started when there is
-/// work for the first time.
+/// The thread for work of a store that may take long, and that no caller waits for: checkpoints. It is started when
+/// there is work for the first time.
 final class Maintenance: @unchecked Sendable {
-    // SAFETY: the variables are touched only under `monitor`, `checkpoints` only by the committer, `engine` outlives the thread.
+    // SAFETY: the variables are touched only under `monitor`, `checkpoints` only by the committer, `engine` outlives
+    // the thread.
     private unowned let engine: Engine
     private let monitor = Monitor()
     private var thread: WorkerThread?
@@ -44,7 +45,8 @@ final class Maintenance: @unchecked Sendable {
         monitor.locked { thread = started }
     }
 
-    /// Ends the thread: after the file that it is syncing, not after the checkpoint. Call it when the committer has ended.
+    /// Ends the thread: after the file that it is syncing, not after the checkpoint. Call it when the committer has
+    /// ended.
     func close() {
         isClosing.store(true, ordering: .releasing)
         let running = monitor.locked {

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Entries of policy `memoryOnly`: bounded, nothing on disk. The expired go first, then the least recently used; pinned and
-/// leased ones stay.
+/// Entries of policy `memoryOnly`: bounded, nothing on disk. The expired go first, then the least recently used; pinned
+/// and leased ones stay.
 final class MemoryEntries: Sendable {
     fileprivate struct State {
         var entries: [Key: PendingPut] = [:]
@@ -41,8 +41,9 @@ final class MemoryEntries: Sendable {
 
     // MARK: Room
 
-    /// Takes the memory that `put` needs, for the `insert` that follows; evicts others for it where necessary, and returns them.
-    /// Throws `tooLarge` if it alone exceeds the limit, `noSpace` if what is pinned and leased leaves no room.
+    /// Takes the memory that `put` needs, for the `insert` that follows; evicts others for it where necessary, and
+    /// returns them. Throws `tooLarge` if it alone exceeds the limit, `noSpace` if what is pinned and leased leaves no
+    /// room.
     /// - Parameter kept: which of the entries must stay. Called without a lock held.
     func reserve(for put: PendingPut, at now: Timestamp, kept: ([PendingPut]) throws -> Set<Key>) throws -> [PendingPut]
     {

@@ -1,7 +1,7 @@
 /// A put or a removal that this process has promised and the index does not have yet.
 class PendingChange: @unchecked Sendable {
-    // SAFETY: immutable but for what says otherwise: `replacedDurably` is set under PendingSet's lock before the committer can
-    // see the change, and `failure` by the committer before it declares the batch over.
+    // SAFETY: immutable but for what says otherwise: `replacedDurably` is set under PendingSet's lock before the
+    // committer can see the change, and `failure` by the committer before it declares the batch over.
     let key: Key
     /// The store object whose caller is told of a failure, if that does not wait for the commit.
     let owner: UInt32

@@ -2,8 +2,8 @@ import Synchronization
 
 /// A put that this process sees already and the index does not yet.
 final class PendingPut: PendingChange, @unchecked Sendable {
-    // SAFETY: immutable but for atomics, and for what is set under PendingSet's lock before the committer can see the put; see
-    // also `PendingChange`.
+    // SAFETY: immutable but for atomics, and for what is set under PendingSet's lock before the committer can see the
+    // put; see also `PendingChange`.
     enum Body {
         case inline([UInt8])
         case staged(StagedFile)
@@ -105,7 +105,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         isPinned = isPinned || old.isPinned
     }
 
-    /// What readers are told of the entry before it is committed is what it will be afterwards. `look` looks into the index, once.
+    /// What readers are told of the entry before it is committed is what it will be afterwards. `look` looks into the
+    /// index, once.
     func inheritance(_ look: () throws -> Inheritance?) rethrows -> Inheritance {
         if let known = looked.withLock({ $0 }) { return known }
         var result = Inheritance(created: created, isPinned: isPinned)

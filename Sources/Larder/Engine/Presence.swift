@@ -1,10 +1,11 @@
 /// The mark that somebody has a store open: a shared flock(2) on its directory `index/`, for as long as it is open.
 ///
-/// The files that say more, `lock.mdb` and those of `InstanceLock`, a cleaner of temporary files may remove under an open store;
-/// this it cannot. A rebuild takes the lock for itself.
+/// The files that say more, `lock.mdb` and those of `InstanceLock`, a cleaner of temporary files may remove under an
+/// open store; this it cannot. A rebuild takes the lock for itself.
 final class Presence: Sendable {
     private let directory: OwnedDescriptor
-    /// True if nobody else had the store open. Two who open it at the same moment may each take the other for one who has.
+    /// True if nobody else had the store open. Two who open it at the same moment may each take the other for one who
+    /// has.
     let isAlone: Bool
 
     /// Waits for a rebuild that is under way.
@@ -17,8 +18,8 @@ final class Presence: Sendable {
 
     deinit { release() }
 
-    /// The store is closed. Unlocked, not only closed: a process that is being started has the descriptors of its parent for a
-    /// moment, and the lock with them.
+    /// The store is closed. Unlocked, not only closed: a process that is being started has the descriptors of its
+    /// parent for a moment, and the lock with them.
     func release() { FileSystem.unlock(directory) }
 
     /// The lock for a rebuild; nil if somebody has the store open.

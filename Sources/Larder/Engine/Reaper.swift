@@ -35,7 +35,8 @@ final class Reaper: @unchecked Sendable {
         monitor.locked { busy += 1 }
     }
 
-    /// Queues files whose `bytes` stand in the ledger until they are gone; none if the transaction failed. Ends `expect`.
+    /// Queues files whose `bytes` stand in the ledger until they are gone; none if the transaction failed. Ends
+    /// `expect`.
     func add(_ files: [(name: String, bytes: Int64)]) {
         bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
         monitor.locked {
@@ -45,8 +46,8 @@ final class Reaper: @unchecked Sendable {
         }
     }
 
-    /// As `add`, for files that a power loss may bring back into use: they are queued when the index is synced. Until then, and if
-    /// the store is closed before, they stay in `trash/` for a sweep.
+    /// As `add`, for files that a power loss may bring back into use: they are queued when the index is synced. Until
+    /// then, and if the store is closed before, they stay in `trash/` for a sweep.
     func hold(_ files: [(name: String, bytes: Int64)]) {
         monitor.locked { held += files.map { Item(name: $0.name, bytes: $0.bytes) } }
         add([])

@@ -15,8 +15,8 @@ enum Registry {
         case open(Engine, uses: Int)
     }
 
-    /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up only those
-    /// who want the same.
+    /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up only
+    /// those who want the same.
     private static let monitor = Monitor()
     // SAFETY: touched only under `monitor`.
     nonisolated(unsafe) private static var slots: [Identity: Slot] = [:]
@@ -24,8 +24,8 @@ enum Registry {
     /// The number that stands for the first store of an engine among those that share it.
     static let firstHandle: UInt32 = 1
 
-    /// The engine of `path`, opened now or shared, and the number of the store among those that share it. Throws `locked` if it
-    /// is open with settings that all its stores share, and other ones (read-only or not among them).
+    /// The engine of `path`, opened now or shared, and the number of the store among those that share it. Throws
+    /// `locked` if it is open with settings that all its stores share, and other ones (read-only or not among them).
     /// - Parameter lock: the directory, locked already.
     static func acquire(
         _ path: FilePath, _ configuration: Configuration, lock: OwnedDescriptor? = nil
@@ -54,7 +54,8 @@ enum Registry {
         }
     }
 
-    /// The engine of a directory that is open, with one more use; nil if it is not, and then the slot is the caller's to settle.
+    /// The engine of a directory that is open, with one more use; nil if it is not, and then the slot is the caller's
+    /// to settle.
     private static func claim(_ identity: Identity) -> Engine? {
         monitor.locked {
             while true {

@@ -1,14 +1,15 @@
 import LMDB
 import Synchronization
 
-/// Looks after what an unclean end left, while the store is in use already: walks over the pages of the index; compares body files
-/// that may have lost bytes to a power loss with their digests; removes files of `blobs/` that no record names.
+/// Looks after what an unclean end left, while the store is in use already: walks over the pages of the index; compares
+/// body files that may have lost bytes to a power loss with their digests; removes files of `blobs/` that no record
+/// names.
 ///
-/// One thread, which ends when it is done, and of which one process at a time does the work on files. An open costs the same
-/// however much there is to do. What a closing store leaves undone, the next open for writing goes on with.
+/// One thread, which ends when it is done, and of which one process at a time does the work on files. An open costs the
+/// same however much there is to do. What a closing store leaves undone, the next open for writing goes on with.
 final class Scrubber: @unchecked Sendable {
-    // SAFETY: `engine` outlives the thread, as `stop()` joins it first; `thread` is set in `init` and used by `stop()` only;
-    // `tally` and `isIncomplete` are the thread's own. The rest is atomic, or guarded by `monitor`.
+    // SAFETY: `engine` outlives the thread, as `stop()` joins it first; `thread` is set in `init` and used by `stop()`
+    // only; `tally` and `isIncomplete` are the thread's own. The rest is atomic, or guarded by `monitor`.
     private unowned let engine: Engine
     private let monitor = Monitor()
     private let isStopping = Atomic<Bool>(false)
@@ -36,8 +37,8 @@ final class Scrubber: @unchecked Sendable {
         thread = try WorkerThread { [unowned self] in run() }
     }
 
-    /// Nanoseconds that a store waits for a walk when it closes: enough for a million entries in memory. Else programs that run for
-    /// a moment only would leave the walk to each other for ever.
+    /// Nanoseconds that a store waits for a walk when it closes: enough for a million entries in memory. Else programs
+    /// that run for a moment only would leave the walk to each other for ever.
     private static let grace: UInt64 = 1_000_000_000
 
     /// Ends the thread. False if pages of the index have not been looked at, or were found damaged.
@@ -119,7 +120,8 @@ final class Scrubber: @unchecked Sendable {
         engine.writing?.ledger.pendingWalk = 0
     }
 
-    /// Reads every suspect file once. Those that match get the epoch of now, and are suspect no longer, for other processes either.
+    /// Reads every suspect file once. Those that match get the epoch of now, and are suspect no longer, for other
+    /// processes either.
     private func compareSuspects() throws {
         var next: UInt64? = 0
         while let start = next {
@@ -194,7 +196,8 @@ final class Scrubber: @unchecked Sendable {
                     current.isSameFile(as: head)
                 else { continue }
                 var cleared = current
-                // Not an old epoch: where the machine does not tell its runs apart, the bytes may have come from memory.
+                // Not an old epoch: where the machine does not tell its runs apart, the bytes may have come from
+                // memory.
                 cleared.epoch = mutation.state.epoch
                 try mutation.rewrite(id, current, cleared)
                 try mutation.noteUnpublished(cleared, id)
@@ -210,7 +213,8 @@ final class Scrubber: @unchecked Sendable {
         }
     }
 
-    /// Every suspect file was compared: a new start of the machine has only those to suspect that are written from now on.
+    /// Every suspect file was compared: a new start of the machine has only those to suspect that are written from now
+    /// on.
     private func endSuspicion() throws {
         let suspects = engine.suspects
         try engine.mutate(.housekeeping) { mutation in

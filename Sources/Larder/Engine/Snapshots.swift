@@ -3,9 +3,9 @@ import Synchronization
 
 /// What is known of snapshots that readers hold on to, so that a full store can go on beside one.
 ///
-/// LMDB reuses no page that was freed after the oldest snapshot, held by any reader: a slow reader, a long check, a process that was
-/// stopped. This keeps, for the latest commits, how long the file was and which numbers were given out by then. From that follows
-/// which free pages such a snapshot cannot need, and which bodies are younger than it.
+/// LMDB reuses no page that was freed after the oldest snapshot, held by any reader: a slow reader, a long check, a
+/// process that was stopped. This keeps, for the latest commits, how long the file was and which numbers were given out
+/// by then. From that follows which free pages such a snapshot cannot need, and which bodies are younger than it.
 final class Snapshots: Sendable {
     /// The index as it was at a commit.
     struct Mark: Sendable {
@@ -67,8 +67,8 @@ final class Snapshots: Sendable {
         return low < marks.count ? low : nil
     }
 
-    /// Notes the oldest snapshot that is not the latest state; nil: there is none. Returns how long it has been that, in
-    /// nanoseconds.
+    /// Notes the oldest snapshot that is not the latest state; nil: there is none. Returns how long it has been that,
+    /// in nanoseconds.
     @discardableResult
     func look(_ oldest: UInt64?, at uptime: UInt64) -> UInt64 {
         let age = known.withLock { known -> UInt64 in

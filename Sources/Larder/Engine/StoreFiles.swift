@@ -48,8 +48,9 @@ struct StoreFiles: Sendable {
         return try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY)
     }
 
-    /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there is none.
-    /// For a body whose record is there and whose file is at neither of its places. A store that may write puts the file back instead.
+    /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there
+    /// is none. For a body whose record is there and whose file is at neither of its places. A store that may write
+    /// puts the file back instead.
     func openDiscarded(_ head: BlobRecord) throws -> OwnedDescriptor? {
         guard let name = try discardedName(head),
             let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY),
@@ -58,8 +59,8 @@ struct StoreFiles: Sendable {
         return file
     }
 
-    /// The name in `trash/` of the file of a body; nil if there is none. Of several the one whose bytes match: a file that a power
-    /// loss tore, and the one that was put in its place, may both lie there.
+    /// The name in `trash/` of the file of a body; nil if there is none. Of several the one whose bytes match: a file
+    /// that a power loss tore, and the one that was put in its place, may both lie there.
     func discardedName(_ head: BlobRecord) throws -> String? {
         let names = try discarded(head.digest)
         guard names.count > 1 else { return names.first }
@@ -110,12 +111,13 @@ struct StoreFiles: Sendable {
     }
 
     /// Renames a body file into `trash/`, from wherever it is. Nil if it is gone. Call it under the writer lock.
-    /// - Parameter isNew: true if the file was not committed yet: then what lies under its name in `blobs/` is an orphan.
+    /// - Parameter isNew: true if the file was not committed yet: then what lies under its name in `blobs/` is an
+    ///   orphan.
     func discard(_ head: BlobRecord, as name: String, isNew: Bool) throws(LarderError) -> Place? {
         if isNew { return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .staging : nil }
         if try FileSystem.rename(Layout.blob(head.digest), in: blobs, to: name, in: trash) { return .blobs }
-        // Not back to `staging/`: its store may be dead, and a sweep about to unlink what is left there. It is committed, so it
-        // may be published.
+        // Not back to `staging/`: its store may be dead, and a sweep about to unlink what is left there. It is
+        // committed, so it may be published.
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .blobs : nil
     }
 

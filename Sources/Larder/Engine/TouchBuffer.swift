@@ -3,8 +3,8 @@ import Synchronization
 /// Uses of entries that the index does not know yet: collected by readers, written in batches by the committer.
 ///
 /// A use is the entry's stamp, which names it uniquely until the next touch moves it, and the uptime. Striped, so that
-/// readers on different threads do not meet. A hot entry takes one line however often it is hit. Bounded: past the limit
-/// the oldest uses of a stripe are lost, which only makes their entries look a little older.
+/// readers on different threads do not meet. A hot entry takes one line however often it is hit. Bounded: past the
+/// limit the oldest uses of a stripe are lost, which only makes their entries look a little older.
 final class TouchBuffer: Sendable {
     private final class Stripe: Sendable {
         let table = Mutex(TouchTable())
@@ -14,8 +14,8 @@ final class TouchBuffer: Sendable {
 
     /// As many touches are written with any batch that is committed anyway: about a millisecond of work.
     static let smallCount = 1024
-    /// More than that wait until so many nanoseconds have passed since the last time, so that a store that is read a lot
-    /// does not spend its time on noting that it is read.
+    /// More than that wait until so many nanoseconds have passed since the last time, so that a store that is read a
+    /// lot does not spend its time on noting that it is read.
     static let interval: UInt64 = 1_000_000_000
     /// The same while entries are displaced, whose order the touches change.
     static let displacingInterval: UInt64 = 50_000_000
@@ -43,8 +43,8 @@ final class TouchBuffer: Sendable {
     func isDue(at uptime: UInt64, isDisplacing: Bool) -> Bool {
         guard isDirty else { return false }
         let elapsed = uptime &- lastDrain.load(ordering: .relaxed)
-        // No more than a tenth of the time goes into it, and a half while the order decides what goes: in a store of a million
-        // entries each touch copies two pages.
+        // No more than a tenth of the time goes into it, and a half while the order decides what goes: in a store of a
+        // million entries each touch copies two pages.
         let cost = cost.load(ordering: .relaxed)
         let least = isDisplacing ? max(Self.displacingInterval, cost) : max(Self.interval, cost &* 10)
         if elapsed >= least { return true }

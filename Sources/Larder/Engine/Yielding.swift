@@ -1,8 +1,9 @@
 /// Long reads of one snapshot that make way for writers.
 ///
-/// The pages that commits free while a snapshot is held cannot be reused, and in a store with a full byte budget that leaves a
-/// writer little room. It says so in the ledger; the reader lets go of its snapshot and begins again on a new one. Each time it holds
-/// on twice as long before it gives way, so it comes to an end in about three times what it needs.
+/// The pages that commits free while a snapshot is held cannot be reused, and in a store with a full byte budget that
+/// leaves a writer little room. It says so in the ledger; the reader lets go of its snapshot and begins again on a new
+/// one. Each time it holds on twice as long before it gives way, so it comes to an end in about three times what it
+/// needs.
 enum Yielding {
     /// A writer wants the pages.
     private struct Wanted: Error {}

@@ -35,7 +35,8 @@ struct BlobRecord: Equatable {
 
     init(digest: Digest) { self.digest = digest }
 
-    /// True if both records lead to the same bytes, neither marked as damaged: what is recorded of the space they take may differ.
+    /// True if both records lead to the same bytes, neither marked as damaged: what is recorded of the space they take
+    /// may differ.
     func isSameFile(as other: BlobRecord) -> Bool {
         !isDamaged && !other.isDamaged && digest == other.digest && location == other.location && token == other.token
     }

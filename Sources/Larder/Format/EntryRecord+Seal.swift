@@ -1,11 +1,11 @@
 import CZlib
 
 extension EntryRecord {
-    /// Ties an entry to its key, to the digest of its body and to what it says of itself, so that a flipped bit does not make
-    /// it an entry of another key or of another body: neither LMDB's pages nor its rows have checksums.
+    /// Ties an entry to its key, to the digest of its body and to what it says of itself, so that a flipped bit does
+    /// not make it an entry of another key or of another body: neither LMDB's pages nor its rows have checksums.
     ///
-    /// Two words of 16 bits in the upper bits of two numbers that never get that high. A change goes unnoticed once in 65,536
-    /// times.
+    /// Two words of 16 bits in the upper bits of two numbers that never get that high. A change goes unnoticed once in
+    /// 65,536 times.
     struct Seal: Equatable {
         /// The first two bytes of the body's digest, little-endian.
         var digestTag: UInt16

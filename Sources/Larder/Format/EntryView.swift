@@ -25,8 +25,8 @@ struct EntryView {
         return UnsafeRawBufferPointer(rebasing: raw[start...])
     }
 
-    /// False if the blob `record` is not the one that this entry was put with, as far as the two bytes of its digest tell that
-    /// the entry keeps.
+    /// False if the blob `record` is not the one that this entry was put with, as far as the two bytes of its digest
+    /// tell that the entry keeps.
     @inline(__always)
     func fits(_ blob: UnsafeRawBufferPointer) -> Bool {
         raw[0] == 1 || blob.count >= BlobRecord.inlineLength && raw.field(22, as: UInt16.self) == blob.field(24)

@@ -7,7 +7,8 @@ extension UnsafeRawBufferPointer {
 }
 
 extension UInt64 {
-    /// A counter or length of the index as a number of bytes that can be added up: a damaged one counts as 2^54 (18 PB).
+    /// A counter or length of the index as a number of bytes that can be added up: a damaged one counts as 2^54 (18
+    /// PB).
     var asBytes: Int64 { Int64(Swift.min(self, 1 << 54)) }
 }
 

@@ -3,10 +3,11 @@ import SystemPackage
 
 /// A look at `data.mdb` before LMDB maps it.
 ///
-/// Opening it is harmless once its meta pages are good; whether a transaction may look further is for `IndexTrust` to say.
+/// Opening it is harmless once its meta pages are good; whether a transaction may look further is for `IndexTrust` to
+/// say.
 enum IndexFile {
-    /// Throws `corruption` if the file exists, is not empty, and does not begin as an LMDB file does; `formatMismatch` if it is one
-    /// of another version of LMDB than this program runs with.
+    /// Throws `corruption` if the file exists, is not empty, and does not begin as an LMDB file does; `formatMismatch`
+    /// if it is one of another version of LMDB than this program runs with.
     static func validate(_ directory: Directory) throws(LarderError) {
         let path = directory.path(of: Layout.data)
         guard let file = try FileSystem.openIfPresent(Layout.data, in: directory, flags: O_RDONLY) else { return }

@@ -1,8 +1,8 @@
 /// How a key of up to 65,536 bytes fits LMDB's 511.
 ///
-/// Keys up to 478 bytes stand as they are. A longer one is its first 478 bytes, a zero byte, and the SHA-256 of the whole:
-/// 511 bytes, a length no short key has, so the two kinds cannot be confused. The whole key then stands in
-/// the record and is compared on lookup. A key's first 478 bytes order and group it either way, so a prefix is always one
+/// Keys up to 478 bytes stand as they are. A longer one is its first 478 bytes, a zero byte, and the SHA-256 of the
+/// whole: 511 bytes, a length no short key has, so the two kinds cannot be confused. The whole key then stands in the
+/// record and is compared on lookup. A key's first 478 bytes order and group it either way, so a prefix is always one
 /// contiguous range.
 enum IndexKey {
     static let prefixLength = 478

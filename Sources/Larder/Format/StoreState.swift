@@ -73,12 +73,12 @@ struct StoreState: Equatable, Sendable {
         budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
     }
 
-    /// Takes note of the run of the machine. In a new one, body files that an earlier run wrote and did not sync are suspect from
-    /// now on, until they have been read.
+    /// Takes note of the run of the machine. In a new one, body files that an earlier run wrote and did not sync are
+    /// suspect from now on, until they have been read.
     ///
     /// - Parameters:
-    ///   - current: this run of the machine; 0 if the system does not tell. Then every open that finds the store unused is
-    ///     taken for the first of a run.
+    ///   - current: this run of the machine; 0 if the system does not tell. Then every open that finds the store unused
+    ///     is taken for the first of a run.
     ///   - isShared: whether another process has the store open, which has taken note before.
     ///   - wasClosed: whether everything was synced when the last store closed, and nothing written since.
     /// - Returns: true if anything changed.

@@ -60,8 +60,8 @@ extension ByteCount: CustomStringConvertible {
 extension ByteCount {
     /// Reads a size as people write it: `512`, `64k`, `10GB`, `1.5 GiB`, `100MB`; nil for anything else.
     ///
-    /// `KB`, `MB`, `GB`, `TB`, `PB` are powers of 1,000; `K`, `M`, `G`, `T`, `P` alone and `KiB` ... `PiB` are powers of
-    /// 1,024 (as `dd`, `du` and `sort` have it). Case does not matter. Fractions are rounded down.
+    /// `KB`, `MB`, `GB`, `TB`, `PB` are powers of 1,000; `K`, `M`, `G`, `T`, `P` alone and `KiB` ... `PiB` are powers
+    /// of 1,024 (as `dd`, `du` and `sort` have it). Case does not matter. Fractions are rounded down.
     public init?(parsing text: String) {
         let trimmed = text.drop { $0 == " " }
         let digits = trimmed.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }

@@ -2,8 +2,8 @@ import SystemPackage
 
 /// What went wrong in a store, what the caller can do about it, and where.
 ///
-/// A miss is not an error: lookups return nil. Every message names the path or the key; `remedy` names the call that helps, where
-/// there is one. A cancelled task is told by `CancellationError`, not by this.
+/// A miss is not an error: lookups return nil. Every message names the path or the key; `remedy` names the call that
+/// helps, where there is one. A cancelled task is told by `CancellationError`, not by this.
 public struct LarderError: Error, Sendable, CustomStringConvertible {
     /// What the caller can do about it.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
@@ -44,8 +44,8 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public static let readOnly = Code(.readOnly)
         /// Not possible on this system or file system.
         public static let unsupported = Code(.unsupported)
-        /// A write of the index failed in a way that ends every further use of the open store. Nothing is damaged: close all
-        /// stores this process has open at the path, and open them again.
+        /// A write of the index failed in a way that ends every further use of the open store. Nothing is damaged:
+        /// close all stores this process has open at the path, and open them again.
         public static let mustReopen = Code(.mustReopen)
 
         /// The name of the code.
@@ -102,8 +102,8 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
     public internal(set) var keys: [Key] = []
     /// How many puts and removals could not be committed: more than `keys` has if there were more than 10,000.
     public internal(set) var keyCount = 0
-    /// Where what `Store.flush` or `Store.close` throws has several causes: an error for each, with its keys. The error itself
-    /// is that of the first cause, with all keys. Empty where there is one cause.
+    /// Where what `Store.flush` or `Store.close` throws has several causes: an error for each, with its keys. The error
+    /// itself is that of the first cause, with all keys. Empty where there is one cause.
     public internal(set) var failures: [LarderError] = []
     /// The error underneath: an `Errno` or an `LMDBError`.
     public var cause: (any Error)?

@@ -4,8 +4,9 @@ public enum StoragePolicy: UInt8, Sendable, Hashable, CaseIterable, CustomString
     case permanent = 0
     /// As `permanent`, but gone when the store that put it is closed, or at the next open if that process died.
     case session = 1
-    /// Never written to disk: gone when the store is closed, seen by this process only. Within `Configuration.memoryLimit` the
-    /// expired are displaced first, then the least recently used; pinned and leased ones stay. Cannot be put `durable`.
+    /// Never written to disk: gone when the store is closed, seen by this process only. Within
+    /// `Configuration.memoryLimit` the expired are displaced first, then the least recently used; pinned and leased
+    /// ones stay. Cannot be put `durable`.
     case memoryOnly = 2
 
     /// The name.
@@ -33,8 +34,8 @@ public enum Lifetime: Sendable, Hashable {
 /// What a put, a removal or another change waits for.
 public enum Durability: Sendable, Hashable {
     /// The call returns when this process sees the entry. A crash never corrupts the store; the last moments before it
-    /// may be lost. With power also what was committed since the index was last synced, some seconds, and bodies in files written since
-    /// the last checkpoint, about 30 seconds.
+    /// may be lost. With power also what was committed since the index was last synced, some seconds, and bodies in
+    /// files written since the last checkpoint, about 30 seconds.
     case relaxed
     /// The call returns when the entry survives power loss. Concurrent callers share one sync.
     case durable

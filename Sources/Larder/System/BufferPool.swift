@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Buffers for bodies of files that are lent to a caller: a fresh one of a megabyte costs as much as reading into it, as the
-/// kernel has to find and clear its pages.
+/// Buffers for bodies of files that are lent to a caller: a fresh one of a megabyte costs as much as reading into it,
+/// as the kernel has to find and clear its pages.
 final class BufferPool: Sendable {
     static let shared = BufferPool()
 

@@ -25,8 +25,8 @@ struct Directory: Sendable {
     /// The whole path of `name`, for messages and for callers.
     func path(of name: String) -> FilePath { path.appending(name) }
 
-    /// The names in this directory, `.` and `..` left out, in no order, and without what the Finder of macOS leaves in any
-    /// directory it shows. readdir(3).
+    /// The names in this directory, `.` and `..` left out, in no order, and without what the Finder of macOS leaves in
+    /// any directory it shows. readdir(3).
     func names() throws(LarderError) -> [String] { try list { _ in true }.filter { !Self.isOfFinder($0) } }
 
     /// As `names()`, with those files: to empty the directory.
@@ -66,8 +66,8 @@ struct Directory: Sendable {
             }
             if code != 0 { throw .system("readdir", errno, path: path) }
             guard let item else { return result }
-            // SAFETY: the name ends with a zero within the record. It may be longer than the field is declared on Linux (256
-            // bytes; Darwin has 1024), and the record shorter.
+            // SAFETY: the name ends with a zero within the record. It may be longer than the field is declared on Linux
+            // (256 bytes; Darwin has 1024), and the record shorter.
             let start = UnsafeRawPointer(item) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let name = String(cString: start.assumingMemoryBound(to: CChar.self))
             if name != ".", name != "..", isIncluded(Int32(item.pointee.d_type)) { result.append(name) }

@@ -45,7 +45,8 @@ extension FileSystem {
         perform("clone", on: target.raw) { clarder_clone(source.raw, target.raw) } == 0
     }
 
-    /// copy_file_range(2) at the same offset of both files; returns the bytes copied, 0 or less where it cannot be done.
+    /// copy_file_range(2) at the same offset of both files; returns the bytes copied, 0 or less where it cannot be
+    /// done.
     static func copyRange(
         _ source: OwnedDescriptor, to target: OwnedDescriptor, at offset: Int64, length: Int64
     ) -> Int64 {

@@ -299,9 +299,9 @@ enum FileSystem {
     /// True where `Status.allocated` of a file is final once the file has been synced.
     static func hasFinalBlocks(_ directory: Directory) -> Bool { clarder_blocks_are_final(directory.descriptor.raw) }
 
-    /// Has an empty file overwritten where it is, so that the blocks that it has are enough for ever. For files that are mapped: a
-    /// copy-on-write file system needs a new block for a store to the mapping, and on a full disk that is SIGBUS. Without effect on
-    /// other file systems, and on files that are not empty.
+    /// Has an empty file overwritten where it is, so that the blocks that it has are enough for ever. For files that
+    /// are mapped: a copy-on-write file system needs a new block for a store to the mapping, and on a full disk that is
+    /// SIGBUS. Without effect on other file systems, and on files that are not empty.
     static func writeInPlace(_ descriptor: OwnedDescriptor) { _ = clarder_write_in_place(descriptor.raw) }
 
     /// Allocates blocks ahead of writing; false where the file system cannot.

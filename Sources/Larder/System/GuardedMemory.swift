@@ -1,7 +1,7 @@
 /// Reads memory that the system may be unable to provide.
 ///
-/// A page of a mapped file whose sector cannot be read is SIGBUS for the thread that touches it. write(2) touches it for the caller
-/// and answers EFAULT. So the bytes go through a pipe: two system calls for 32 KiB.
+/// A page of a mapped file whose sector cannot be read is SIGBUS for the thread that touches it. write(2) touches it
+/// for the caller and answers EFAULT. So the bytes go through a pipe: two system calls for 32 KiB.
 final class GuardedMemory {
     // SAFETY: one thread uses it at a time; the pipe is empty between calls.
     private let input: OwnedDescriptor

@@ -7,8 +7,8 @@ final class IOPool: Sendable {
     /// For jobs that end soon: a piece of a body read or written, a put that waits for room in its batch.
     static let shared = IOPool(threads: 2)
 
-    /// For jobs whose time grows with the store or with a file of any length: collection, check, removal of a selection, a new
-    /// budget, adoption, export, reclaim. Two of them make a third one wait, and nothing else.
+    /// For jobs whose time grows with the store or with a file of any length: collection, check, removal of a
+    /// selection, a new budget, adoption, export, reclaim. Two of them make a third one wait, and nothing else.
     static let long = IOPool(threads: 2)
 
     private struct State {
@@ -29,8 +29,8 @@ final class IOPool: Sendable {
 
     /// Runs `body` on a pool thread. The task's cancellation does not interrupt it.
     func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-        // Through a lock, which ThreadSanitizer sees: of a continuation that is resumed before its task waits it does not see
-        // that one comes after the other.
+        // Through a lock, which ThreadSanitizer sees: of a continuation that is resumed before its task waits it does
+        // not see that one comes after the other.
         let outcome = Mutex<Result<R, any Error>?>(nil)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             submit {

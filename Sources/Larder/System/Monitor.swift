@@ -1,7 +1,7 @@
 /// A lock with conditions, for threads that wait for each other. Everything else uses `Mutex`.
 ///
-/// Waiters of one condition are woken together; those who wait for different things use different ones, or each signal would wake
-/// them all to look and wait again.
+/// Waiters of one condition are woken together; those who wait for different things use different ones, or each signal
+/// would wake them all to look and wait again.
 final class Monitor: @unchecked Sendable {
     // SAFETY: the objects are made for sharing between threads and live at a fixed address until `deinit`.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)

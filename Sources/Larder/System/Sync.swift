@@ -27,8 +27,8 @@ enum Sync {
         #endif
     }
 
-    /// fsync(2) where the stronger call is refused, as F_FULLFSYNC is by network volumes: what it says is then the most that
-    /// can be had there.
+    /// fsync(2) where the stronger call is refused, as F_FULLFSYNC is by network volumes: what it says is then the most
+    /// that can be had there.
     private static func plain(
         _ descriptor: OwnedDescriptor, after first: (call: String, number: Int32), path: FilePath?
     ) throws(LarderError) {
@@ -51,9 +51,9 @@ enum Sync {
     /// Tells the kernel to begin to write a file whose sync follows. sync_file_range(2), a hint; no effect on Darwin.
     static func begin(_ descriptor: OwnedDescriptor) { clarder_begin_writing(descriptor.raw) }
 
-    /// All body files written so far, at a checkpoint of very many: syncfs(2), one call instead of one a file. It writes
-    /// everybody's files on that file system. Where the system or the volume refuses it, there is no checkpoint, and the files
-    /// stay suspect after a crash of the machine.
+    /// All body files written so far, at a checkpoint of very many: syncfs(2), one call instead of one a file. It
+    /// writes everybody's files on that file system. Where the system or the volume refuses it, there is no checkpoint,
+    /// and the files stay suspect after a crash of the machine.
     static func fileSystem(_ directory: Directory) throws(LarderError) {
         let result = FileSystem.perform("syncfs", at: directory.path) {
             clarder_sync_file_system(directory.descriptor.raw)

@@ -4,8 +4,8 @@ import Testing
 
 @testable import Larder
 
-/// A process that is being killed has lost LMDB's writer lock and still holds the one on its instance: its removal is undone,
-/// its file lies in `trash/`, and it looks alive.
+/// A process that is being killed has lost LMDB's writer lock and still holds the one on its instance: its removal is
+/// undone, its file lies in `trash/`, and it looks alive.
 struct DyingProcessTests {
     enum Finder: CaseIterable {
         case collect, get, repair

@@ -6,11 +6,11 @@
     import Testing
     import TestSupport
 
-    /// R3: every call the engine makes fails once, and for good, at some point of everything a store does. What is thrown
-    /// has a type and a fitting code; once the fault is lifted the store works and its invariants hold.
+    /// R3: every call the engine makes fails once, and for good, at some point of everything a store does. What is
+    /// thrown has a type and a fitting code; once the fault is lifted the store works and its invariants hold.
     ///
-    /// Models a disk, a quota, a descriptor table or a memory limit that refuses single calls. What LMDB does inside is not
-    /// reached from here: its functions fail as wholes.
+    /// Models a disk, a quota, a descriptor table or a memory limit that refuses single calls. What LMDB does inside is
+    /// not reached from here: its functions fail as wholes.
     struct FaultTests {
         static let systemCalls = [
             "open", "pread", "pwrite", "ftruncate", "rename", "unlink", "mkdir", "fstat", "fstatat", "stat",
@@ -32,8 +32,8 @@
             return ["EIO", "ENOSPC", "EMFILE", "EACCES", "EROFS", "EINTR"] + (partial.contains(call) ? ["short"] : [])
         }
 
-        /// `LARDER_FAULTS`: how many hits of each call are made to fail with each code, by turns once and for good. Without it
-        /// one hit with each of two codes, chosen by the seed.
+        /// `LARDER_FAULTS`: how many hits of each call are made to fail with each code, by turns once and for good.
+        /// Without it one hit with each of two codes, chosen by the seed.
         static let tries = Int(ProcessInfo.processInfo.environment["LARDER_FAULTS"] ?? "")
         static let seed =
             UInt64(ProcessInfo.processInfo.environment["LARDER_SEED"] ?? "") ?? UInt64.random(in: 0..<1_000_000)

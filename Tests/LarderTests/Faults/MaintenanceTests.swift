@@ -56,7 +56,8 @@
             }
         }
 
-        /// Store time runs ahead then. Callers who judge by the wall clock still want what they put with a moment of that.
+        /// Store time runs ahead then. Callers who judge by the wall clock still want what they put with a moment of
+        /// that.
         @Test func nothingIsRemovedForAWallClockThatWasSetBack() throws {
             let clock = TestClock()
             try withFaults(clock: clock) { store, _, _ in
@@ -150,7 +151,8 @@
             }
         }
 
-        /// As for a removal that fails at its commit: the file is away when the checkpoint looks for it, and comes back.
+        /// As for a removal that fails at its commit: the file is away when the checkpoint looks for it, and comes
+        /// back.
         @Test(arguments: [0, 20]) func aCheckpointFindsAFileThatIsInTrash(syncedSingly: Int) throws {
             try withFaults({ $0.syncedSingly = syncedSingly }) { store, scope, _ in
                 try store.put(body(9000, 1), for: "k")

@@ -8,8 +8,8 @@ import TestSupport
     import Failpoints
 #endif
 
-/// What runs out or goes away under a store that is in use: an error with a type or a miss, and afterwards everything works.
-/// Limits of a whole process are tested by `tools/torture resources`.
+/// What runs out or goes away under a store that is in use: an error with a type or a miss, and afterwards everything
+/// works. Limits of a whole process are tested by `tools/torture resources`.
 struct ResourceTests {
     @Test func moreReadersThanSlotsAreRefusedAndTheRestGoesOn() throws {
         try withStore { store in
@@ -27,8 +27,8 @@ struct ResourceTests {
         }
     }
 
-    /// Every commit beside it leaves pages that it may still see. Displacing for those would lose one entry after the other
-    /// and gain nothing; what was put since makes room for what is put next.
+    /// Every commit beside it leaves pages that it may still see. Displacing for those would lose one entry after the
+    /// other and gain nothing; what was put since makes room for what is put next.
     @Test func readerThatNeverEndsCostsNeitherTheBudgetNorTheStore() throws {
         let budget = Budget(bytes: .mebibytes(16))
         try withStore(configuration: .testing(budget: budget)) { store in

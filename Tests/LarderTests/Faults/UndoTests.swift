@@ -8,7 +8,8 @@ import Testing
     import Failpoints
 #endif
 
-/// Commits that fail or are undone after body files were moved out of the way: whatever the index names in the end is there.
+/// Commits that fail or are undone after body files were moved out of the way: whatever the index names in the end is
+/// there.
 struct UndoTests {
     private static let durable = PutOptions(durability: .durable)
 
