@@ -75,8 +75,8 @@ struct Collector {
         _ selection: Selection, _ version: UInt16?, _ progress: (CollectionReport) throws -> Void,
         _ note: (inout CollectionReport, Int) -> Void
     ) throws -> Int {
-        let now = engine.clock.now()
-        var walk = EntryWalk(selection, version: version, now: now)
+        let filter = try engine.filter(selection, version: version)
+        var walk = EntryWalk(filter)
         var count = 0
         while !walk.isOver {
             let limit = try engine.removalLimit()
@@ -84,16 +84,7 @@ struct Collector {
             if isDryRun {
                 count += batch.keys.count
             } else if !batch.keys.isEmpty {
-                count += try engine.mutate(.housekeeping) { mutation in
-                    var removed = 0
-                    for (key, id) in batch.keys {
-                        guard let record = try mutation.record(key), record.id == id,
-                            selection.includes(record.key(key), record, version: version, now: now)
-                        else { continue }
-                        if try mutation.remove(key) != nil { removed += 1 }
-                    }
-                    return removed
-                }
+                count += try engine.mutate(.housekeeping) { try $0.remove(batch.keys[...], filter) }
             }
             note(&report, count)
             try progress(report)

@@ -95,16 +95,10 @@ extension Engine {
         }
     }
 
-    /// What a collection removes from memory, or would: expired entries, pinned ones left out, or those of other
-    /// versions.
-    func collectMemory(_ selection: Selection, _ version: UInt16?, isDryRun: Bool) -> Int {
-        let now = clock.now()
-        let isDoomed: (PendingPut) -> Bool = { put in
-            !(put.isPinned && selection == .expired)
-                && selection.includes(
-                    put.key, put.asRecord, version: selection == .expired ? nil : version, now: now)
-        }
-        return isDryRun ? memory.all.count(where: isDoomed) : memory.remove(where: isDoomed)
+    /// What a collection removes from memory, or would.
+    func collectMemory(_ selection: Selection, _ version: UInt16?, isDryRun: Bool) throws -> Int {
+        let filter = try filter(selection, version: version)
+        return isDryRun ? try inMemory(filter).count : try removeInMemory(filter)
     }
 
     /// The keys of those entries in memory that displacement passes by.

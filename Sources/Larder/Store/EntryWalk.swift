@@ -1,55 +1,54 @@
 import LMDB
 
-/// A walk over selected entries in key order, a batch at a time, each on a snapshot of its own: a long one does not
-/// keep pages of the index from being reused.
-struct EntryWalk {
+/// A walk over selected entries, a batch at a time, each on a snapshot of its own: a long one does not keep pages of
+/// the index from being reused.
+struct EntryWalk: Sendable {
     /// What one step found.
     struct Batch {
         var keys: [(key: [UInt8], id: UInt64)] = []
         var examined = 0
     }
 
-    private enum Source {
-        /// Ranges of `entries` by prefix.
-        case ranges([[UInt8]])
-        /// Rows of `tags` or `expiry` whose values are keys.
-        case rows(prefix: [UInt8], isExpiry: Bool)
+    let filter: EntryFilter
+    private var sources: ArraySlice<(source: EntrySource, part: Selection.Condition)>
+    /// Parts whose entries were visited already.
+    private var visited: [Selection.Condition] = []
+    /// Where the first source goes on: a key or a row key. Empty: at its beginning.
+    private var position: [UInt8] = []
+    /// Rows of `pinned` from this stamp on were written since the walk began.
+    private var lastStamp: UInt64?
+
+    var isOver: Bool { sources.isEmpty }
+
+    init(_ filter: EntryFilter) {
+        self.filter = filter
+        sources = EntrySource.sources(of: filter.condition)[...]
     }
 
-    private let selection: Selection
-    private let version: UInt16?
-    private let now: Timestamp
-    private var source: Source
-    private var position: [UInt8]
-    private(set) var isOver = false
-
+    /// A walk over entries of every version.
     init(_ selection: Selection, version: UInt16?, now: Timestamp) {
-        self.selection = selection
-        self.version = version
-        self.now = now
-        switch selection {
-        case .tag(let tag): source = .rows(prefix: Index.tagPrefix(tag), isExpiry: false)
-        case .expired: source = .rows(prefix: [], isExpiry: true)
-        default: source = .ranges((selection.prefixes ?? [[]]).map { Array($0.prefix(IndexKey.prefixLength)) })
-        }
-        switch source {
-        case .ranges(let ranges): position = ranges[0]
-        case .rows(let prefix, _): position = prefix
-        }
+        self.init(EntryFilter(selection, version: version, now: now))
     }
 
-    /// Calls `visit` with each selected entry's key and raw record; at most `limit` are examined.
+    /// Calls `visit` with each selected entry's key and raw record; about `limit` are examined at most.
     mutating func visit(
         _ index: Index, _ transaction: ReadTransaction, limit: Int,
         _ visit: ([UInt8], EntryRecord, UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
         var examined = 0
-        while !isOver, examined < limit {
-            switch source {
-            case .ranges(let ranges):
-                examined += try visitRange(ranges, index, transaction, limit - examined, visit)
-            case .rows(let prefix, let isExpiry):
-                examined += try visitRows(prefix, isExpiry, index, transaction, limit - examined, visit)
+        while let next = sources.first, examined < limit {
+            var step = Step(filter: filter, index: index, transaction: transaction, limit: limit - examined)
+            step.part = next.part
+            step.visited = visited
+            if lastStamp == nil { lastStamp = try index.state(transaction).nextStamp }
+            let end = try step.run(next.source, from: position, before: lastStamp ?? .max, visit)
+            examined += step.examined
+            if let end {
+                position = end
+            } else {
+                visited.append(next.part)
+                sources = sources.dropFirst()
+                position = []
             }
         }
         return examined
@@ -64,67 +63,177 @@ struct EntryWalk {
         return batch
     }
 
-    private mutating func visitRange(
-        _ ranges: [[UInt8]], _ index: Index, _ transaction: ReadTransaction, _ limit: Int,
-        _ visit: ([UInt8], EntryRecord, UnsafeRawBufferPointer) throws -> Void
-    ) throws -> Int {
+    /// One step through one source. Each way of walking returns where to go on; nil at the end.
+    private struct Step {
+        let filter: EntryFilter
+        let index: Index
+        let transaction: ReadTransaction
+        let limit: Int
+        var part: Selection.Condition?
+        var visited: [Selection.Condition] = []
         var examined = 0
-        var next: [UInt8]?
-        let start = position
-        try transaction.withCursor(index.entries) { cursor in
-            var pair = try cursor.seek(start)
-            while let (row, value) = pair, row.hasPrefix(ranges[0]) {
-                if examined == limit {
-                    next = Array(row)
-                    return
-                }
-                examined += 1
-                if let record = EntryRecord(value) {
-                    let key = Array(row)
-                    let whole = Key(bytes: record.longKey.isEmpty ? key : record.longKey)
-                    if selection.includes(whole, record, version: version, now: now) { try visit(key, record, value) }
-                }
-                pair = try cursor.next()
+
+        typealias Visit = ([UInt8], EntryRecord, UnsafeRawBufferPointer) throws -> Void
+
+        mutating func run(
+            _ source: EntrySource, from position: [UInt8], before lastStamp: UInt64, _ visit: Visit
+        ) throws -> [UInt8]? {
+            switch source {
+            case .all: try walk([], from: position, visit)
+            case .range(let prefix): try walk(prefix, from: position, visit)
+            case .host(let host): try walk(host: host, from: position, visit)
+            case .keys(let keys): try walk(keys: keys, from: position, visit)
+            case .tag(let prefix): try walk(index.tags, prefix, from: position, end: nil, visit)
+            case .expired: try walk(index.expiry, [], from: position, end: Index.expiryEnd(filter.now), visit)
+            case .pinned: try walkPinned(from: position, before: lastStamp, visit)
             }
         }
-        if let next {
-            position = next
-        } else if ranges.count > 1 {
-            source = .ranges(Array(ranges.dropFirst()))
-            position = ranges[1]
-        } else {
-            isOver = true
+
+        /// Looks at one entry.
+        private mutating func examine(_ key: [UInt8], _ raw: UnsafeRawBufferPointer, _ visit: Visit) throws {
+            examined += 1
+            guard let record = EntryRecord(raw) else { return }
+            let whole = record.key(key)
+            // What is selected by another part only is found, or was, where that part leads.
+            guard try filter.includes(whole, record, digest: { try digest(of: record) }, part: part) else { return }
+            // What two parts of a selection lead to is visited once.
+            if !visited.isEmpty {
+                let digest = try digest(of: record)
+                if visited.contains(where: { filter.matches($0, whole, record, digest) }) { return }
+            }
+            try visit(key, record, raw)
         }
-        return examined
+
+        private func digest(of record: EntryRecord) throws -> Digest? {
+            try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init)?.digest
+        }
+
+        private mutating func walk(_ prefix: [UInt8], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
+            try transaction.withCursor(index.entries) { cursor in
+                var pair = try cursor.seek(position.isEmpty ? prefix : position)
+                while let (row, value) = pair, row.hasPrefix(prefix) {
+                    if examined == limit { return Array(row) }
+                    try examine(Array(row), value, visit)
+                    pair = try cursor.next()
+                }
+                return nil
+            }
+        }
+
+        /// Goes from one beginning of URLs to the next, and in each to the host.
+        private mutating func walk(host: [UInt8], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
+            try transaction.withCursor(index.entries) { cursor in
+                var pair = try cursor.seek(position)
+                while let (row, value) = pair {
+                    if examined >= limit { return Array(row) }
+                    guard let beginning = HostGroup.beginning(of: row) else {
+                        examined += 1
+                        pair = try cursor.next()
+                        continue
+                    }
+                    let start = beginning + host
+                    if row.hasPrefix(start) {
+                        try examine(Array(row), value, visit)
+                        pair = try cursor.next()
+                    } else {
+                        examined += 1
+                        // Before the host: to it. Behind it: past all URLs with this beginning; no byte follows 0xFF.
+                        pair = try cursor.seek(row.precedes(start) ? start : beginning + [0xFF])
+                        if let (next, _) = pair, next.hasPrefix(beginning + [0xFF]) { pair = try cursor.next() }
+                    }
+                }
+                return nil
+            }
+        }
+
+        private mutating func walk(keys: [[UInt8]], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
+            for key in keys where position.isEmpty || !key.lexicographicallyPrecedes(position) {
+                if examined == limit { return key }
+                // A long key stands for itself only if the record has it.
+                if let raw = try transaction.get(index.entries, key) {
+                    try examine(key, raw, visit)
+                } else {
+                    examined += 1
+                }
+            }
+            return nil
+        }
+
+        /// Rows whose values are keys.
+        private mutating func walk(
+            _ database: Database, _ prefix: [UInt8], from position: [UInt8], end: [UInt8]?, _ visit: Visit
+        ) throws -> [UInt8]? {
+            try transaction.withCursor(database) { cursor in
+                var pair = try cursor.seek(position.isEmpty ? prefix : position)
+                while let (row, value) = pair, row.hasPrefix(prefix), end.map({ row.precedes($0) }) ?? true {
+                    if examined == limit { return Array(row) }
+                    try follow(value, visit)
+                    pair = try cursor.next()
+                }
+                return nil
+            }
+        }
+
+        private mutating func walkPinned(
+            from position: [UInt8], before lastStamp: UInt64, _ visit: Visit
+        ) throws -> [UInt8]? {
+            let start = position.withUnsafeBytes { $0.isEmpty ? 0 : $0.loadUnaligned(as: UInt64.self) }
+            return try transaction.withCursor(index.pinned) { cursor in
+                var pair = try cursor.seek(start)
+                while let (row, value) = pair, row.field(0, as: UInt64.self) < lastStamp {
+                    if examined == limit { return Array(row) }
+                    try follow(value, visit)
+                    pair = try cursor.next()
+                }
+                return nil
+            }
+        }
+
+        private mutating func follow(_ value: UnsafeRawBufferPointer, _ visit: Visit) throws {
+            let key = Array(value)
+            if let raw = try transaction.get(index.entries, key) { try examine(key, raw, visit) } else { examined += 1 }
+        }
+    }
+}
+
+extension Engine {
+    /// A selection as it is judged now.
+    func filter(_ selection: Selection, version: UInt16?) throws -> EntryFilter {
+        let versions = EntryFilter.namesVersions(selection) ? try read { try index.versions($0) } : [:]
+        return EntryFilter(selection, version: version, versions: versions, now: clock.now())
     }
 
-    private mutating func visitRows(
-        _ prefix: [UInt8], _ isExpiry: Bool, _ index: Index, _ transaction: ReadTransaction, _ limit: Int,
-        _ visit: ([UInt8], EntryRecord, UnsafeRawBufferPointer) throws -> Void
-    ) throws -> Int {
-        var examined = 0
-        var next: [UInt8]?
-        let start = position
-        let end = isExpiry ? bigEndian(UInt64(max(0, now.microseconds)) + 1) : nil
-        try transaction.withCursor(isExpiry ? index.expiry : index.tags) { cursor in
-            var pair = try cursor.seek(start)
-            while let (row, value) = pair, row.hasPrefix(prefix), end.map({ row.precedes($0) }) ?? true {
-                if examined == limit {
-                    next = Array(row)
-                    return
-                }
-                examined += 1
-                let key = Array(value)
-                if let raw = try transaction.get(index.entries, key), let record = EntryRecord(raw),
-                    selection.includes(Key(bytes: key), record, version: version, now: now)
-                {
-                    try visit(key, record, raw)
-                }
-                pair = try cursor.next()
+    /// The entries of policy `memoryOnly` that a selection selects.
+    func inMemory(_ filter: EntryFilter) throws -> [PendingPut] {
+        let hasPinnedTags = try read { try $0.statistics(index.pinnedTags).entries > 0 }
+        return try memory.all.filter { put in
+            var record = put.asRecord
+            if hasPinnedTags, !record.tags.isEmpty {
+                record.isPinnedByTag = try read { try index.hasPinnedTag(record.tags, $0) }
             }
+            return filter.includes(put.key, record) { put.digest }
         }
-        if let next { position = next } else { isOver = true }
-        return examined
+    }
+
+    /// Removes the entries of policy `memoryOnly` that a selection selects; returns how many.
+    func removeInMemory(_ filter: EntryFilter) throws -> Int {
+        try inMemory(filter).count { put in memory.remove(put.key) { $0 === put } != nil }
+    }
+}
+
+extension PendingPut {
+    /// As the index would have it, for judging a selection.
+    var asRecord: EntryRecord {
+        var record = EntryRecord()
+        record.version = version
+        record.policy = options.storagePolicy
+        record.length = length
+        record.stored = stored.microseconds
+        record.accessed = accessed.microseconds
+        record.expires = expires.microseconds
+        record.tags = options.tags
+        record.isPinned = isPinned
+        return record
     }
 }
 

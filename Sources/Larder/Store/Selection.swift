@@ -1,69 +1,133 @@
-/// Which entries to list or to remove, of those that the store sees: see `Configuration.version`.
-public enum Selection: Sendable, Hashable {
+/// Which entries to list, to remove or to export, of those that the store sees: see `Configuration.version`.
+///
+/// Selections combine with `&&`, `||` and `!`:
+///
+///     try store.remove(.tag("news") && .unusedSince(yesterday))
+///     try store.keys((.host("example.com") || .prefix("ftp://old/")) && !.pinned)
+///
+/// Where an index leads to the entries, only those are looked at: by key, prefix, host, tag, lifetime and pin, also as
+/// a part of `&&`, and in every part of `||`. Everything else looks at each entry of the store.
+public struct Selection: Sendable, Hashable {
+    indirect enum Condition: Sendable, Hashable {
+        case all
+        case keys(Set<Key>)
+        case prefix(Key)
+        case host(String)
+        case tag(String)
+        case policy(StoragePolicy)
+        case pinned
+        case expired
+        case version(String)
+        case otherVersions
+        case atLeast(ByteCount)
+        case storedBefore(Timestamp)
+        case unusedSince(Timestamp)
+        case content(Digest)
+        case not(Condition)
+        case and([Condition])
+        case or([Condition])
+    }
+
+    let condition: Condition
+
+    private init(_ condition: Condition) { self.condition = condition }
+
+    // MARK: By key
+
     /// Every entry.
-    case all
-    /// Keys that start with these bytes. Does not scan the store.
-    case prefix(Key)
-    /// URLs of a host, with any port: keys that start with a scheme (http, https, ws, wss, ftp, s3, file), `://` and
-    /// the host, in lower case. Does not scan the store.
-    case host(String)
-    /// Entries put with this tag. Does not scan the store.
-    case tag(String)
-    /// Entries that are no longer fresh, pinned ones left out, as in displacement. Does not scan the store.
-    case expired
-    /// Entries put at or after a moment.
-    case storedSince(Timestamp)
-    /// Entries put before a moment.
-    case storedBefore(Timestamp)
-    /// Entries neither put nor hit since a moment.
-    case unusedSince(Timestamp)
+    public static let all = Selection(.all)
+
+    /// The entries with these keys.
+    public static func keys(_ keys: Set<Key>) -> Selection { Selection(.keys(keys)) }
+
+    /// Every entry but those with these keys.
+    public static func allExcept(_ keys: Set<Key>) -> Selection { !.keys(keys) }
+
+    /// Keys that start with these bytes.
+    public static func prefix(_ prefix: Key) -> Selection { Selection(.prefix(prefix)) }
+
+    /// URLs of a host with any scheme and port: keys in which it follows the first `://`, in lower case and without
+    /// user information. What stands before the scheme is the caller's: `QUERY https://example.com/` is of the host,
+    /// too.
+    public static func host(_ host: String) -> Selection { Selection(.host(host.lowercased())) }
+
+    // MARK: By what is known of an entry
+
+    /// Entries put with this tag.
+    public static func tag(_ tag: String) -> Selection { Selection(.tag(tag)) }
+
     /// Entries of a storage policy.
-    case policy(StoragePolicy)
-    /// Entries of every application version but the store's own, which every other selection is limited to. A store
-    /// without a version sees the entries of all, and this selects none.
-    case otherVersions
-    /// Every entry but these.
-    case allExcept(Set<Key>)
+    public static func policy(_ policy: StoragePolicy) -> Selection { Selection(.policy(policy)) }
 
-    static let schemes = ["file", "ftp", "http", "https", "s3", "ws", "wss"]
+    /// Entries that displacement passes by: pinned themselves or through a tag. Leases do not count.
+    public static let pinned = Selection(.pinned)
 
-    /// The key ranges a selection covers; nil if it is not by key.
-    var prefixes: [[UInt8]]? {
-        switch self {
-        case .prefix(let key): return [key.bytes]
-        case .host(let host): return Self.schemes.map { Array("\($0)://\(host.lowercased())".utf8) }
-        default: return nil
-        }
+    /// Entries that are no longer fresh, pinned ones left out, as in displacement.
+    public static let expired = Selection(.expired)
+
+    /// Entries whose body has this many bytes or more; `!` selects the shorter ones.
+    public static func atLeast(_ length: ByteCount) -> Selection { Selection(.atLeast(length)) }
+
+    /// Entries put at or after a moment.
+    public static func storedSince(_ moment: Timestamp) -> Selection { !.storedBefore(moment) }
+
+    /// Entries put before a moment.
+    public static func storedBefore(_ moment: Timestamp) -> Selection { Selection(.storedBefore(moment)) }
+
+    /// Entries neither put nor hit since a moment; `!` selects those that were.
+    public static func unusedSince(_ moment: Timestamp) -> Selection { Selection(.unusedSince(moment)) }
+
+    /// Entries with this content.
+    public static func content(_ digest: Digest) -> Selection { Selection(.content(digest)) }
+
+    // MARK: By application version
+
+    /// Entries of every application version but the store's own. A store without a version sees the entries of all, and
+    /// this selects none.
+    public static let otherVersions = Selection(.otherVersions)
+
+    /// Entries of this application version. A selection that has `version` or `otherVersions` in it is not limited to
+    /// the store's own version.
+    public static func version(_ name: String) -> Selection { Selection(.version(name)) }
+
+    // MARK: Combined
+
+    /// Entries that both select.
+    public static func && (left: Selection, right: Selection) -> Selection {
+        Selection(.and(left.condition.conjuncts + right.condition.conjuncts))
     }
 
-    /// Whether an entry in one of the ranges, or anywhere if there are none, is selected.
-    /// - Parameter version: the application version whose entries are seen; nil: those of every one.
-    func includes(_ key: Key, _ record: EntryRecord, version: UInt16?, now: Timestamp) -> Bool {
-        let isForeign = version.map { record.version != $0 } ?? false
-        if case .otherVersions = self { return isForeign }
-        if isForeign { return false }
-        switch self {
-        case .all: return true
-        case .tag(let tag): return record.tags.contains(tag)
-        case .prefix(let prefix): return key.hasPrefix(prefix)
-        case .host(let host): return Self.isHost(host.lowercased(), in: key)
-        case .expired: return record.isExpired(at: now)
-        case .storedSince(let moment): return record.stored >= moment.microseconds
-        case .storedBefore(let moment): return record.stored < moment.microseconds
-        case .unusedSince(let moment): return record.accessed < moment.microseconds
-        case .policy(let policy): return record.policy == policy
-        case .otherVersions: return isForeign
-        case .allExcept(let kept): return !kept.contains(key)
-        }
+    /// Entries that at least one of the two selects.
+    public static func || (left: Selection, right: Selection) -> Selection {
+        Selection(.or(left.condition.disjuncts + right.condition.disjuncts))
     }
 
-    /// True if what follows the host in the key ends a host: a port, a path, a query, a fragment or nothing.
-    private static func isHost(_ host: String, in key: Key) -> Bool {
-        let bytes = key.bytes
-        guard let scheme = schemes.first(where: { bytes.starts(with: "\($0)://\(host)".utf8) }) else { return false }
-        let end = scheme.utf8.count + 3 + host.utf8.count
-        return end == bytes.count
-            || [UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(bytes[end])
+    /// Entries that the store sees and `selection` does not select.
+    public static prefix func ! (selection: Selection) -> Selection {
+        if case .not(let condition) = selection.condition { return Selection(condition) }
+        return Selection(.not(selection.condition))
+    }
+}
+
+extension Selection.Condition {
+    fileprivate var conjuncts: [Self] {
+        if case .and(let parts) = self { return parts }
+        return [self]
+    }
+
+    fileprivate var disjuncts: [Self] {
+        if case .or(let parts) = self { return parts }
+        return [self]
+    }
+
+    /// True if some part is true of it.
+    func contains(where isWanted: (Self) -> Bool) -> Bool {
+        if isWanted(self) { return true }
+        switch self {
+        case .not(let part): return part.contains(where: isWanted)
+        case .and(let parts), .or(let parts): return parts.contains { $0.contains(where: isWanted) }
+        default: return false
+        }
     }
 }
 
@@ -73,6 +137,7 @@ public struct RemovalProgress: Sendable, Hashable {
     public let examined: Int
     /// Entries removed.
     public let removed: Int
-    /// Entries in the store when it began: the most that `examined` can reach.
+    /// Entries in the store when it began: the most that `examined` can reach, but for entries that two parts of a
+    /// selection with `||` lead to.
     public let total: Int
 }

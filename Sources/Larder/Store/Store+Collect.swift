@@ -74,8 +74,8 @@ extension Store {
                 try progress(step, $0)
             }
         }
-        collector.report.expiredEntries += engine.collectMemory(.expired, version, isDryRun: dryRun)
-        collector.report.otherVersionEntries += engine.collectMemory(.otherVersions, version, isDryRun: dryRun)
+        collector.report.expiredEntries += try engine.collectMemory(.expired, nil, isDryRun: dryRun)
+        collector.report.otherVersionEntries += try engine.collectMemory(.otherVersions, version, isDryRun: dryRun)
         collector.report.allocatedAfter = try engine.statistics().allocatedBytes
         if dryRun { collector.report.allocatedAfter = collector.estimatedAfter }
         return collector.report

@@ -5,12 +5,13 @@ extension Store {
     /// meanwhile may or may not be seen. Everything put before by this process is seen.
     ///
     /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were
-    /// first put, `.expired` in the order of expiry. Entries of policy `memoryOnly` come first, in no order. Entries of
-    /// other application versions are listed for `.otherVersions` only.
+    /// first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection with `||` in the order
+    /// of its parts, each entry once. Entries of policy `memoryOnly` come first, in no order. Entries of other
+    /// application versions are listed only for a selection that has `otherVersions` or `version` in it.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
         engine.commitPending()
-        return Entries(store: self, selection: selection)
+        return Entries(store: self, filter: try engine.filter(selection, version: version))
     }
 
     /// The keys of the selected entries, in the order of `entries`.
@@ -35,17 +36,12 @@ public struct Entries: AsyncSequence, Sendable {
     public typealias Element = Attributes
 
     let store: Store
-    let selection: Selection
+    let filter: EntryFilter
 
     /// Starts with the first key.
     public func makeAsyncIterator() -> Iterator { Iterator(batches: makeBatches()) }
 
-    func makeBatches() -> Batches {
-        Batches(
-            store: store, walk: EntryWalk(selection, version: store.version, now: store.engine.clock.now()),
-            selection: selection,
-            memory: store.engine.memory.all)
-    }
+    func makeBatches() -> Batches { Batches(store: store, walk: EntryWalk(filter)) }
 
     /// Where the listing is.
     public struct Iterator: AsyncIteratorProtocol {
@@ -72,18 +68,18 @@ public struct Entries: AsyncSequence, Sendable {
     struct Batches: Sendable {
         let store: Store
         var walk: EntryWalk
-        let selection: Selection
-        var memory: [PendingPut]
+        private var hasLookedIntoMemory = false
+
+        init(store: Store, walk: EntryWalk) {
+            self.store = store
+            self.walk = walk
+        }
 
         mutating func next() throws -> [Attributes]? {
             try store.requireOpen()
-            if !memory.isEmpty {
-                let now = store.engine.clock.now()
-                let found = memory.filter { put in
-                    selection.includes(put.key, put.asRecord, version: store.version, now: now)
-                        && (selection.tagName.map { put.options.tags.contains($0) } ?? true)
-                }
-                memory = []
+            if !hasLookedIntoMemory {
+                hasLookedIntoMemory = true
+                let found = try store.engine.inMemory(walk.filter)
                 if !found.isEmpty { return try found.map(store.engine.attributes(ofMemory:)) }
             }
             guard !walk.isOver else { return nil }

@@ -63,24 +63,18 @@ extension Store {
     ) throws -> Int {
         _ = try writing()
         engine.commitPending()
-        let now = engine.clock.now()
-        var removed = engine.memory.remove { put in
-            let record = put.asRecord
-            return selection.includes(put.key, record, version: version, now: now)
-                && (selection.tagName.map { record.tags.contains($0) } ?? true)
-        }
+        let filter = try engine.filter(selection, version: version)
+        var removed = try engine.removeInMemory(filter)
         let total = Int(clamping: try engine.state().entryCount)
         var examined = 0
-        var walk = EntryWalk(selection, version: version, now: now)
+        var walk = EntryWalk(filter)
         while !walk.isOver {
             try Cancellation.check()
             let limit = try engine.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
             if !batch.keys.isEmpty {
-                removed += try remove(batch.keys[...]) { key, record in
-                    selection.includes(record.key(key), record, version: version, now: now)
-                }
+                removed += try remove(batch.keys[...], filter)
             }
             try progress(RemovalProgress(examined: examined, removed: removed, total: total))
         }
@@ -88,25 +82,13 @@ extension Store {
         return removed
     }
 
-    private func remove(
-        _ keys: ArraySlice<(key: [UInt8], id: UInt64)>, where isSelected: ([UInt8], EntryRecord) -> Bool
-    ) throws -> Int {
+    private func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
         do {
-            return try engine.mutate(.housekeeping) { mutation in
-                var count = 0
-                for (key, id) in keys {
-                    // Put anew since it was looked at, it may no longer be selected.
-                    guard let record = try mutation.record(key), record.id == id, isSelected(key, record) else {
-                        continue
-                    }
-                    if try mutation.remove(key) != nil { count += 1 }
-                }
-                return count
-            }
+            return try engine.mutate(.housekeeping) { try $0.remove(keys, filter) }
         } catch let error as LarderError where error.code == .noSpace && keys.count > 1 {
             // A full disk may have the pages for a small transaction, and the next one can use what that frees.
             let middle = keys.startIndex + keys.count / 2
-            return try remove(keys[..<middle], where: isSelected) + remove(keys[middle...], where: isSelected)
+            return try remove(keys[..<middle], filter) + remove(keys[middle...], filter)
         }
     }
 
@@ -131,25 +113,18 @@ extension Store {
     }
 }
 
-extension Selection {
-    var tagName: String? {
-        if case .tag(let tag) = self { return tag }
-        return nil
-    }
-}
-
-extension PendingPut {
-    /// As the index would have it, for judging a selection.
-    var asRecord: EntryRecord {
-        var record = EntryRecord()
-        record.version = version
-        record.policy = options.storagePolicy
-        record.length = length
-        record.stored = stored.microseconds
-        record.accessed = accessed.microseconds
-        record.expires = expires.microseconds
-        record.tags = options.tags
-        return record
+extension Mutation {
+    /// Removes those entries of a walk that are still selected; returns how many.
+    func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
+        var count = 0
+        for (key, id) in keys {
+            // An entry that was put again since it was looked at may no longer be selected.
+            guard let record = try record(key), record.id == id,
+                try filter.includes(record.key(key), record, digest: { try digest(ofBlob: record.blob) })
+            else { continue }
+            if try remove(key) != nil { count += 1 }
+        }
+        return count
     }
 }
 
