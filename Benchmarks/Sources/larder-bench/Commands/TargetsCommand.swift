@@ -7,8 +7,8 @@ struct TargetsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "targets", abstract: "Measure the performance targets and print their table.",
         discussion: """
-            The exit code is 0 whether they are met or not: a figure is no test. 'tools/bench' gives the options that name \
-            peers of other languages, and makes the plots.
+            The exit code is 0 whether or not the targets are met: a figure is not a test. 'tools/bench' passes the \
+            options that name peers in other languages, and makes the plots.
             """)
 
     @Option(help: "How much: quick, standard, full.") var preset = Preset.standard

@@ -5,7 +5,7 @@ struct Samples: Sendable {
     /// Nanoseconds.
     var durations: [UInt64] = []
 
-    /// So many percent of the operations took so long or less.
+    /// The duration that `percent` percent of the operations did not exceed.
     func percentile(_ percent: Double) -> UInt64 {
         let sorted = durations.sorted()
         guard !sorted.isEmpty else { return 0 }

@@ -19,7 +19,7 @@ enum Render {
         return count(Int((value / unit).rounded() * unit))
     }
 
-    /// With so many digits behind the point.
+    /// With this many digits after the point.
     static func decimal(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
 
     /// Nanoseconds: `850 ns`, `1.2 us`, `3.4 ms`.

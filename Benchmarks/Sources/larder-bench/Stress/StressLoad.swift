@@ -32,7 +32,7 @@ final class StressLoad: Sendable {
     /// What went wrong so far.
     var failed: [String] { failures.withLock { $0 } }
 
-    /// Which version the bytes are of; nil if they are no body of `key`. Every byte is compared.
+    /// Which version the bytes are of; nil if they are not a body of `key`. Every byte is compared.
     func version(of bytes: [UInt8], key: Int) -> Int? {
         guard bytes.count >= 16 else { return nil }
         let stamp = bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) }
