@@ -140,7 +140,7 @@ def write(
     tables: list[Table],
     described: dict[str, str],
 ) -> None:
-# The file first: a program that reads the tables through a pipe may close it.
+    # The file first: a program that reads the tables through a pipe may close it.
     if not (options.no_report or options.without_larder or options.only != TARGET_IDS):
         file = options.report or ROOT / "docs" / "benchmarks" / "gateway.md"
         file.parent.mkdir(parents=True, exist_ok=True)
