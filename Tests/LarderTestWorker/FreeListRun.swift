@@ -2,8 +2,8 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// What LMDB's list of free pages costs in a large store: batches of bodies of many pages, all in the index, at a full budget of
-/// `gibibytes` in which most of what is free is in pieces.
+/// What LMDB's list of free pages costs in a large store: batches of bodies of many pages, all in the index, at a full
+/// budget of `gibibytes` in which most of what is free is in pieces.
 struct FreeListRun {
     let store: FilePath
     let gibibytes: Int

@@ -10,8 +10,9 @@ import SystemPackage
     import Darwin
 #endif
 
-/// What the first open after a start of the machine takes, and the lookups that follow it: of a store that was closed, and of one
-/// whose machine crashed, which is modelled by a copy of the directory of an open store. Both with the index out of memory.
+/// What the first open after a start of the machine takes, and the lookups that follow it: of a store that was closed,
+/// and of one whose machine crashed, which is modelled by a copy of the directory of an open store. Both with the index
+/// out of memory.
 struct RebootRun {
     let directory: FilePath
     let count: Int
