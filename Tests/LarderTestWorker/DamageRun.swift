@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// Damages a small store in one place, uses it, repairs it; over and over.
+/// Damages a small store in one place, uses it, repairs it, and repeats that.
 ///
 /// What is asserted of each round: nothing but a `LarderError` is thrown, a hit has the bytes that were put under its
 /// key (with `Verification.always`), one `verify --repair` leaves a store without violations, and everything missing

@@ -206,7 +206,7 @@ final class Workload: @unchecked Sendable {
         }
         _ = try store.check(repair: true)
         if let entry = try store.get(Key(name)), try Self.flaw(of: entry, Key(name)) != nil {
-            throw Failure("\(name): a damaged body was handed out after the check")
+            throw Failure("\(name): a damaged body was returned after the check")
         }
     }
 }

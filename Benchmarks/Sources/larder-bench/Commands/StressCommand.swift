@@ -9,7 +9,7 @@ struct StressCommand: ParsableCommand {
 
     @Option(help: "How long, in minutes.") var minutes = 1.0
     @Option(help: "Threads: 1 ... 64.") var threads = 4
-    @Option(help: "Byte budget of the store, as 64MiB.", transform: Self.parse) var budget = ByteCount.mebibytes(64)
+    @Option(help: "Byte budget, such as 64MiB.", transform: Self.parse) var budget = ByteCount.mebibytes(64)
     @Option(help: "Length of the bodies: 100, 16KiB, 1MiB, web, wide.") var size = BodySize.wide
     @Option(help: "The same seed gives the same keys and bodies, but not the same order of threads.") var seed: UInt64?
     @OptionGroup var work: WorkOptions

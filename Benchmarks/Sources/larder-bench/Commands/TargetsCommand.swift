@@ -12,7 +12,7 @@ struct TargetsCommand: ParsableCommand {
             """)
 
     @Option(help: "How much: quick, standard, full.") var preset = Preset.standard
-    @Option(help: "Only these targets, as P1,P6. Default: all.") var only: String?
+    @Option(help: "Only these targets, such as P1,P6. Default: all.") var only: String?
     @Option(help: "Writes the raw figures here, as JSON.") var json: String?
     @Option(help: "Writes the report here, as Markdown.") var markdown: String?
     @Flag(help: "Lets the report link to plots, which plot.py has to draw.") var plots = false
@@ -28,7 +28,7 @@ struct TargetsCommand: ParsableCommand {
     func validate() throws {
         let known = Targets.all.map { $0.id }
         for id in ids ?? [] where !known.contains(id) {
-            throw ValidationError("--only \(id): there is \(known.joined(separator: ", "))")
+            throw ValidationError("--only \(id): not one of \(known.joined(separator: ", "))")
         }
     }
 
