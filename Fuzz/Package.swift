@@ -1,7 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Coverage-guided fuzzing with libFuzzer: see tools/fuzz. Apart from the root package, so that nobody who uses it builds this.
+// Coverage-guided fuzzing with libFuzzer: see tools/fuzz. This package is separate from the root package, so that
+// users of Larder never build it.
 let package = Package(
     name: "larder-fuzz",
     platforms: [.macOS(.v15)],

@@ -62,7 +62,7 @@ def check(options: argparse.Namespace) -> None:
         raise Failure(f"no program at {options.cachectl}")
     options.path = options.path.resolve()
     if not (options.path.is_dir() and os.access(options.path, os.W_OK)):
-        raise Failure(f"{options.path} is no directory that can be written to")
+        raise Failure(f"{options.path} is not a directory that can be written to")
     raise_limit()
 
 
@@ -140,7 +140,7 @@ def write(
     tables: list[Table],
     described: dict[str, str],
 ) -> None:
-    # The file first: whoever reads the tables through a pipe may close it.
+    # The file first: a program that reads the tables through a pipe may close it.
     if not (options.no_report or options.without_larder or options.only != TARGET_IDS):
         file = options.report or ROOT / "docs" / "benchmarks" / "gateway.md"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 #if LARDER_FAILPOINTS
     extension Failpoints {
-        /// The steps of the engine at which a process can be made to end, sorted by name: those of
+        /// The steps of the engine at which a process can be killed, sorted by name: those of
         /// `failpoint` and `Engine.reach`.
         public static let steps: [String] = [
             "adopt.committed",

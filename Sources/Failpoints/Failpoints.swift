@@ -19,7 +19,7 @@
         private static let scopeCount = Atomic<Int>(0)
         private static let hasEnvironment = scopes.withLock { !$0.isEmpty }
 
-        /// True if there is any rule or scope: the only thing that calls look at otherwise.
+        /// True if there is any rule or scope. If it is false, calls look at nothing else.
         public static var isActive: Bool { scopeCount.load(ordering: .relaxed) > 0 || hasEnvironment }
 
         private static func environment() -> [FaultScope.State] {
@@ -46,7 +46,7 @@
         /// A step was reached.
         public static func reach(_ name: StaticString, at place: String) { _ = fault(name, at: place) }
 
-        /// What a call is made to do.
+        /// The effect on a call.
         public static func fault(_ name: StaticString, at place: String) -> InjectedFault? {
             let name = "\(name)"
             var result: InjectedFault?

@@ -1,16 +1,17 @@
 #if LARDER_FAILPOINTS
-    /// Which hit of a call or step does what.
+    /// A rule that says which hit of a call or step has which effect.
     ///
-    /// Written as `NAME=ACTION`, `NAME=ACTION@N` or `NAME=ACTION@N+`: at every hit, at the N-th (from 1), from the N-th on.
-    /// ACTION is `kill` (SIGKILL), `stall` (the thread waits), `short` (part of the bytes), a name of `FaultCode`, or a number.
+    /// Written as `NAME=ACTION`, `NAME=ACTION@N` or `NAME=ACTION@N+`: at every hit, at the N-th (from 1), from the N-th
+    /// on. ACTION is `kill` (SIGKILL), `stall` (the thread waits), `short` (part of the bytes), a name of `FaultCode`,
+    /// or a number.
     public struct FaultRule: Sendable, Hashable, CustomStringConvertible {
         /// What happens.
         public enum Action: Sendable, Hashable {
             /// The process ends by SIGKILL.
             case kill
-            /// The thread waits here until the rules are lifted or replaced.
+            /// The thread waits here until the rules are removed or replaced.
             case stall
-            /// The call is made to do this.
+            /// The call does this instead.
             case fault(InjectedFault)
         }
 
@@ -18,14 +19,14 @@
         public let name: String
         /// What happens there.
         public let action: Action
-        /// The first hit it happens at, counted from 1.
+        /// The first hit at which it happens, counted from 1.
         public let first: Int
         /// True: at all later ones, too.
         public let isLasting: Bool
-        /// As it is written in the environment.
+        /// The rule as written in the environment.
         public let description: String
 
-        /// Parses one rule; nil if `text` is none.
+        /// Parses one rule; nil if `text` is not a rule.
         public init?(_ text: String) {
             let sides = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard sides.count == 2, !sides[0].isEmpty else { return nil }
@@ -51,7 +52,7 @@
             }
         }
 
-        /// Parses rules separated by semicolons; nil if one of them is none.
+        /// Parses rules separated by semicolons; nil if one of them is invalid.
         public static func list(_ text: String) -> [FaultRule]? {
             var rules: [FaultRule] = []
             for part in text.split(separator: ";") {

@@ -9,8 +9,8 @@
         import Darwin
     #endif
 
-    /// Faults for the files under one directory, for as long as the object exists: tests that run beside each other in one
-    /// process do not meet.
+    /// Faults for the files under one directory, for as long as the object exists: tests that run in
+    /// one process at the same time do not affect each other.
     public final class FaultScope: Sendable {
         /// The rules and what they have counted, shared with the hooks.
         final class State: Sendable {
@@ -22,7 +22,7 @@
                 var actions: [String: @Sendable () -> Void] = [:]
                 /// Threads that wait at a rule.
                 var stalled = 0
-                /// How often the rules were lifted or replaced.
+                /// How often the rules were removed or replaced.
                 var generation = 0
             }
 
@@ -101,8 +101,8 @@
 
         private let state: State
 
-        /// Begins with `rules` (default: none, hits are only counted) for all files under the directory `path`, an absolute
-        /// path. Below a symbolic link it has to exist by now.
+        /// Begins with `rules` (default: none, hits are only counted) for all files under the directory `path`, an
+        /// absolute path. Below a symbolic link it has to exist by now.
         public init(under path: String, _ rules: [FaultRule] = []) {
             state = State(under: path, rules: rules)
             Failpoints.add(state)
@@ -113,14 +113,14 @@
             state.lift()
         }
 
-        /// Starts over with other rules: every count is zero again, and no action is left.
+        /// Starts over with other rules: sets every count to zero, and removes all actions.
         public func set(_ rules: [FaultRule]) { state.set(rules) }
 
-        /// Runs `action` at each hit of the call or step `name`, on the thread that hits it and before the call is made: to look
-        /// at the store at that moment, to change something, or to hold the thread there.
+        /// Runs `action` at each hit of the call or step `name`, on the thread that hits it and before the call is
+        /// made. Use it to look at the store at that moment, to change something, or to hold the thread there.
         public func at(_ name: String, _ action: @escaping @Sendable () -> Void) { state.set(action, at: name) }
 
-        /// Nothing fails any longer and no action runs; hits are counted on.
+        /// Removes all rules and actions; hits are still counted.
         public func lift() { state.lift() }
 
         /// How often each call and step was reached since the rules were set.

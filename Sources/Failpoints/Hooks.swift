@@ -1,15 +1,15 @@
-// What the engine calls where something can be made to fail. In a release build each function is empty, and inlined away
-// with its arguments: neither a branch nor a name is left (`tools/check-release` looks).
+// The engine calls these functions where something can be made to fail. In a release build each function is empty, and
+// inlined away with its arguments: neither a branch nor a name remains (`tools/check-release` verifies that).
 
-/// What a call that can fail is made to do instead.
+/// What a call does instead of its work, under a fault.
 public enum InjectedFault: Sendable, Hashable {
-    /// To fail with this `errno` or LMDB code, without being made.
+    /// Fail with this `errno` or LMDB code, without making the call.
     case failure(Int32)
-    /// To transfer only a part of the bytes.
+    /// Transfer only a part of the bytes.
     case short
 }
 
-/// A named step: a process can be made to end here by SIGKILL.
+/// A named step, at which a rule can end the process by SIGKILL.
 /// - Parameter place: the path of the store, for faults that are meant for one store only.
 @inlinable
 @inline(__always)
@@ -19,7 +19,7 @@ public func failpoint(_ name: StaticString, at place: @autoclosure () -> String)
     #endif
 }
 
-/// What the call `name` on the file or directory `place` is made to do; nil: what it always does.
+/// The fault for the call `name` on the file or directory `place`; nil if it is to work normally.
 @inlinable
 @inline(__always)
 public func injectedFault(_ name: StaticString, at place: @autoclosure () -> String) -> InjectedFault? {

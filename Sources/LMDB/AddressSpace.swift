@@ -1,10 +1,10 @@
 import Synchronization
 
-/// What the environments of this process have reserved of its address space.
+/// The address space that the environments of this process have reserved.
 ///
-/// A process has 128 TiB of it (47 bits). Each environment begins with a map that nearly every index fits in, and grows it when
-/// need be (`Environment.remap`), so that a process with thousands of them does not run out. When most is taken, an
-/// environment gets a 64th of what is left.
+/// A process has 128 TiB of it (47 bits). Each environment begins with a map that nearly every index fits in, and grows
+/// it when necessary (`Environment.remap`), so that a process with thousands of them does not run out. When most is
+/// taken, an environment gets a 64th of the rest.
 enum AddressSpace {
     private static let reserved = Atomic<Int>(0)
 
@@ -14,7 +14,7 @@ enum AddressSpace {
     #else
         private static let limit = 96 << 40
     #endif
-    /// The least that is given.
+    /// The smallest reservation.
     static let least = 1 << 30
 
     /// Reserves up to `wanted` bytes; returns how many.

@@ -9,10 +9,12 @@ import CLMDB
 #endif
 
 extension Environment {
-    /// Sets FD_CLOEXEC on the descriptors of `data.mdb`: older releases (0.9.24) open only the lock file with O_CLOEXEC. A program
-    /// that this process starts would keep the file, and the disk space of a store that was removed, for as long as it runs.
+    /// Sets FD_CLOEXEC on the descriptors of `data.mdb`: older releases (0.9.24) open only the lock file with
+    /// O_CLOEXEC. A program that this process starts would keep the file, and the disk space of a store that was
+    /// removed, for as long as it runs.
     ///
-    /// A child made by another thread between LMDB's open(2) and this call still gets them; LMDB has no hook to close that gap.
+    /// A child made by another thread between LMDB's open(2) and this call still gets them; LMDB has no hook to close
+    /// that gap.
     func keepDescriptorsFromChildren() {
         for descriptor in descriptors() {
             let flags = fcntl(descriptor, F_GETFD)
@@ -22,8 +24,8 @@ extension Environment {
 
     /// The descriptor of `data.mdb` and that for its meta pages, for which LMDB has no call.
     ///
-    /// `struct MDB_env` begins with three of them (`me_fd`, `me_lfd`, `me_mfd`) in every release since 0.9.9. The first is known,
-    /// and the third counts only if it is another open of the same file.
+    /// `struct MDB_env` begins with three of them (`me_fd`, `me_lfd`, `me_mfd`) in every release since 0.9.9. The first
+    /// is known, and the third counts only if it is another open of the same file.
     private func descriptors() -> [Int32] {
         // SAFETY: MDB_env is larger than three words in every release.
         let words = UnsafeRawPointer(pointer)

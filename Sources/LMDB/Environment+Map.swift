@@ -9,8 +9,8 @@ import Synchronization
     import Darwin
 #endif
 
-/// The map of the file, which grows with it: `mdb_env_set_mapsize` "may be called later if no transactions are active in this
-/// process" (lmdb.h).
+/// The map of the file, which grows with it: `mdb_env_set_mapsize` "may be called later if no transactions are active
+/// in this process" (lmdb.h).
 extension Environment {
     /// Bytes of the map: how long the file may become before the map has to grow.
     public func mapSize() throws(LMDBError) -> Int {
@@ -19,8 +19,8 @@ extension Environment {
         return Int(info.me_mapsize)
     }
 
-    /// Calls `body` whenever the map was moved: addresses in it, known from earlier transactions, are void. At that moment no
-    /// transaction of this process is under way. Call it before others see the environment.
+    /// Calls `body` whenever the map was moved: addresses known from earlier transactions are then invalid. At that
+    /// moment no transaction of this process is under way. Call it before others see the environment.
     public func whenMapMoves(_ body: @escaping @Sendable () -> Void) { mapMoved = body }
 
     /// Bytes up to the last page. The number comes from the mapped head of the file, which may be damaged.
@@ -30,8 +30,8 @@ extension Environment {
         return isOverflow || bytes < 0 ? .max : bytes
     }
 
-    /// Makes the map larger before the file can reach its end, if that needs no wait of more than 0.2 s. The caller has
-    /// entered.
+    /// Makes the map larger before the file can reach its end, unless that takes a wait of more than 0.2 s. The caller
+    /// has entered.
     func growMap() {
         let info = info
         let size = Int(info.me_mapsize)
@@ -40,22 +40,22 @@ extension Environment {
         // The closer to the end, the longer it may wait for transactions under way.
         let attempts = used > size / 4 * 3 ? 10 : 1
         for _ in 0..<attempts {
-            // What cannot be had now is tried again by the next transaction; the end of the map is an error of its own.
+            // If this fails, the next transaction tries again; reaching the end of the map is a separate error.
             let isDone =
                 (try? remap(to: min(mapLimit, size * 4), least: size, entered: 1, steps: attempts * 20)) ?? true
             if isDone { return }
         }
     }
 
-    /// Makes the map as large as another process made the file. False if reads under way, which it waits for in vain for a
-    /// second, or the address space do not let it. The caller has not entered.
-    /// - Parameter attempt: how often that was tried for the same transaction.
+    /// Makes the map as large as another process made the file. False if reads under way do not end within a second, or
+    /// if the address space is not available. The caller has not entered.
+    /// - Parameter attempt: how often this was tried for the same transaction.
     func followMap(_ attempt: Int) throws(LMDBError) -> Bool {
         guard attempt < 50 else { return false }
         try enter()
         let needed = usedBytes(info)
         leave()
-        // No file is so long: its head is damaged.
+        // No file is that long: its head is damaged.
         guard needed < Int.max / 8 else { return false }
         let wanted = max(needed + needed / 4, min(mapLimit, needed * 4))
         do throws(LMDBError) {
@@ -67,12 +67,12 @@ extension Environment {
         }
     }
 
-    /// Moves the map. In steps of 20 ms at most, between which transactions may begin: one that is nested in a read under way
-    /// must not wait for its own thread.
+    /// Moves the map. It waits in steps of 20 ms at most, between which transactions may begin: one that is nested in a
+    /// read under way must not wait for its own thread.
     /// - Parameters:
     ///   - wanted: bytes; fewer if the address space does not have them.
-    ///   - least: a map of more bytes than these is enough.
-    ///   - entered: 1 if the caller has entered, else 0.
+    ///   - least: any map larger than this is enough.
+    ///   - entered: 1 if the caller has entered, otherwise 0.
     ///   - steps: how many times 0.1 ms to wait for transactions under way.
     /// - Returns: false if transactions under way did not end.
     private func remap(to wanted: Int, least: Int, entered: Int, steps: Int) throws(LMDBError) -> Bool {
@@ -101,7 +101,7 @@ extension Environment {
         let code = perform("mdb_env_set_mapsize", pointer) { mdb_env_set_mapsize(pointer, size) }
         mapMoved()
         if code == MDB_SUCCESS { return true }
-        // LMDB has unmapped the file and cannot go back: nothing but an end is safe.
+        // LMDB has unmapped the file and cannot map it again: the only safe action is to end the process.
         isClosed.store(true, ordering: .sequentiallyConsistent)
         throw LMDBError(code: code, function: "mdb_env_set_mapsize")
     }

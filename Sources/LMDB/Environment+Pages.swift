@@ -20,7 +20,7 @@ extension Environment {
     private func walkPages(
         _ bigValues: PageWalk<FilePages>.BigValues, isTolerant: Bool, _ pause: (() throws -> Void)? = nil
     ) throws -> PageWalk<FilePages> {
-        // The meta page of a snapshot is overwritten by the next transaction but one: then another snapshot is taken.
+        // The transaction after the next one overwrites the meta page of a snapshot: then another snapshot is taken.
         for _ in 0..<1000 {
             let done = try readUnpooled { snapshot -> PageWalk<FilePages>? in
                 let pages = try FilePages(descriptor: dataDescriptor)

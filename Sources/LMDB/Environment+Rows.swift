@@ -9,15 +9,15 @@ import CLMDB
 #endif
 
 extension Environment {
-    /// Frees the rows of the reader table that an earlier process with the id of this one left when it died; returns how many.
-    /// Call it before the first transaction.
+    /// Frees the rows of the reader table that an earlier process with the id of this one left when it died; returns
+    /// how many. Call it before the first transaction.
     ///
-    /// `mdb_reader_check` passes by rows with the id of the process that calls it, and to other processes such rows look alive, as
-    /// this process holds the lock on its id. In a container, whose processes get the same ids each time, they would keep pages
-    /// from being reused for as long as any process has the file open.
+    /// `mdb_reader_check` skips rows with the id of the process that calls it, and to other processes such rows look
+    /// alive, because this process holds the lock on its id. In a container, whose processes get the same ids each
+    /// time, they would keep pages from being reused for as long as any process has the file open.
     ///
-    /// Throws `EAGAIN` or `EACCES` of `mdb_txn_begin` if a process with the same id has the file open: one in another PID
-    /// namespace.
+    /// Throws `EAGAIN` or `EACCES` of `mdb_txn_begin` if a process with the same id, in another PID namespace, has the
+    /// file open.
     @discardableResult
     func clearRowsOfForerunners() throws(LMDBError) -> Int {
         let id = getpid()
@@ -29,7 +29,7 @@ extension Environment {
         mdb_txn_abort(transaction)
         guard let before, let after, before.bytes.count == after.bytes.count else { return 0 }
         let old = Self.offsets(of: id, in: before.bytes)
-        // The row that this very transaction took says where rows are.
+        // The row that this very transaction took shows where rows are.
         guard let own = Self.offsets(of: id, in: after.bytes).first(where: { !old.contains($0) }) else { return 0 }
         var count = 0
         for offset in old where (offset - own) % Self.rowLength == 0 {
@@ -40,11 +40,12 @@ extension Environment {
         return count
     }
 
-    /// `struct MDB_reader`: transaction (8 bytes), process (4, then 4 of padding), thread (8), filled up to a cache line of 64.
+    /// `struct MDB_reader`: transaction (8 bytes), process (4, then 4 of padding), thread (8), filled up to a cache
+    /// line of 64.
     private static let rowLength = 64
     private static let ownerOffset = 8
 
-    /// Where rows with this owner may stand.
+    /// Where rows with this owner may be.
     private static func offsets(of id: Int32, in bytes: [UInt8]) -> [Int] {
         bytes.withUnsafeBytes { raw in
             stride(from: 0, through: raw.count - rowLength, by: 8).filter { offset in
@@ -54,11 +55,12 @@ extension Environment {
         }
     }
 
-    /// The bytes of `lock.mdb`, through LMDB's own descriptor: to close another would drop its fcntl(2) locks. Nil if that
-    /// descriptor cannot be told.
+    /// The bytes of `lock.mdb`, through LMDB's own descriptor: closing another one would drop its fcntl(2) locks. Nil
+    /// if that descriptor cannot be determined.
     private func readerTable() -> (descriptor: Int32, bytes: [UInt8])? {
-        // SAFETY: `struct MDB_env` begins with `me_fd` and `me_lfd` in every release since 0.9.9; it is checked below that they are
-        // files of one directory's device, and that the second begins with the lock file's magic (`MDB_MAGIC`).
+        // SAFETY: `struct MDB_env` begins with `me_fd` and `me_lfd` in every release since 0.9.9; it is checked below
+        // that they are files of one directory's device, and that the second begins with the lock file's magic
+        // (`MDB_MAGIC`).
         let words = UnsafeRawPointer(pointer)
         let descriptor = words.load(fromByteOffset: 4, as: Int32.self)
         var (data, lock) = (stat(), stat())

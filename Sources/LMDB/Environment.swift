@@ -37,8 +37,8 @@ public final class Environment: @unchecked Sendable {
     public struct Options: Sendable {
         /// The most address space to use, in bytes: the longest the file may become. The file grows only as needed.
         public var mapSize = 1 << 40
-        /// Address space to begin with; less where very many environments are open, and quartered until the system grants it.
-        /// The map grows fourfold when half of it is used (`remap`).
+        /// Address space to begin with; less where very many environments are open, and quartered until the system
+        /// grants it. The map grows fourfold when half of it is used (`remap`).
         public var firstMapSize = 64 << 30
         /// Size of the reader table shared by all processes.
         public var maxReaders = 1024
@@ -120,14 +120,14 @@ public final class Environment: @unchecked Sendable {
         AddressSpace.giveBack(reserved.load(ordering: .relaxed))
     }
 
-    /// Lets no further transaction begin: they throw `LMDBError.isClosed`. Those under way go on, and the file stays mapped until
-    /// `close()`. For a file that turns out to be damaged.
+    /// Lets no further transaction begin: they throw `LMDBError.isClosed`. Those under way continue, and the file stays
+    /// mapped until `close()`. For a file that turns out to be damaged.
     public func refuse() { isClosed.store(true, ordering: .sequentiallyConsistent) }
 
     // MARK: Transactions
 
-    /// Runs `body` on a snapshot. A pooled transaction where one is free, else a fresh one; about 0.1 us.
-    @inlinable  // A caller in another module pays for no generic call.
+    /// Runs `body` on a snapshot: in a pooled transaction if one is free, otherwise in a new one; about 0.1 us.
+    @inlinable  // Saves callers in other modules a generic call.
     @inline(__always)
     public func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
         let read = try beginPooled()
@@ -135,7 +135,7 @@ public final class Environment: @unchecked Sendable {
         return try body(ReadTransaction(pointer: read.transaction, slot: read.slot?.number))
     }
 
-    /// Runs `body` on a snapshot of its own, for reads that last.
+    /// Runs `body` on a separate snapshot, for reads that last.
     @inlinable
     public func readUnpooled<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
         let read = try beginUnpooled()
@@ -160,8 +160,8 @@ public final class Environment: @unchecked Sendable {
         return try beginUnpooled()
     }
 
-    /// Begins a read in a slot that was acquired. Nil, and the slot given back, if the pool may not have a further row of the
-    /// reader table, or another process made the file longer than this map.
+    /// Begins a read in a slot that was acquired. Nil, and the slot given back, if the pool may not have a further row
+    /// of the reader table, or another process made the file longer than this map.
     @inline(__always)
     private func begin(in slot: ReaderSlot) throws -> Read? {
         var isBegun = false
@@ -254,13 +254,13 @@ public final class Environment: @unchecked Sendable {
         return transaction
     }
 
-    /// Takes the snapshot once more if the state that was copied may be a later one than the reader table says: LMDB enters the
-    /// number of the snapshot there first, and a thread can be stopped before it copies the roots for as long as two commits take
-    /// (mdb_txn_renew0). LMDB does not mind, as it keeps all that was freed since. Pages that are punched because they lie behind
-    /// the end of that snapshot would be missed.
+    /// Takes the snapshot again if the state that was copied may be a later one than the reader table says. LMDB enters
+    /// the number of the snapshot there first, and a thread can be stopped before it copies the roots for as long as
+    /// two commits take (mdb_txn_renew0). For LMDB this is harmless, because it keeps everything that was freed since.
+    /// But pages that are punched because they lie behind the end of that snapshot would be missing.
     @inline(__always)
     private func confirm(_ transaction: OpaquePointer) -> Int32 {
-        // The meta page of a snapshot is that of the next transaction but one.
+        // The transaction after the next one overwrites the meta page of a snapshot.
         while lastTransaction > UInt64(mdb_txn_id(transaction)) + 1 {
             mdb_txn_reset(transaction)
             let code = mdb_txn_renew(transaction)
@@ -336,7 +336,7 @@ public final class Environment: @unchecked Sendable {
     public var lastPage: Int { Int(clamping: info.me_last_pgno) }
 
     /// Number of the latest committed transaction (`me_last_txnid`).
-    /// A head that was overwritten says anything: that is no reason to end the process.
+    /// A head that was overwritten may contain any number, and must not end the process.
     public var lastTransaction: UInt64 { UInt64(truncatingIfNeeded: info.me_last_txnid) }
 
     /// As `lastTransaction`, for callers outside a transaction.
@@ -366,7 +366,8 @@ public final class Environment: @unchecked Sendable {
         return descriptor
     }
 
-    /// The longest key LMDB accepts, in bytes: 511 as 0.9 is usually compiled, more since 1.0. `mdb_env_get_maxkeysize`.
+    /// The longest key LMDB accepts, in bytes: 511 as 0.9 is usually compiled, more since 1.0.
+    /// `mdb_env_get_maxkeysize`.
     public var maxKeySize: Int { Int(mdb_env_get_maxkeysize(pointer)) }
 
     /// Syncs the file, the meta page included: what was committed before survives power loss. `mdb_env_sync`.

@@ -1,6 +1,6 @@
 import CLMDB
 
-/// Runs of pages that hold nothing and may be given back to the file system.
+/// Runs of unused pages that may be given back to the file system.
 public struct FreePageRun: Sendable, Hashable {
     /// The first page of the run.
     public let firstPage: Int
@@ -16,8 +16,9 @@ extension Environment {
     /// freed by transaction T are part of every snapshot older than T, so only lists with T no later than the oldest
     /// reader are taken; and as the latest meta page is on disk, recovery cannot go back before it.
     ///
-    /// Of later lists those pages are taken that were behind the end of the file as the snapshots before them know it: the file
-    /// never gets shorter, so a page with a greater number than the last one of a snapshot is no part of that.
+    /// From later lists, pages are taken that were behind the end of the file as the snapshots before them know it: the
+    /// file never gets shorter, so a page with a greater number than the last one of a snapshot is not part of that
+    /// snapshot.
     /// - Parameters:
     ///   - minimumRun: shorter runs are left out; at least 1.
     ///   - lastPage: the last page of a snapshot, or a later one; nil if it is not known.
@@ -33,7 +34,8 @@ extension Environment {
                 while let (key, value) = pair {
                     guard key.count == 8 else { break }
                     let freed = UInt64(key.loadUnaligned(as: UInt.self))
-                    // Snapshots of later transactions do not have the page; of the others the latest has the longest file.
+                    // Snapshots of later transactions do not have the page; of the others the latest has the longest
+                    // file.
                     var last = -1
                     if let reader = readers.last(where: { $0 < freed }) { last = lastPage(reader) ?? .max }
                     if last < .max {
@@ -49,8 +51,8 @@ extension Environment {
         }
     }
 
-    /// The number of free pages that the next transaction may use: those freed by a transaction not younger than the oldest
-    /// snapshot. Cost grows with their lists (8 bytes a page).
+    /// The number of free pages that the next transaction may use: those freed by a transaction not younger than the
+    /// oldest snapshot. Cost grows with their lists (8 bytes a page).
     public func reusablePageCount() throws -> Int {
         try readUnpooled { snapshot in
             let oldest = min(try oldestReader() ?? snapshot.id, snapshot.id)
@@ -81,7 +83,7 @@ extension Environment {
         }
     }
 
-    /// The count at the head of a list, which a damaged file may have anything for.
+    /// The count at the head of a list; in a damaged file it may be any number.
     private static func listed(_ value: UnsafeRawBufferPointer) -> Int {
         guard value.count >= 8 else { return 0 }
         return Int(clamping: min(value.loadUnaligned(as: UInt64.self), UInt64(value.count / 8 - 1)))

@@ -32,7 +32,7 @@ public struct LMDBError: Error, Hashable, CustomStringConvertible {
     public var isClosed: Bool { code == ECANCELED }
     static let closed = LMDBError(code: ECANCELED, function: "mdb_env_close")
 
-    /// `MDB_KEYEXIST`: the key is there already, or a greater one where the greatest was to be appended.
+    /// `MDB_KEYEXIST`: the key exists already, or a greater one exists where the greatest was to be appended.
     public var isKeyThere: Bool { code == MDB_KEYEXIST }
     /// `MDB_MAP_FULL`: the map size is used up.
     public var isMapFull: Bool { code == MDB_MAP_FULL }
@@ -46,14 +46,14 @@ public struct LMDBError: Error, Hashable, CustomStringConvertible {
     }
     /// `MDB_MAP_RESIZED`: another process uses a larger map, and this one could not follow.
     public var isMapResized: Bool { code == MDB_MAP_RESIZED }
-    /// A write that the disk had room for in part only: `EIO` of LMDB 0.9 (`mdb_page_flush`, "short write"), `MDB_SHORT_WRITE`
-    /// of 1.0.
+    /// A write for which the disk had room only in part: `EIO` of LMDB 0.9 (`mdb_page_flush`, "short write"),
+    /// `MDB_SHORT_WRITE` of 1.0.
     public var isShortWrite: Bool { code == EIO || code == -30772 }
-    /// The library is none that this module knows the files of: see `LMDBLibrary.format`.
+    /// This module does not know the file format of the library: see `LMDBLibrary.format`.
     public var isUnknownLibrary: Bool { code == ENOTSUP }
     static let unknownLibrary = LMDBError(code: ENOTSUP, function: "mdb_version")
-    /// `MDB_PANIC`: "Update of meta page failed or environment had fatal error" (lmdb.h). The environment refuses every further
-    /// transaction; the file is as its last whole commit left it, and can be opened again.
+    /// `MDB_PANIC`: "Update of meta page failed or environment had fatal error" (lmdb.h). The environment refuses every
+    /// further transaction; the file is as its last whole commit left it, and can be opened again.
     public var isHalted: Bool { code == MDB_PANIC }
     /// The file system is full (`ENOSPC`, `EDQUOT`, or `EFBIG` at a resource limit).
     public var isNoSpace: Bool { code == ENOSPC || code == EDQUOT || code == EFBIG }

@@ -31,8 +31,8 @@ public struct LMDBLibrary: Sendable, Hashable, CustomStringConvertible {
         return LMDBLibrary(major: Int(major), minor: Int(minor), patch: Int(patch))
     }()
 
-    /// How its files are laid out; nil for a release that is too old (`mdb_txn_id` came with 0.9.17), a development version
-    /// (0.9.70 and 0.9.90 call themselves branches before 1.0), or one after 1.x.
+    /// How its files are laid out; nil for a release that is too old (`mdb_txn_id` came with 0.9.17), a development
+    /// version (0.9.70 and 0.9.90 call themselves branches before 1.0), or one after 1.x.
     public var format: PageFormat? {
         switch (major, minor) {
         case (0, 9) where (17..<70).contains(patch): .version1
@@ -41,8 +41,8 @@ public struct LMDBLibrary: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Where `struct MDB_txn` has `mt_next_pgno`, in bytes; see `WriteTransaction.appendedPages`. Since 1.0 a count and a
-    /// mutex come before it.
+    /// Where `struct MDB_txn` has `mt_next_pgno`, in bytes; see `WriteTransaction.appendedPages`. Since 1.0 a count and
+    /// a mutex come before it.
     var nextPageOffset: Int { format == .version3 ? 24 + MemoryLayout<pthread_mutex_t>.stride : 16 }
 
     /// `0.9.24`.

@@ -1,4 +1,4 @@
-/// A place of a data file where LMDB's structures are not what LMDB relies on.
+/// A place in a data file where the structures differ from what LMDB relies on.
 public struct PageDamage: Error, Sendable, Hashable, CustomStringConvertible {
     /// Number of the page; 0 and 1 are the meta pages.
     public let page: UInt64

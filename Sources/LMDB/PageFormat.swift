@@ -1,12 +1,12 @@
 /// How a data file's pages are laid out: one of LMDB's two data versions.
 ///
-/// A library reads and writes one of them, and refuses the other with `MDB_VERSION_MISMATCH`. What is read here without
-/// LMDB is read in both: the walk over pages, and so the repair that writes an index of the other version again.
+/// A library reads and writes one of them, and refuses the other with `MDB_VERSION_MISMATCH`. Code that reads pages
+/// without LMDB reads both: the walk over pages, and so the repair that converts an index of the other version.
 public enum PageFormat: UInt32, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Data version 1: every release of LMDB 0.9.
     case version1 = 1
-    /// Data version 3: LMDB 1.0. A page says which transaction wrote it, offsets count from the end of its head, and pages
-    /// may have 64 KiB.
+    /// Data version 3: LMDB 1.0. A page says which transaction wrote it, offsets count from the end of its head, and
+    /// pages may have 64 KiB.
     case version3 = 3
 
     /// The format of the library that this program runs with; nil if it is not one that this module knows.

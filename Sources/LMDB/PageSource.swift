@@ -10,12 +10,13 @@
 public protocol PageSource {
     /// Length in bytes.
     var length: UInt64 { get }
-    /// Copies up to `buffer.count` bytes at `offset`; returns how many there were. Throws `LMDBError` if the system does.
+    /// Copies up to `buffer.count` bytes at `offset`; returns how many there were. Throws `LMDBError` if the system
+    /// does.
     func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(LMDBError) -> Int
 }
 
-/// An open file, read with pread(2): a file that becomes shorter, or a sector that cannot be read, is an answer. Through a
-/// mapping both would be SIGBUS.
+/// An open file, read with pread(2): a file that becomes shorter, or a sector that cannot be read, is an error that can
+/// be handled. Through a mapping both would be SIGBUS.
 public struct FilePages: PageSource {
     private let descriptor: Int32
     /// Length in bytes when it was looked at.

@@ -69,13 +69,13 @@ struct Node {
     let child: UInt64
     /// Length of a leaf's value.
     let size: UInt64
-    /// What lies in the page: the value, or where its overflow pages are.
+    /// The bytes in the page: the value, or the place of its overflow pages.
     let value: UnsafeRawBufferPointer
 
     /// The number of overflow pages that a node with a big value gives; nil in the format that does not.
     var statedPages: UInt64? { value.count >= 24 ? value.native(16, as: UInt64.self) : nil }
 
-    /// `F_BIGDATA`: the value lies on overflow pages.
+    /// `F_BIGDATA`: the value is on overflow pages.
     static let bigFlag: UInt16 = 0x01
     /// `F_SUBDATA`: the value is the root of a named tree.
     static let treeFlag: UInt16 = 0x02

@@ -1,5 +1,5 @@
 extension PageWalk {
-    /// A tree under way, and what was counted of it.
+    /// The tree being walked, and what was counted in it.
     struct Tree {
         enum Kind {
             case freeList
@@ -48,7 +48,7 @@ extension PageWalk {
         ) -> Bool {
             guard let first, let second else { return true }
             if order == .integer {
-                // Keys of other lengths were noted before.
+                // Keys of other lengths were reported before.
                 guard first.count == 8, second.count == 8 else { return true }
                 let (low, high): (UInt64, UInt64) = (first.native(0), second.native(0))
                 return isStrict ? low < high : low <= high

@@ -1,17 +1,18 @@
-/// Reads every page of every tree of a data file, and says where one is not as LMDB relies on it to be.
+/// Reads every page of every tree of a data file, and reports those that differ from what LMDB relies on.
 ///
 /// LMDB does not check what it reads: a wrong page number, offset or size makes it read or write outside the file's
-/// mapping, which ends the process. This walk reads with bounds, and without LMDB, what a transaction could come to: headers,
-/// nodes, the order of keys, depths, counts, the pages of big values and the list of free pages, and that no page is used
-/// twice. It does not look at the values, of which LMDB asks nothing.
+/// mapping, which ends the process. This walk reads, with bounds checks and without LMDB, everything that a transaction
+/// could reach: headers, nodes, the order of keys, depths, counts, the pages of big values and the list of free pages,
+/// and checks that no page is used twice. It does not look at the values, which mean nothing to LMDB.
 ///
-/// It needs a bit a page and a page a level; time is a pread(2) for each page of a tree.
+/// It needs a bit for each page and a page for each level; the time is one pread(2) for each page of a tree.
 public struct PageWalk<Source: PageSource> {
     /// How far to follow values that do not fit a page.
     public enum BigValues: Sendable {
-        /// That their pages are within the file and not used otherwise.
+        /// Checks that their pages are within the file and not used otherwise.
         case placed
-        /// Also the head of the first page: a read for each such value. LMDB goes by it when the value is deleted.
+        /// Checks the head of the first page, too: a read for each such value. LMDB relies on it when the value is
+        /// deleted.
         case heads
     }
 
@@ -22,9 +23,9 @@ public struct PageWalk<Source: PageSource> {
     let source: Source
     let meta: MetaPage
     let bigValues: BigValues
-    /// Goes on after damage, leaving out what cannot be read.
+    /// Continues after damage, leaving out what cannot be read.
     let isTolerant: Bool
-    /// What was found. One at most unless the walk is tolerant; the first thousand then.
+    /// The damage found: one at most, or the first thousand if the walk is tolerant.
     public private(set) var damages: [PageDamage] = []
     /// Pages of trees and of big values.
     public private(set) var usedPages: UInt64 = 0
@@ -32,8 +33,8 @@ public struct PageWalk<Source: PageSource> {
     public private(set) var trees: [String: KeyOrder] = [:]
 
     var seen: PageSet
-    /// Pages that are listed as free and are not in the file. LMDB does not write a page that a transaction takes and gives
-    /// back, so that a file may end before its last page.
+    /// Pages that are listed as free and are not in the file. LMDB does not write a page that a transaction takes and
+    /// gives back, so a file may end before its last page.
     var freeBeyond: Set<UInt64> = []
     private let buffers: PageBuffers
     private var visitor: Visitor?
@@ -88,7 +89,7 @@ public struct PageWalk<Source: PageSource> {
             let visitor = visitor
             try walk(&tree) { key, value in try visitor?(name, key, value) }
         }
-        // Last: a page that is free and used is seen from here, and nothing is allocated by a walk.
+        // This comes last: it finds pages that are both free and used, and a walk allocates nothing.
         try walkFreeList()
     }
 
@@ -98,7 +99,7 @@ public struct PageWalk<Source: PageSource> {
         if !isTolerant { throw damage }
     }
 
-    /// Reads; nil where the disk cannot and the walk goes on all the same.
+    /// Reads; nil if the disk cannot read the bytes and the walk continues all the same.
     private func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int? {
         do {
             return try source.read(buffer, at: offset)
@@ -141,7 +142,7 @@ public struct PageWalk<Source: PageSource> {
         }
     }
 
-    /// True if the page can be used: it is within the file and was not met before.
+    /// True if the page can be used: it is within the file and was not visited before.
     private mutating func take(_ page: UInt64, _ tree: Tree, from parent: UInt64) throws -> Bool {
         if page < 2 || page >= seen.count {
             try note(parent, tree.name, "it leads to page \(page) of \(seen.count)")
@@ -187,7 +188,7 @@ public struct PageWalk<Source: PageSource> {
         }
     }
 
-    /// Nodes fill a page from `upper` to its end without gap or overlap: LMDB moves them together when one goes.
+    /// Nodes fill a page from `upper` to its end without gap or overlap: LMDB moves them together when one is removed.
     private func tilingFault(_ view: PageView) -> String? {
         let ends = buffers.ends
         ends.update(repeating: 0)
@@ -214,7 +215,7 @@ public struct PageWalk<Source: PageSource> {
         var low = from
         for index in 0..<view.count {
             guard let node = view.node(index) else { continue }
-            // The first node stands for everything less than the second; LMDB never looks at its key.
+            // The first node represents everything less than the second; LMDB never looks at its key.
             if index > 0 { low = node.key }
             let next = index + 1 < view.count ? view.node(index + 1)?.key : to
             if index > 0, let fault = tree.keyFault(node.key) { try note(page, tree.name, "node \(index): \(fault)") }

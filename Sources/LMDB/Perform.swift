@@ -14,7 +14,7 @@ func perform(_ function: StaticString, in transaction: OpaquePointer, _ call: ()
     perform(function, mdb_txn_env(transaction), call)
 }
 
-/// As above, of which the path is known.
+/// As above, for a known path.
 @inline(__always)
 func perform(_ function: StaticString, at path: @autoclosure () -> String, _ call: () -> Int32) -> Int32 {
     if case .failure(let code)? = injectedFault(function, at: path()) { return code }

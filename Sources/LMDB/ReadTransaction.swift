@@ -6,8 +6,8 @@ import CLMDB
 /// subsequent update operation, or the end of the transaction" (`mdb_get`, lmdb.h). Copy what has to stay.
 public struct ReadTransaction {
     let pointer: OpaquePointer
-    /// The pooled slot it runs in, 0..<`Environment.slotCount`: nobody else has that slot meanwhile. Nil: a transaction of
-    /// its own.
+    /// The pooled slot it runs in, 0..<`Environment.slotCount`, which no other thread has meanwhile. Nil: a separate
+    /// transaction.
     public let slot: Int?
 
     @usableFromInline
@@ -19,8 +19,8 @@ public struct ReadTransaction {
     /// The number of the transaction whose state this snapshot shows (`mdb_txn_id`).
     public var id: UInt64 { UInt64(mdb_txn_id(pointer)) }
 
-    /// The value stored under `key`, or nil; nil also for a key that no database can hold, as a damaged row may name.
-    /// `mdb_get`; O(log n).
+    /// The value stored under `key`, or nil. Also nil for a key that no database can hold, which a damaged row may
+    /// contain. `mdb_get`; O(log n).
     @inline(__always)
     public func get(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> UnsafeRawBufferPointer? {
         var key = MDB_val(key)
@@ -43,8 +43,8 @@ public struct ReadTransaction {
         try withUnsafeBytes(of: key) { bytes in try get(database, bytes) }
     }
 
-    /// Throws damage unless the head of a value on pages of its own is as LMDB relies on when it deletes or replaces the value:
-    /// it frees as many pages as the head says. Values within a page of the tree have no such head.
+    /// Throws damage if the head of a value on overflow pages is not what LMDB relies on when it deletes or replaces
+    /// the value: LMDB frees as many pages as the head says. Values within a page of the tree have no such head.
     ///
     /// - Parameters:
     ///   - value: as `get` returned it.
@@ -59,7 +59,7 @@ public struct ReadTransaction {
         else {
             return
         }
-        // SAFETY: such a value starts right behind the page header, in the map as in memory of the transaction.
+        // SAFETY: such a value starts right after the page header, both in the map and in memory of the transaction.
         let head = UnsafeRawBufferPointer(start: base - format.headerLength, count: format.headerLength)
         let view = PageView(raw: head, format: format)
         let dirty: UInt16 = 0x10

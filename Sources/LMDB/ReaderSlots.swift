@@ -11,17 +11,19 @@ import Synchronization
 
 /// Read transactions kept open in reset state, so that a lookup costs a renewal (about 50 ns) and no allocation.
 ///
-/// A slot is taken with one compare-and-swap. Threads start looking at a slot of their own, so that two of them do not
-/// meet: one lock for all was measured to give two threads no more throughput than one.
+/// A slot is taken with one compare-and-swap. Each thread starts at a different slot, so that two of them do not
+/// collide: with one lock for all, two threads were measured to have no more throughput than one.
 ///
-/// Each transaction takes a row of the reader table, which all processes share, until the environment is closed. A process
-/// takes more than one only while half of the table is free, so that its 1,024 rows do for all stores that can be open.
+/// Each transaction takes a row of the reader table, which all processes share, until the environment is closed. A
+/// process takes more than one only while half of the table is free, so that its 1,024 rows are enough for all stores
+/// that can be open.
 struct ReaderSlots: ~Copyable, Sendable {
     /// A power of two.
     static let count = 16
 
     private let slots = (0..<count).map { ReaderSlot(number: $0) }
-    /// Set while a thread wants all slots: a thread that reads over and over would take its own again and again.
+    /// Set while a thread needs all slots: otherwise a thread that reads continuously would take its own again and
+    /// again.
     private let isWanted = Atomic<Bool>(false)
     /// Slots that have a transaction.
     private let pooled = Atomic<Int>(0)
@@ -58,9 +60,9 @@ struct ReaderSlots: ~Copyable, Sendable {
         if pooled.load(ordering: .relaxed) == 0 { return true }
         var info = MDB_envinfo()
         mdb_env_info(environment, &info)
-        // The highest row that was ever used since the table is there.
+        // The highest row that was ever used since the table was created.
         if info.me_numreaders < info.me_maxreaders / 2 { return true }
-        // Rows may have been given back since. A look at all costs some 0.1 ms.
+        // Rows may have been given back since. Reading all of them costs some 0.1 ms.
         if refused.wrappingAdd(1, ordering: .relaxed).oldValue & 1023 != 0 { return false }
         return readerRows(environment) < Int(info.me_maxreaders / 2)
     }
@@ -80,7 +82,8 @@ struct ReaderSlots: ~Copyable, Sendable {
         return count
     }
 
-    /// Takes every slot, which waits for the reads in them for at most `steps` of 0.1 ms. False, and none taken, if one goes on.
+    /// Takes every slot, waiting for the reads in them for at most `steps` of 0.1 ms. False, and none taken, if one
+    /// continues.
     func acquireAll(steps: Int) -> Bool {
         var waited = 0
         isWanted.store(true, ordering: .relaxed)

@@ -1,6 +1,6 @@
 import CLMDB
 
-/// A pair found in a write transaction, to be changed or removed in place without another descent of the tree.
+/// A pair found in a write transaction, which can be changed or removed in place without another descent of the tree.
 ///
 /// `close()` it before the transaction ends, and before the next change of the same database by other means.
 public struct WritePosition {

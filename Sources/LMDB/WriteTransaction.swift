@@ -1,6 +1,6 @@
 import CLMDB
 
-/// The one write transaction of an environment, across all processes.
+/// The only write transaction of an environment, across all processes.
 ///
 /// It holds LMDB's writer lock from `Environment.beginWrite()` until `commit()` or `abort()`, and stays on the thread
 /// that began it ("A transaction and its cursors must only be used by a single thread", lmdb.h). `deinit` aborts.
@@ -77,8 +77,9 @@ public final class WriteTransaction {
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
     }
 
-    /// Reserves `count` bytes under a key that is not there, and lets `fill` write them; if the key is there, returns its
-    /// value and changes nothing. `MDB_NOOVERWRITE | MDB_RESERVE`: one descent of the tree instead of a look and a put.
+    /// Reserves `count` bytes under a key that is not there, and lets `fill` write them; if the key is there, returns
+    /// its value and changes nothing. `MDB_NOOVERWRITE | MDB_RESERVE`: one descent of the tree instead of a look and a
+    /// put.
     public func insert(
         _ database: Database, _ key: UnsafeRawBufferPointer, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(LMDBError) -> UnsafeRawBufferPointer? {
@@ -93,7 +94,7 @@ public final class WriteTransaction {
         return nil
     }
 
-    /// Removes `key`; false if it was not there, as one that no database can hold. `mdb_del`.
+    /// Removes `key`; false if it was not there, or is a key that no database can hold. `mdb_del`.
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
         var key = MDB_val(key)
@@ -124,8 +125,8 @@ public final class WriteTransaction {
     /// commit itself needs for the free list not included; nil where that cannot be known.
     ///
     /// LMDB offers no call for it. `struct MDB_txn` starts with two pointers and `mt_next_pgno`, "next unallocated
-    /// page", in every 0.9 release (1.0: `LMDBLibrary.nextPageOffset`); `Environment.beginWrite()` checks that the word there
-    /// equals the documented `me_last_pgno + 1` before it is believed.
+    /// page", in every 0.9 release (1.0: `LMDBLibrary.nextPageOffset`); `Environment.beginWrite()` checks that the word
+    /// there equals the documented `me_last_pgno + 1` before it is believed.
     public var appendedPages: Int? {
         guard let committed = environment.committedPages, environment.canPeekNextPage else { return nil }
         return Environment.nextPage(of: live) - committed
@@ -141,7 +142,7 @@ public final class WriteTransaction {
             isTried = true
             return mdb_txn_commit(transaction)
         }
-        // One that was made to fail: mdb_txn_commit frees the transaction whatever it returns.
+        // For a commit that was made to fail: mdb_txn_commit frees the transaction whatever it returns.
         if !isTried { mdb_txn_abort(transaction) }
         try check(code, "mdb_txn_commit")
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A point that a script holds at until a test lets it go on: order without sleeping.
+/// A point at which a script waits until a test lets it continue. It gives tests an order of events without sleeping.
 ///
 /// ```swift
 /// let gate = Gate()
@@ -25,10 +25,10 @@ public final class Gate: Sendable {
     /// Makes a gate. Default: closed.
     public init(isOpen: Bool = false) { state = Mutex(State(isOpen: isOpen)) }
 
-    /// How many have come to the gate, those that have passed included.
+    /// How many have come to the gate, including those that have passed.
     public var arrivals: Int { state.withLock { $0.arrivals } }
 
-    /// Lets everybody through, now and later.
+    /// Lets everyone through, now and later.
     public func open() {
         let waiting = state.withLock { state in
             state.isOpen = true

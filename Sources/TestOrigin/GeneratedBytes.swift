@@ -1,8 +1,8 @@
-/// Bytes that are computed where they are needed: a body of any length takes no memory, and a test can say which bytes
-/// belong at any offset.
+/// Bytes that are computed when needed: a body of any length takes no memory, and a test can compute which bytes belong
+/// at any offset.
 ///
-/// The content is a block of 64 KiB of pseudo-random bytes over and over, each time with the number of the block in its
-/// first eight bytes (little-endian), so that no two blocks are alike.
+/// The content repeats a block of 64 KiB of pseudo-random bytes, each time with the number of the block in its first
+/// eight bytes (little-endian), so that no two blocks are equal.
 public struct GeneratedBytes: Sendable {
     static let blockLength = 65_536
 
@@ -29,7 +29,7 @@ public struct GeneratedBytes: Sendable {
         }
     }
 
-    /// The bytes of a range, cut to the content.
+    /// The bytes of a range, limited to the content.
     public func bytes(in range: Range<Int64>) -> [UInt8] {
         let range = range.clamped(to: 0..<count)
         var result: [UInt8] = []

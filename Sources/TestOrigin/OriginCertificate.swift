@@ -2,7 +2,7 @@ import NIOSSL
 
 /// The certificate of an origin with TLS.
 public struct OriginCertificate: Sendable {
-    /// The certificate, and those that it depends on behind it: PEM.
+    /// The certificate, followed by those that it depends on: PEM.
     public var certificatePEM: String
     /// The private key: PEM.
     public var keyPEM: String
@@ -13,10 +13,11 @@ public struct OriginCertificate: Sendable {
         self.keyPEM = keyPEM
     }
 
-    /// A certificate that signs itself, for `localhost`, `example.org` and 127.0.0.1, from 2026 to 2126. Its key is public: good
-    /// for nothing but tests. Let the client trust ``certificatePEM``.
+    /// A certificate that signs itself, for `localhost`, `example.org` and 127.0.0.1, from 2026 to 2126. Its key is
+    /// public: good for nothing but tests. Let the client trust ``certificatePEM``.
     ///
-    /// Made with `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost`.
+    /// Made with
+    /// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost`.
     public static let local = OriginCertificate(
         certificatePEM: """
             -----BEGIN CERTIFICATE-----
@@ -41,7 +42,7 @@ public struct OriginCertificate: Sendable {
 
             """)
 
-    /// What connections are made with. Throws what NIOSSL says of text that is no PEM.
+    /// The TLS configuration of connections. Throws NIOSSL's error for text that is not PEM.
     func context() throws -> NIOSSLContext {
         let chain = try NIOSSLCertificate.fromPEMBytes(Array(certificatePEM.utf8))
         let key = try NIOSSLPrivateKey(bytes: Array(keyPEM.utf8), format: .pem)

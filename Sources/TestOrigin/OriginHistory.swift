@@ -4,8 +4,8 @@ public struct OriginHistory: Sendable {
     public internal(set) var requests: [OriginRequest] = []
     /// The connections accepted.
     public internal(set) var connectionsAccepted = 0
-    /// Those of them that still stand.
+    /// Those of them that are still open.
     public internal(set) var connectionsOpen = 0
-    /// What could not be understood, in words.
+    /// Descriptions of what could not be understood.
     public internal(set) var failures: [String] = []
 }

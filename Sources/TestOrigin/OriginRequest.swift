@@ -8,9 +8,9 @@ public struct OriginRequest: Sendable {
     public internal(set) var target: String
     /// The minor version of HTTP/1.
     public internal(set) var minorVersion: Int
-    /// All fields, `Host` and those of the connection included, in the order received.
+    /// All fields, including `Host` and connection fields, in the order received.
     public internal(set) var fields: HTTPFields
-    /// The content with the chunked coding taken off, up to ``TestOrigin/recordedBodyLimit`` bytes of it.
+    /// The content with the chunked coding removed, up to ``TestOrigin/recordedBodyLimit`` bytes of it.
     public internal(set) var body: [UInt8] = []
     /// The length of the content.
     public internal(set) var bodyLength: Int64 = 0
@@ -22,7 +22,7 @@ public struct OriginRequest: Sendable {
     public internal(set) var connection: Int
     /// Its place among all requests of the origin: 1 for the first.
     public internal(set) var order: Int
-    /// Its place among the requests for the same path, which the query does not belong to: 1 for the first.
+    /// Its place among the requests for the same path, without the query: 1 for the first.
     public internal(set) var count: Int
     /// Whether the whole request has arrived.
     public internal(set) var isComplete = false
@@ -35,6 +35,6 @@ public struct OriginRequest: Sendable {
         HTTPField.Name(name).flatMap { fields[$0] }
     }
 
-    /// The content as text; bytes that are no UTF-8 are replaced.
+    /// The content as text; bytes that are not UTF-8 are replaced.
     public var text: String { String(decoding: body, as: UTF8.self) }
 }

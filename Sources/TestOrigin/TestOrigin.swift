@@ -14,13 +14,13 @@ import Synchronization
 /// await origin.stop()
 /// ```
 ///
-/// Requests on one connection are answered in order, pipelined ones too; connections go on side by side. What cannot be
+/// Requests on one connection are answered in order, pipelined ones too; connections are independent. What cannot be
 /// read as a request is answered with 400 and noted in ``OriginHistory/failures``. Safe to use from any thread.
 public final class TestOrigin: Sendable {
     /// Makes the answer to a request.
     public typealias Responder = @Sendable (OriginRequest) async throws -> OriginAnswer
 
-    /// How much of a request's content is kept: 1 MiB. All of it is read and counted.
+    /// How much of a request's content is kept: 1 MiB. All content is read and counted.
     public static let recordedBodyLimit = 1 << 20
 
     /// The port it listens on.
@@ -39,10 +39,11 @@ public final class TestOrigin: Sendable {
         self.scripts = scripts
     }
 
-    /// Starts an origin. Throws the system's error when it cannot listen, and NIOSSL's for a certificate that is none.
+    /// Starts an origin. Throws the system's error when it cannot listen, and NIOSSL's for an invalid certificate.
     /// - Parameters:
-    ///   - port: the port. Default: 0, one that is free.
-    ///   - certificate: speaks TLS with it; nil for none. Default: nil. ``OriginCertificate/local`` does for most tests.
+    ///   - port: the port. Default: 0, a free one.
+    ///   - certificate: speaks TLS with it; nil for none. Default: nil. ``OriginCertificate/local`` is
+    ///     sufficient for most tests.
     ///   - otherwise: answers requests whose path has no script. Default: 404.
     public static func start(
         port: Int = 0, certificate: OriginCertificate? = nil, _ otherwise: @escaping Responder = { _ in .notFound }
@@ -74,7 +75,7 @@ public final class TestOrigin: Sendable {
     /// `http://127.0.0.1:PORT`, or with `https`; without a path.
     public var url: String { "\(isTLS ? "https" : "http")://\(authority)" }
 
-    /// Answers the requests for a path in this order; the last answer again and again. Replaces what was there.
+    /// Answers the requests for a path in this order, and repeats the last answer. Replaces the previous script.
     /// - Parameter path: compared with the whole target first, then with the target without its query.
     public func script(_ path: String, _ answers: OriginAnswer...) {
         let answers = answers.isEmpty ? [.notFound] : answers
@@ -84,7 +85,7 @@ public final class TestOrigin: Sendable {
         }
     }
 
-    /// Answers the requests for a path by a function. Replaces what was there.
+    /// Answers the requests for a path by a function. Replaces the previous script.
     /// - Parameter onHead: asks the function as soon as the head is there, and reads the content after the answer; no
     ///   `100 Continue` is sent then. Default: false, when the content has arrived.
     public func script(_ path: String, onHead: Bool = false, _ responder: @escaping Responder) {
@@ -100,7 +101,7 @@ public final class TestOrigin: Sendable {
     /// The requests that arrived whole for a path, whatever their query.
     public func requests(for path: String) -> [OriginRequest] { requests.filter { $0.path == path } }
 
-    /// Waits until something has happened; looks after each change.
+    /// Waits until a condition holds; tests it after each change.
     public func wait(until condition: @escaping @Sendable (OriginHistory) -> Bool) async {
         await recorder.wait(until: condition)
     }

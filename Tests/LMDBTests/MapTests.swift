@@ -91,8 +91,8 @@ import Testing
         }
     }
 
-    /// A read that does not end keeps the map from moving: an error after a second, and no wait for ever, also for a thread
-    /// that waits for itself.
+    /// A read that does not end keeps the map from moving: there is an error after a second instead of an endless wait,
+    /// also for a thread that waits for itself.
     @Test func aMapThatCannotFollowIsAnError() throws {
         try withEnvironment { environment, path in
             let database = try environment.database("a", .integer)

@@ -1,12 +1,13 @@
-// What operations cost, in counts that do not depend on the machine: for the tests' upper bounds.
+// Measures what operations cost, in counts that do not depend on the machine, for the tests' upper bounds.
 //
 //     LarderEffort STORE
 //
 // Prints one `<name> <value>` a line:
 //
-// allocations.<operation>     of the calling thread, an operation, over 10,000 warm ones; left out where they cannot be counted
-// silent.<operation>          1: 10,000 warm hits made no system call at all. Anything else, and the process is killed first.
-//                             Left out where that cannot be had
+// allocations.<operation>     of the calling thread, for each of 10,000 warm operations; left out where they cannot be
+//                             counted
+// silent.<operation>          1: 10,000 warm hits made no system call at all. After any call the process is killed
+//                             before this line. Left out where the system cannot do that
 // written.<size>              bytes given to write calls for a byte of body put, 8 MiB of bodies of that size
 //
 // Ends with `done`.
@@ -122,7 +123,7 @@ enum LarderEffort {
     }
 
     private static func forbidSystemCalls(_ store: Store) throws {
-        // On a thread of its own, which may do nothing but read and write from then on. The rest of the process goes on.
+        // On a separate thread, which may only read and write from then on. The rest of the process continues.
         var pair: [Int32] = [0, 0]
         guard pipe(&pair) == 0 else { exit(2) }
         let (input, output) = (pair[0], pair[1])

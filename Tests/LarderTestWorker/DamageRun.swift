@@ -2,10 +2,10 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// Damages a small store in one place, uses it, repairs it; over and over.
+/// Damages a small store in one place, uses it, repairs it, and repeats that.
 ///
 /// What is asserted of each round: nothing but a `LarderError` is thrown, a hit has the bytes that were put under its
-/// key (with `Verification.always`), one `verify --repair` leaves a store without violations, and whatever is missing
+/// key (with `Verification.always`), one `verify --repair` leaves a store without violations, and everything missing
 /// then was reported. A signal is for the parent process to see; the file `ROOT/round` then says what the round was.
 final class DamageRun {
     let root: FilePath
@@ -106,7 +106,7 @@ final class DamageRun {
                 count(report.keptEntries == 0 ? "started over" : "rebuilt")
                 count("entries lost in rebuilds", report.lostEntries ?? truth.count)
             } catch let error as LarderError where error.code == .formatMismatch && target == "FORMAT" {
-                // Not to be told from a store that a newer version wrote.
+                // Indistinguishable from a store that a newer version wrote.
                 return count("format refused")
             }
         }

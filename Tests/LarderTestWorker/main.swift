@@ -1,18 +1,24 @@
-// A process of its own for tests: works on a store as told by its arguments until it is done or killed.
+// A separate process for tests: works on a store as its arguments say until it is done or killed.
 //
 //     LarderTestWorker STORE MODE SEED COUNT
 //
-// mixed    puts, gets, streams, overwrites, removals, pins and leases in random order; every hit is verified durable
-// durable, pinned puts; prints `D <key> <digest>` after each one has returned same     puts and removes a few bodies
-// that every worker shares collect  gc in a loop readers  SEED threads hold a body for a millisecond, over and over for
-// COUNT ms; prints `R <reads>` check    verifies the invariants once hold     looks at the entry "held" and prints
-// `HELD` with the snapshot in hand, until it is killed count    prints `N <entries>` opens    fills a store with COUNT
-// entries of 100 bytes and prints what an open takes, with and without a walk freelist fills a store of COUNT GiB three
-// times with bodies of 4 to 256 KiB and prints what a durable put takes then reboot   STORE is a directory to work in:
-// what an open of COUNT entries takes after a start of the machine, clean or not umask    makes a file of each kind
-// under the umask SEED, and ends without closing the store halted   replaces a durable entry and removes another while
-// LMDB cannot write its meta pages; prints the codes of what fails damage   STORE is a directory to work in: makes a
-// store there, and damages, uses and repairs it COUNT times
+// mixed    puts, gets, streams, overwrites, removals, pins and leases in random order; every hit is verified
+// batches  durable batches of puts that give 8 keys the number of the round; prints `B <round>` for the first ten
+// durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
+// same     puts and removes a few bodies that every worker shares
+// collect  gc in a loop
+// readers  SEED threads hold a body for a millisecond, repeatedly for COUNT ms; prints `R <reads>`
+// check    verifies the invariants once
+// hold     looks at the entry "held" and prints `HELD` with the snapshot in hand, until it is killed
+// count    prints `N <entries>`
+// opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
+// freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB; prints what a durable put takes then
+// reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean
+//          or not
+// umask    makes a file of each kind under the umask SEED, and ends without closing the store
+// halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of
+//          the failures
+// damage   STORE is a directory to work in: makes a store there, and damages, uses and repairs it COUNT times
 //
 // Prints `OK` at the end, or `BAD <reason>` and exits with 1 at the first wrong byte or unexpected error.
 
@@ -263,7 +269,7 @@ func run() throws {
     }
     if arguments[2] == "halted" { return try runHalted(FilePath(arguments[1])) }
     if arguments[2] == "damage" {
-        // The rounds from FIRST on: a run goes on behind a round that ended the process.
+        // The rounds from FIRST on: a run continues after a round that ended the process.
         let first = ProcessInfo.processInfo.environment["LARDER_FIRST_ROUND"].flatMap(Int.init) ?? 0
         let run = DamageRun(root: arguments[1], seed: seed, rounds: min(first, count)..<count)
         return try run.run()

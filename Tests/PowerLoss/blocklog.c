@@ -1,12 +1,12 @@
-// A file system of two files (FUSE, Linux) that logs what a disk is told, in the order in which it is told it. Used by
+// A file system of two files (FUSE, Linux) that logs the writes and flushes that a disk receives, in their order. Used by
 // `tools/torture power-loss --blocks`.
 //
 //     blocklog IMAGE LOG MOUNTPOINT
 //
 // `disk`: the bytes of IMAGE. A loop device on it carries the file system that is tested. The kernel sends a flush of that
-// device as fsync(2), which is logged and does nothing else: what a flush keeps is for the reader of the log to say.
+// device as fsync(2), which is logged and does nothing else: the reader of the log decides what a flush keeps.
 // `said`: lines appended to it are logged among the writes, and kept nowhere else. A line that a worker writes after fsync(2) has
-// returned stands behind the flush, and one that it writes before an operation stands before all writes of that.
+// returned comes after the flush, and one that it writes before an operation comes before all writes of that operation.
 //
 // One thread, so that the log has one order. It ends when it is unmounted.
 

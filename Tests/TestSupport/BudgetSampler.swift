@@ -1,11 +1,11 @@
 import Foundation
 import SystemPackage
 
-/// Walks a store's directory over and over on a thread of its own, and keeps the most bytes that it took at one moment.
+/// Walks a store's directory continuously on a separate thread, and keeps the most bytes that it took at one moment.
 ///
-/// A walk is not of one moment: a file that goes after it was counted may make room for one that is counted later. A file that two
-/// walks in a row saw under one name was there at the moment between them, so only such files count, each with the smaller of its
-/// two sizes: the sum is never more than the directory took.
+/// A walk takes time: a file that is removed after it was counted may make room for one that is counted later. A file
+/// that two walks in a row saw under one name was there at the moment between them, so only such files count, each with
+/// the smaller of its two sizes: the sum is never more than the directory took.
 public final class BudgetSampler: @unchecked Sendable {
     // SAFETY: `highest` and `isOver` are touched only under `lock`.
     private let lock = NSLock()

@@ -29,7 +29,7 @@ public final class TestClock: StoreClock {
         }
     }
 
-    /// Somebody sets the wall clock: no time passes.
+    /// Sets the wall clock, as a user would: no time passes.
     public func jump(by duration: Duration) {
         time.withLock { $0.wall = $0.wall + duration }
     }

@@ -8,7 +8,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// Files as a test needs them: made, read, damaged and counted without the code under test.
+/// Helpers that create, read, damage and count files without the code under test.
 public enum TestFiles {
     /// Where tests keep their stores: memory, where the system has such a directory, as they are not about the disk.
     public static let root: FilePath = {
@@ -92,16 +92,16 @@ public enum TestFiles {
         }
     }
 
-    /// Copies a directory and what is in it: what a store's directory looks like to the next start of the machine if the power
-    /// fails now and everything written so far is on disk. Locks are not copied.
-    /// - Parameter isCopy: true leaves what tells the store that it is a copy of another.
+    /// Copies a directory and what is in it: what a store's directory looks like to the next start of the machine if
+    /// the power fails now and everything written so far is on disk. Locks are not copied.
+    /// - Parameter isCopy: true keeps the word by which the store recognises that it is a copy.
     public static func copy(_ path: FilePath, to copy: FilePath, isCopy: Bool = false) throws {
         try copyContents(path, to: copy)
         let ledger = copy.appending("index/ledger")
         if !isCopy, exists(ledger) { try forgetPlace(ledger) }
     }
 
-    /// Zeroes the word of the ledger that says where the store lies.
+    /// Zeroes the word of the ledger that says where the store is.
     public static func forgetPlace(_ ledger: FilePath) throws {
         let file = try FileDescriptor.open(ledger, .readWrite)
         _ = try file.closeAfter { try file.writeAll(toAbsoluteOffset: 509 * 8, [UInt8](repeating: 0, count: 8)) }
@@ -126,7 +126,7 @@ public enum TestFiles {
         try truncate(path, to: length)
     }
 
-    /// Writes a file anew.
+    /// Replaces the contents of a file.
     public static func write(_ bytes: [UInt8], to path: FilePath) throws {
         let file = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .truncate], permissions: [.ownerReadWrite])
@@ -151,7 +151,8 @@ public enum TestFiles {
     }
 }
 
-/// `st_blocks` x 512 summed over the regular files under `path`, each inode once: what `Statistics.allocatedBytes` has to be.
+/// `st_blocks` x 512 summed over the regular files under `path`, each inode once: what `Statistics.allocatedBytes` has
+/// to be.
 ///
 /// On a store in use a file may move from one directory to another during the walk; counting inodes keeps it from
 /// being counted twice.

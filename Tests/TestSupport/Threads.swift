@@ -8,7 +8,7 @@ import Synchronization
     import Darwin
 #endif
 
-/// Threads of the system, for tests of code that may block: tasks would share too few threads and starve each other.
+/// System threads, for tests of code that may block: tasks would share too few threads and starve each other.
 public final class Threads: @unchecked Sendable {
     // SAFETY: `handles` is touched by the thread that made the object only; `errors` is under its mutex.
     private var handles: [pthread_t] = []

@@ -3,8 +3,8 @@ import SystemPackage
 import Testing
 
 extension Configuration {
-    /// What tests open stores with: bodies over 4 KiB are files, and the log tells of nothing less than a catastrophe. What has
-    /// expired stays: it would be removed whenever the store's thread gets to it.
+    /// The configuration of tests: bodies over 4 KiB are files, and the log reports only critical messages. Expired
+    /// entries stay: otherwise they would be removed whenever the store's thread gets to them.
     public static func testing(
         budget: Budget? = nil, clock: (any StoreClock)? = nil, _ change: (inout Configuration) -> Void = { _ in }
     ) -> Configuration {
@@ -77,20 +77,21 @@ public func withDirectory<R>(_ body: (FilePath) async throws -> R) async throws 
     }
 }
 
-/// A store that did not hold what every store has to hold.
+/// A store that violated what every store has to hold.
 public struct UnsoundStore: Error {
-    /// Says nothing: what was wrong has been recorded.
+    /// Empty: what was wrong has been recorded.
     public init() {}
 }
 
-/// Verifies the invariants and the exact size of an open store. Records an issue for each thing that is wrong and throws.
+/// Verifies the invariants and the exact size of an open store. Records an issue for each thing that is wrong and
+/// throws.
 public func verify(_ store: Store, sourceLocation: SourceLocation = #_sourceLocation) throws {
     try store.flush()
     let report = try store.check()
     for violation in report.violations { Issue.record("\(violation)", sourceLocation: sourceLocation) }
     var reported: Int64 = 0
     var counted: Int64 = 0
-    // Work in the background may go on between the two looks; then they are taken again.
+    // Background work may continue between the two measurements; then both are repeated.
     for _ in 0..<10 {
         reported = try store.statistics().allocatedBytes.bytes
         counted = recount(store.path)
@@ -100,7 +101,7 @@ public func verify(_ store: Store, sourceLocation: SourceLocation = #_sourceLoca
     if !report.isClean || reported != counted { throw UnsoundStore() }
 }
 
-/// Verifies a store, whatever it does, and closes it.
+/// Verifies a store, whatever its state, and closes it.
 public func finish(_ store: Store, sourceLocation: SourceLocation = #_sourceLocation) throws {
     let outcome = Result { try verify(store, sourceLocation: sourceLocation) }
     try store.close()

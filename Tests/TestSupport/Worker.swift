@@ -5,7 +5,7 @@ public final class Worker {
     private let process = Process()
     private let output = Pipe()
 
-    /// Where the build put the executable: beside the test bundle.
+    /// Where the build put the executable: next to the test bundle.
     public static func executable(_ name: String = "LarderTestWorker") -> URL {
         #if os(macOS)
             let products = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL
@@ -18,8 +18,8 @@ public final class Worker {
 
     /// Starts a worker; see `LarderTestWorker/main.swift` for the modes.
     /// - Parameters:
-    ///   - environment: variables besides those of this process.
-    ///   - isContained: in a PID namespace of its own, as the first process of a container; see `canContain`.
+    ///   - environment: variables in addition to those of this process.
+    ///   - isContained: in a separate PID namespace, as the first process of a container; see `canContain`.
     public init(
         store: String, mode: String, seed: UInt64, count: Int, environment: [String: String] = [:],
         isContained: Bool = false
@@ -35,7 +35,7 @@ public final class Worker {
 
     private static let container = ["--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
 
-    /// Whether this machine lets this user make PID namespaces: Linux, as root, with unshare(1).
+    /// Whether this machine lets this user create PID namespaces: Linux, as root, with unshare(1).
     public static let canContain: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")

@@ -1,11 +1,12 @@
 #if os(Linux)
     import Foundation
 
-    /// A disk whose writes and flushes are logged, with a file system on it: `Tests/PowerLoss/blocklog.c`, a loop device, a mount.
+    /// A disk whose writes and flushes are logged, with a file system on it: `Tests/PowerLoss/blocklog.c`, a loop
+    /// device, a mount.
     final class BlockDisk {
         /// Where the file system is mounted.
         let place = PrivateMounts.root + "/fs"
-        /// Lines written to this file get into the log.
+        /// Lines written to this file are added to the log.
         let said: String
         private let files = PrivateMounts.root + "/blocklog"
         private let log = PrivateMounts.root + "/log"
@@ -19,7 +20,7 @@
             try server.run()
             let limit = Date().addingTimeInterval(10)
             while access(said, F_OK) != 0 {
-                guard server.isRunning, Date() < limit else { throw Failure("blocklog does not serve") }
+                guard server.isRunning, Date() < limit else { throw Failure("blocklog does not respond") }
                 usleep(1000)
             }
             try kind.mount(files + "/disk", at: place)

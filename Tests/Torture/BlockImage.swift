@@ -1,17 +1,17 @@
 #if os(Linux)
     import Foundation
 
-    /// The bytes of a disk: what it has for certain, and what it may have besides.
+    /// The bytes of a disk: those that are certainly on it, and those that may be.
     final class BlockImage {
         private let bytes: UnsafeMutableRawBufferPointer
-        /// The blocks that are not zeros throughout.
+        /// The blocks that are not all zeros.
         private var isUsed: [Bool]
         private static let block = 4096
 
         /// Reads a file.
         init(_ path: String) throws {
             let data = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped)
-            // SAFETY: this object owns the memory, and frees it when it goes.
+            // SAFETY: this object owns the memory, and frees it in `deinit`.
             bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: data.count, alignment: Self.block)
             isUsed = [Bool](repeating: false, count: data.count / Self.block)
             data.withUnsafeBytes { bytes.copyMemory(from: $0) }
@@ -36,14 +36,14 @@
             }
         }
 
-        /// Makes a file of it.
+        /// Writes the bytes to a file.
         func save(to path: String) throws {
             close(try newFile(path))
         }
 
-        /// Makes a file of it in which each of the writes is there, is not, or is there in part.
+        /// Writes a file in which each of the writes is present in whole, in part, or not at all.
         ///
-        /// - Parameter share: how many of a hundred writes are there whole.
+        /// - Parameter share: how many of a hundred writes are present in whole.
         /// - Parameter sector: a write is torn at multiples of it.
         func save(
             to path: String, adding writes: ArraySlice<BlockLog.Record>, of log: BlockLog, share: Int, sector: Int,
@@ -57,7 +57,8 @@
                     if Int.random(in: 0..<100, using: &generator) < share {
                         try put(descriptor, raw, write.data, at: write.offset)
                     } else if generator.oneIn(4) {
-                        // ext4 has one checksum over the two sectors of its superblock, and cannot be mounted without it.
+                        // ext4 has one checksum over the two sectors of its superblock, and cannot be mounted without
+                        // it.
                         let sector = write.offset < Self.block ? max(sector, Self.block) : sector
                         for start in stride(from: 0, to: write.data.count, by: sector) where generator.oneIn(2) {
                             let from = write.data.lowerBound + start
@@ -70,7 +71,7 @@
             }
         }
 
-        /// Makes a file of it, and returns its descriptor.
+        /// Writes the bytes to a file, and returns its descriptor.
         private func newFile(_ path: String) throws -> Int32 {
             unlink(path)
             let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

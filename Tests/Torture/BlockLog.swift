@@ -1,7 +1,7 @@
 #if os(Linux)
     import Foundation
 
-    /// What a disk was told, in order, and what workers said meanwhile.
+    /// The writes and flushes that a disk received, in order, and what workers reported meanwhile.
     struct BlockLog {
         enum Kind: UInt32 {
             case write = 1
@@ -17,7 +17,7 @@
         let bytes: Data
         private(set) var records: [Record] = []
 
-        /// Reads the first bytes of a log; a record that is cut there is none.
+        /// Reads the first bytes of a log; a record that is cut there does not count.
         init(_ path: String, _ length: Int) throws {
             bytes = try Data(contentsOf: URL(fileURLWithPath: path), options: .alwaysMapped).prefix(length)
             let head = 16
@@ -34,7 +34,7 @@
             }
         }
 
-        /// What was said in a record, by lines.
+        /// The lines that a record reports.
         func lines(_ record: Record) -> [Substring] {
             String(decoding: bytes[record.data], as: UTF8.self).split(separator: "\n")
         }

@@ -1,14 +1,15 @@
 #if os(Linux)
     import Foundation
 
-    /// Power loss below real file systems: processes work on a store, the disk below logs writes and flushes, and the disk as it
-    /// may be after a power loss at many moments is mounted, opened and checked. Every other time the processes go on with it.
+    /// Power loss below real file systems: processes work on a store, the disk below logs writes and flushes, and the
+    /// disk as it may be after a power loss at many moments is mounted, opened and checked. Every other time the
+    /// processes continue with it.
     struct BlockLossRun {
         private let options: Options
         private var generator: SplitMix
         private var kept: String?
 
-        /// What was seen on one file system.
+        /// The results for one file system.
         private struct Tally {
             var recordings = 0
             var points = 0
@@ -21,7 +22,7 @@
             var controls: [String: (files: Int, lost: Int)] = [:]
         }
 
-        /// What holds at a moment.
+        /// The promises that hold at a moment.
         private struct Promises {
             var store = Journal()
             var controls = Dictionary(uniqueKeysWithValues: Control.kinds.map { ($0, Journal()) })
@@ -77,7 +78,7 @@
             }
             var promises: Promises?
             while tally.violations.isEmpty, tally.points < most, Date() < end {
-                // The processes go on with what the last power loss left, or begin with an empty disk.
+                // The processes continue with what the last power loss left, or begin with an empty disk.
                 if promises == nil || generator.oneIn(2) {
                     try BlockImage(fresh).save(to: base)
                     promises = Promises()
@@ -91,10 +92,10 @@
             }
         }
 
-        /// Processes work for a while. Returns what the disk was told until they were killed.
+        /// Processes work for a while. Returns what the disk received until they were killed.
         private mutating func record(_ kind: FileSystemKind, _ tally: inout Tally) throws -> BlockLog {
             let disk = try BlockDisk(base, kind)
-            // Where the store is synced as a whole all the time, few relaxed bodies are at risk.
+            // If the whole store is synced all the time, few relaxed bodies are at risk.
             let isLazy = generator.oneIn(2)
             let environment = [
                 "LARDER_TORTURE_LAZY": isLazy ? "1" : "0",
@@ -166,7 +167,7 @@
             return log.records[any...].firstIndex { $0.kind == .said }.map { $0 + 1 } ?? any
         }
 
-        /// Mounts the image and looks, in a process of its own.
+        /// Mounts the image and checks it, in a separate process.
         private mutating func inspect(
             _ kind: FileSystemKind, _ promises: Promises, _ seed: UInt64, _ tally: inout Tally
         ) {
@@ -202,7 +203,7 @@
             }
         }
 
-        /// Keeps the disk as it was made up, and what was promised and found.
+        /// Keeps the disk as it was built, and what was promised and found.
         private mutating func keep(
             _ kind: FileSystemKind, _ promises: Promises, _ violations: ArraySlice<String>,
             _ save: (String) throws -> Void

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A process of this program that works on a store. What it prints goes to a file, which the kernel keeps when it is killed.
+/// A process of this program that works on a store. What it prints goes to a file, which the kernel keeps when it is
+/// killed.
 final class Child {
     let processIdentifier: pid_t
     let output: String
@@ -51,7 +52,7 @@ final class Child {
     /// SIGKILL.
     func kill() { if !hasEnded { Foundation.kill(processIdentifier, SIGKILL) } }
 
-    /// Waits for the end: nil if it ended by itself without a complaint or by SIGKILL, else what happened.
+    /// Waits for the end. Returns nil if it ended by itself without a complaint or by SIGKILL, otherwise what happened.
     func wait() -> String? {
         var value: Int32 = 0
         if status == nil {
@@ -76,13 +77,13 @@ final class Child {
     var lines: [Substring] {
         guard let data = FileManager.default.contents(atPath: output) else { return [] }
         var lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        // A line that was cut is none.
+        // A line that was cut does not count.
         if !lines.isEmpty { lines.removeLast() }
         return lines
     }
 }
 
-/// Something that keeps a run from going on.
+/// An error that ends a run.
 struct Failure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -25,7 +25,7 @@ enum Churn {
                     }
                 }
             }
-            // The checks and collections beside it get a turn, too.
+            // Lets the checks and collections of other processes run, too.
             if number % 4 == 0 { usleep(2000) }
         }
         try store.close()
@@ -36,8 +36,8 @@ enum Churn {
         return Workload.body(key.description, seed: generator.next() % 4, length: length)
     }
 
-    /// In pieces of a size, the last one shorter. Half of the bodies have more than 1 MiB: space for what comes after that is
-    /// allocated ahead, so that a power loss can leave a file of the right length with a hole at its beginning.
+    /// In pieces of a size, the last one shorter. Half of the bodies have more than 1 MiB: space for what comes after
+    /// that is allocated ahead, so that a power loss can leave a file of the right length with a hole at its beginning.
     private static func stream(_ store: Store, _ key: Key, _ generator: inout SplitMix) throws {
         let bytes =
             generator.oneIn(2)

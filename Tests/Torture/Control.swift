@@ -1,12 +1,12 @@
 import Foundation
 import Larder
 
-/// Files written without a store, to see that the test can tell a loss from none: `safe` ones are written, synced, renamed, and
+/// Files written without a store, to show that the test detects a loss: `safe` ones are written, synced, renamed, and
 /// their directory is synced; `hasty` ones are written and renamed.
 enum Control {
     static let kinds = ["safe", "hasty"]
 
-    /// Replaces files until it is killed. Says what `Journal` reads, behind the name of the kind.
+    /// Replaces files until it is killed. Prints what `Journal` reads, after the name of the kind.
     static func work(_ path: String, _ operations: Int) throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         let directory = open(path, O_RDONLY | O_DIRECTORY)
@@ -33,7 +33,7 @@ enum Control {
         else { throw Failure("control: \(errno)") }
     }
 
-    /// How many files are not what a journal promises.
+    /// How many files differ from what a journal promises.
     static func losses(_ path: String, _ journal: Journal) -> Int {
         journal.allowed.count { name, digests in
             let body = FileManager.default.contents(atPath: "\(path)/\(name)").map(Array.init)

@@ -57,7 +57,7 @@ struct Crash {
         return outcome
     }
 
-    /// Notes what was promised before the crash.
+    /// Records what was promised before the crash.
     private func note(_ recording: Recording, _ moment: Int, _ journal: inout Journal) {
         var text = ""
         for operation in recording.operations[..<moment] where operation.kind == .said {
@@ -67,8 +67,8 @@ struct Crash {
         journal.endWorkers()
     }
 
-    /// A worker opens the store, recovers and goes on, and the power fails again at some moment of that. What survived the first
-    /// loss is on disk.
+    /// A worker opens the store, recovers and continues, and the power fails again at some moment of that run. What
+    /// survived the first loss is on disk.
     private func loseAgain(_ journal: inout Journal, _ outcome: inout Outcome) throws {
         var generator = SplitMix(state: seed ^ 0x7A11)
         let image = try DiskImage(path)
@@ -83,7 +83,7 @@ struct Crash {
         if let complaint = child.wait() { return outcome.violations.append("while recovering: \(complaint)") }
         let recording = try Recording(path + "-log")
         let count = recording.operations.count
-        // Most of what is special to a recovery is at its beginning.
+        // Most operations that only a recovery makes are at its beginning.
         let end = generator.oneIn(2) ? count : min(count, 200)
         let moment = Int.random(in: 0...end, using: &generator)
         try FileManager.default.removeItem(atPath: path)

@@ -2,20 +2,20 @@ import Foundation
 
 /// What may be on a disk when the power fails.
 ///
-/// **Data.** What was written to a file before its last sync is there. Of what was written since, each block (4 KiB, or 512
-/// bytes in the harsh model) is on disk as it was at some moment since that sync, independently of the others, and so is the length.
-/// Space that was never written reads as zeros, in the harsh model as anything.
+/// **Data.** What was written to a file before its last sync is there. Of what was written since, each block (4 KiB, or
+/// 512 bytes in the harsh model) is on disk as it was at some moment since that sync, independently of the others, and
+/// so is the length. Space that was never written reads as zeros, in the harsh model as anything.
 ///
-/// **Names.** In the journal model (as ext4, XFS, APFS) names change in one order for the whole file system, a crash cuts it, and
-/// any sync writes out all of it before. In the harsh model each directory has an order of its own, and only a sync of that
-/// directory keeps its names; a rename happens in both directories or in none.
+/// **Names.** In the journal model (as ext4, XFS, APFS) names change in one order for the whole file system, a crash
+/// cuts it, and any sync writes out all of it before. In the harsh model each directory has an order of its own, and
+/// only a sync of that directory keeps its names; a rename happens in both directories or in none.
 struct DiskModel {
     let recording: Recording
     let isHarsh: Bool
-    /// As on a disk that lies: shows that the model finds what it should.
+    /// Forgets syncs, as a disk that lies: shows that the model finds violations.
     private let ignoresSyncs: Bool
     private let end: Int
-    /// What was on the disk, for good, when the recording began; nil: nothing.
+    /// What was permanently on the disk when the recording began; nil: nothing.
     private let base: DiskImage?
     private var generator: SplitMix
 
@@ -80,7 +80,7 @@ struct DiskModel {
             default: break
             }
         }
-        // What is kept of one directory keeps what came before it in the other.
+        // Names that are kept in one directory keep everything before them in the other.
         for number in changes.reversed() where operations[number].kind == .rename {
             let pair = [operations[number].inode, operations[number].directory]
             if pair.contains(where: { floor[$0, default: 0] > number }) {
@@ -244,13 +244,14 @@ struct DiskModel {
 
     // MARK: Mapped files
 
-    /// Stores through a mapping are not recorded: after a crash such a file may hold anything its user ever put there.
+    /// Stores through a mapping are not recorded: after a crash such a file may hold anything that was ever stored
+    /// there.
     private mutating func scramble(_ bytes: inout [UInt8], isLedger: Bool) {
         switch Int.random(in: 0..<4, using: &generator) {
         case 0: break
         case 1: fill(&bytes, 0..<bytes.count)
         case 2 where isLedger && bytes.count >= 4096:
-            // Its magic, and slots of stores that are no more, with what they may have held.
+            // Its magic, and slots of stores that no longer exist, with what they may have held.
             bytes.withUnsafeMutableBytes { raw in
                 raw.storeBytes(of: 0x4C61_7264_6572_4C31, as: UInt64.self)
                 raw.storeBytes(of: 1, toByteOffset: 16, as: UInt64.self)

@@ -8,7 +8,7 @@
         let maker: [String]
         let mountOptions: String
         let bytes: Int
-        /// What the file system takes for written whole or not at all: a power loss tears a write at these boundaries.
+        /// The unit that is written in whole or not at all: a power loss tears a write at these boundaries.
         var sector = 512
 
         /// Names and data are written back within a second, so that a short run sees it.
@@ -19,13 +19,13 @@
             FileSystemKind(
                 name: "ext4-writeback", maker: ext4 + ["-b", "4096"], mountOptions: "nodiscard,commit=1,data=writeback",
                 bytes: 128 << 20, sector: 512),
-            // XFS and btrfs have checksums over blocks of 4 KiB and more, and count on whole ones.
+            // XFS and btrfs have checksums over blocks of 4 KiB and more, and rely on whole ones.
             FileSystemKind(name: "xfs", maker: xfs, mountOptions: "nodiscard", bytes: 320 << 20, sector: 4096),
             FileSystemKind(
                 name: "btrfs", maker: btrfs, mountOptions: "nodiscard,commit=1", bytes: 320 << 20, sector: 4096),
         ]
 
-        /// With the ways of counting blocks that there are. What btrfs frees it can use after the next of its transactions only.
+        /// File systems with different ways of counting blocks. btrfs can reuse space only after its next transaction.
         static let forBudgets = [
             FileSystemKind(name: "ext4", maker: ext4, mountOptions: "defaults", bytes: 320 << 20),
             FileSystemKind(name: "ext4-full", maker: ext4 + ["-m", "0"], mountOptions: "defaults", bytes: 320 << 20),
@@ -44,7 +44,7 @@
         private static let xfs = ["mkfs.xfs", "-q", "-K"]
         private static let btrfs = ["mkfs.btrfs", "-q", "-K"]
 
-        /// True if the program that makes it is here.
+        /// True if the program that makes it is installed.
         var isAvailable: Bool {
             guard let program = maker.first else { return true }
             return ["/sbin", "/usr/sbin", "/bin", "/usr/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
@@ -66,8 +66,8 @@
             try PrivateMounts.command(["mount"] + words + [file, place])
         }
 
-        /// Leaves the free space in pieces of 4 to 36 KiB, as on a disk that has been in use for long: a larger file has many
-        /// extents, and their list takes blocks of its own once it is written.
+        /// Leaves the free space in pieces of 4 to 36 KiB, as on a disk that has been in use for long: a larger file
+        /// has many extents, and their list takes blocks of its own once it is written.
         func age(_ place: String) throws {
             try FileManager.default.createDirectory(atPath: place + "/old", withIntermediateDirectories: true)
             var generator = SplitMix(state: 1)

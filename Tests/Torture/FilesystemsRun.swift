@@ -3,15 +3,15 @@
     import Larder
     import SystemPackage
 
-    /// The budget and the recount on file systems that count blocks each in their own way: processes work on a store with a
-    /// budget; now and then all of them are stopped, and what the directory takes is compared with the budget. Then they are
-    /// killed, and the store is checked, on the file system as it is and after it was mounted again.
+    /// The budget and the recount on file systems that count blocks in different ways: processes work on a store with a
+    /// budget; now and then all of them are stopped, and what the directory takes is compared with the budget. Then
+    /// they are killed, and the store is checked, on the file system as it is and after it was mounted again.
     struct FilesystemsRun {
         private let options: Options
         private var generator: SplitMix
         private var journal = Journal()
 
-        /// What was seen on one file system.
+        /// The results for one file system.
         private struct Tally {
             var rounds = 0
             var samples = 0
@@ -25,10 +25,12 @@
         private let place = PrivateMounts.root + "/fs"
         private var store: String { place + "/store" }
 
-        /// What is worked with by turns: operations of every kind, which change the budget to no more than this, and large bodies.
+        /// The loads, in turn: operations of every kind, which change the budget to no more than this, and large
+        /// bodies.
         private static let loads = [
             (mode: "churn", budget: ByteCount.mebibytes(48), names: 200),
-            // Too small for space ahead of a body whose length is not known: XFS takes some then, and gives it back at close(2).
+            // Too small for space ahead of a body whose length is not known: XFS takes some then, and gives it back at
+            // close(2).
             ("churn", .mebibytes(12), 60), ("mixed", .kibibytes(4500), 0),
         ]
 
@@ -76,7 +78,7 @@
             try work(load.mode, load.names, isFull ? nil : load.budget.bytes, &tally)
             if isFull { unlink(place + "/ballast") }
             review("", &tally)
-            // What is counted for good is known once everything is written.
+            // The final block counts are known once everything is written.
             sync()
             review("once written: ", &tally)
             if !kind.maker.isEmpty {
@@ -123,11 +125,12 @@
                 }
             }
             for child in children { child.kill() }
-            // On a full disk that is written on copy, an update of the index can fail half-way: an answer, with which a process ends.
+            // On a full disk with copy-on-write, an update of the index can fail half-way: an expected error, which
+            // ends a process.
             tally.violations += children.compactMap { $0.wait() }.filter { budget != nil || !$0.contains("mustReopen") }
             let lines = children.flatMap(\.lines)
             for line in lines { journal.note(line) }
-            // A clear of one worker and a put of another have no order that the journal could know.
+            // The journal cannot know the order of a clear by one worker and a put by another.
             if lines.contains("C") { journal.forgetAll() }
         }
 

@@ -1,9 +1,10 @@
 import Larder
 
-/// What durable entries a store must have, by what its workers have said.
+/// The durable entries that a store must have, according to its workers' reports.
 ///
-/// A worker says `B key digest` before a durable put and `D key digest` after it, `X key` and `Y key` before and after a
-/// durable removal, or one and its flush, `C` and `Z` before and after it clears the store. Between the two either state is right.
+/// A worker prints `B key digest` before a durable put and `D key digest` after it, `X key` and `Y key` before and
+/// after a durable removal, or one and its flush, `C` and `Z` before and after it clears the store. Between the two
+/// either state is right.
 struct Journal {
     /// For each key the digests that may be there; nil: none may.
     private(set) var allowed: [String: Set<String?>] = [:]
@@ -15,7 +16,7 @@ struct Journal {
     private var clears = 0
     private var begun: [String: Int] = [:]
 
-    /// Takes note of one line.
+    /// Records one line.
     mutating func note(_ line: Substring) {
         let words = line.split(separator: " ").map(String.init)
         switch words.first {
@@ -30,7 +31,8 @@ struct Journal {
         }
     }
 
-    /// Takes note of a line that was said before a power loss; the lines of all workers come in the order in which they were said.
+    /// Records a line that was printed before a power loss; the lines of all workers come in the order in which they
+    /// were printed.
     mutating func noteInOrder(_ line: Substring) {
         let key = line.split(separator: " ").dropFirst().first.map(String.init) ?? ""
         switch line.first {
@@ -41,13 +43,13 @@ struct Journal {
         case "B":
             begun[key] = clears
             note(line)
-        // A clear that went on during a put may have taken it, whichever ended first.
+        // A clear that ran during a put may have removed it, whichever ended first.
         case "D" where clearing > 0 || begun[key] != clears: note("B" + line.dropFirst())
         default: note(line)
         }
     }
 
-    /// The workers are no more: none of them clears the store.
+    /// The workers have ended: none of them clears the store.
     mutating func endWorkers() { clearing = 0 }
 
     /// Keys that must be there.
@@ -73,7 +75,7 @@ struct Journal {
         for key in allowed.keys { allowed[key]?.insert(nil) }
     }
 
-    /// What a store has that the journal rules out.
+    /// What in a store contradicts the journal.
     func violations(_ store: Store) throws -> [String] {
         var found: [String] = []
         for (key, digests) in allowed {

@@ -7,10 +7,10 @@ import SystemPackage
     import Failpoints
 #endif
 
-/// R1: workers with mixed load are ended by SIGKILL, at random moments and at every step and system call of the engine; then
-/// the store is opened and checked, and the next workers go on with it.
+/// R1: workers with mixed load are ended by SIGKILL, at random moments and at every step and system call of the engine;
+/// then the store is opened and checked, and the next workers continue with it.
 ///
-/// Models the crash of processes. The kernel lives, so nothing is said about power loss.
+/// Models the crash of processes. The kernel keeps running, so this says nothing about power loss.
 final class KillsRun: Sendable {
     private let options: Options
     private let tally = Mutex(Tally())
@@ -97,7 +97,7 @@ final class KillsRun: Sendable {
             print("  cachectl verify --store \(directory)/LANE/before")
             print("  tools/torture kills --seed \(options.seed) --cycles \(tally.cycles) --lanes \(options.lanes)")
         }
-        // A step that a long run never comes to is not tested, whatever the table says.
+        // A step that a long run never reaches is not tested, whatever the table says.
         return tally.violations.isEmpty && (unreached.isEmpty || tally.cycles < 5000)
     }
 }

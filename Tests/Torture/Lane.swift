@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// One store of a run with kills, and what is known of it.
+/// One store of a run with kills, and what is known about it.
 struct Lane {
     private let directory: String
     private let workers: Int
@@ -12,7 +12,7 @@ struct Lane {
     private var points: [String]
     private var journal = Journal()
     private var damaged: Set<String> = []
-    /// Cycles of the store that is there; 0: there is none.
+    /// Cycles of the current store; 0: there is none.
     private var age = 0
     private var count = 0
 
@@ -35,7 +35,7 @@ struct Lane {
     /// The same after a rebuild that was not killed.
     private var twin: String { directory + "/twin" }
 
-    /// Starts workers, ends them, opens the store and looks.
+    /// Starts workers, ends them, opens the store and checks it.
     mutating func cycle(_ note: ((inout KillsRun.Tally) -> Void) -> Void) {
         count += 1
         do {
@@ -55,11 +55,12 @@ struct Lane {
                     journal.note(line)
                 }
             }
-            // A clear of one worker and a put of another have no order that the journal could know.
+            // The journal cannot know the order of a clear by one worker and a put by another.
             if isCleared { journal.forgetAll() }
             acknowledged += journal.acknowledged
-            // What a rebuild loses with the pages is not known, nor whether it goes back to the commit before; nor what is there of
-            // which application version, whose removals are of its own entries only. The next one is a new store.
+            // What a rebuild loses with the pages is not known, nor whether it goes back to the commit before; nor what
+            // is there of which application version, whose removals are of its own entries only. The next one is a new
+            // store.
             if ["rebuild", "reclaim"].contains(where: { point?.hasPrefix($0) ?? false }) {
                 (journal, age) = (Journal(), .max - 1)
             }
@@ -84,7 +85,7 @@ struct Lane {
         return points.last
     }
 
-    /// A store of some age; none at all for the steps of its creation.
+    /// A store of some age; no store for the steps of its creation.
     private mutating func prepare(for point: String?) throws {
         if age > 40 || point?.hasPrefix("create") ?? false || generator.oneIn(60) {
             try? FileManager.default.removeItem(atPath: directory)
@@ -103,8 +104,8 @@ struct Lane {
         age += 1
     }
 
-    /// A file goes back from `trash/` only if a process died between its removal and the commit: one is made to. Journalled like
-    /// any other worker.
+    /// A file moves back from `trash/` only if a process died between its removal and the commit, so one is made to die
+    /// there. It keeps a journal like any other worker.
     private mutating func leaveAnUndoneRemoval() throws {
         let child = try Child(
             [path, "mixed", "\(generator.next() >> 1)", "0", "1000000"], output: "\(directory)/out-undone",
@@ -116,7 +117,7 @@ struct Lane {
         for line in child.lines { journal.note(line) }
     }
 
-    /// Gives a rebuild something to do: pages full of chance, or none left but the first two.
+    /// Gives a rebuild something to do: overwrites pages with random bytes, or leaves only the first two.
     private mutating func damageIndex() throws {
         let page: UInt64 = 4096
         let data = try FileHandle(forUpdating: URL(fileURLWithPath: path + "/index/data.mdb"))
@@ -135,7 +136,7 @@ struct Lane {
         try FileManager.default.copyItem(atPath: path, toPath: damagedCopy)
     }
 
-    /// A rebuild that goes on after a kill keeps what one keeps that was not killed.
+    /// A rebuild that continues after a kill keeps as much as one that was not killed.
     private func rebuildAgain() throws -> String? {
         try? FileManager.default.removeItem(atPath: twin)
         try FileManager.default.copyItem(atPath: damagedCopy, toPath: twin)
@@ -149,12 +150,12 @@ struct Lane {
         var children: [Child] = []
         let mode = point?.hasPrefix("rebuild") ?? false ? "rebuild" : "mixed"
         let isScrub = point?.hasPrefix("scrub") ?? false
-        // Whoever opens first sweeps, or scrubs: it has to be the one that is to be killed at it.
+        // The first worker to open the store sweeps, or scrubs: it has to be the one that is killed then.
         for slot in 0..<(mode == "rebuild" || point == "sweep.restored" || isScrub ? 1 : workers) {
             var environment: [String: String] = [:]
             // As after a new start of the machine, which makes the files written lately suspect.
             if isScrub { environment["LARDER_TORTURE_BOOT"] = "\(UInt64.random(in: 2...(1 << 60), using: &generator))" }
-            // What takes a large index to happen: a walk behind the open, a closed note that is relied on.
+            // For steps that need a large index: a walk behind the open, a closing note that is relied on.
             if generator.oneIn(2) { environment["LARDER_TORTURE_PAGES"] = "4" }
             if point == "syncfs" { environment["LARDER_TORTURE_SYNCFS"] = "1" }
             if point == "reclaim.before" {
@@ -213,7 +214,7 @@ struct Lane {
         let isRebuilt = point?.hasPrefix("rebuild") ?? false
         let needsUncleanEnd = ["sweep", "scrub"].contains { points.first?.hasPrefix($0) ?? false }
         if violations.isEmpty, !isRebuilt, needsUncleanEnd || generator.oneIn(3) { return 0 }
-        // The worker that was to make the store was killed before it had a directory.
+        // The worker that should create the store was killed before it had a directory.
         if !FileManager.default.fileExists(atPath: path) { return 0 }
         try? FileManager.default.removeItem(atPath: copy)
         try FileManager.default.copyItem(atPath: path, toPath: copy)

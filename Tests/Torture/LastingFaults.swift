@@ -4,12 +4,13 @@ import Larder
 import Synchronization
 import SystemPackage
 
-/// Disks that refuse everything for a while under an open store that is above its high watermark: calls fail with a type, each kind
-/// of work is told of once, the process does not spin, and all of it works when the disk is well again.
+/// Disks that refuse everything for a while under an open store that is above its high watermark: calls fail with typed
+/// errors, each kind of work is reported once, the process does not spin, and everything works again when the disk
+/// does.
 enum LastingFaults {
     static let modes = ["lasting-io", "lasting-read-only", "lasting-full-disk"]
 
-    /// What share of one processor the process may use meanwhile.
+    /// The share of one processor that the process may use meanwhile.
     private static let processorShare = 0.2
 
     private final class Told: Sendable {
@@ -50,12 +51,12 @@ enum LastingFaults {
         let share = (processorTime() - began.1) / Date().timeIntervalSince(began.0)
         let counts = told.failing.withLock { $0 }
         WorkerMain.say(
-            "\(mode): \(tries) puts in \(seconds) s, \(Int(share * 1000)) ms of processor a second, told \(counts)")
+            "\(mode): \(tries) puts in \(seconds) s, \(Int(share * 1000)) ms of processor a second, reported \(counts)")
         if share > processorShare { throw Failure("\(share) of a processor was used") }
-        if mode != "lasting-full-disk", counts[.commit] == nil { throw Failure("no failure was told") }
+        if mode != "lasting-full-disk", counts[.commit] == nil { throw Failure("no failure was reported") }
         // A cause may change once, from a put that finds no room to one that cannot be written.
         if let often = counts.first(where: { $0.value > 3 }) {
-            throw Failure("told \(often.value) times of \(often.key)")
+            throw Failure("reported \(often.key) \(often.value) times")
         }
         try lift()
         try review(store)
@@ -92,7 +93,7 @@ enum LastingFaults {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// Puts work at once; what is tried again by itself is done within its longest pause.
+    /// Puts work immediately; work that is retried by itself is done within its longest pause.
     private static func review(_ store: Store) throws {
         try store.put([4, 5], for: "after", PutOptions(durability: .durable))
         let deadline = Date().addingTimeInterval(60)

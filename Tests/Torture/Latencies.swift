@@ -2,10 +2,10 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// Workers of the run with many processes that measure what a reader waits, and that collect.
+/// Workers of the run with many processes: those that measure how long readers wait, and those that collect.
 enum Latencies {
-    /// What the collector does at a moment, by turns, so that its effect on readers can be told apart. All processes of a machine
-    /// share the clock.
+    /// What the collector does at a moment, in turn, so that its effects on readers can be separated. All processes of
+    /// a machine share the clock.
     enum Phase: String, CaseIterable {
         /// Nothing: writers and displacement only.
         case quiet
@@ -22,8 +22,8 @@ enum Latencies {
         }
     }
 
-    /// Reads in random order until killed; every second and at the end says `L <phase> <reads> <p50> <p99> <max>` in nanoseconds, of
-    /// that second. Seconds in which the phase changes are left out.
+    /// Reads in random order until killed; every second and at the end prints `L <phase> <reads> <p50> <p99> <max>` in
+    /// nanoseconds, of that second. Seconds in which the phase changes are left out.
     static func read(_ path: String, _ seed: UInt64, _ operations: Int) throws {
         let store = try Store(at: FilePath(path), Workload.configuration)
         WorkerMain.say("READY")
@@ -58,8 +58,8 @@ enum Latencies {
             "L \(phase) \(times.count) \(times[times.count / 2]) \(times[times.count * 99 / 100]) \(most)")
     }
 
-    /// Collects in a loop as the phase says, the store opened anew each time as `cachectl` does. Says `g` after each `gc`, `G` after
-    /// each with compaction.
+    /// Collects in a loop as the phase says, and opens the store again each time, as `cachectl` does. Prints `g` after
+    /// each `gc`, `G` after each with compaction.
     static func collect(_ path: String, _ operations: Int) throws {
         for _ in 0..<operations {
             let phase = Phase.now

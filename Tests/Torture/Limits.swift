@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// Workers whose process, file system or user is limited while a store is open. Each lifts the limit and goes on.
+/// Workers whose process, file system or user is limited while a store is open. Each lifts the limit and continues.
 enum Limits {
     static let durable = PutOptions(durability: .durable)
 
@@ -55,7 +55,7 @@ enum Limits {
             }
         }
         try readBack(store, "before", 20)
-        // What was free of the disk before somebody else takes it all is not ours to rely on: some of it comes back.
+        // The store cannot rely on the space that was free before the other program took it: some of it comes back.
         unlink(ballast)
         try store.remove(.prefix("l"))
         try store.collect(compact: true)
@@ -96,7 +96,7 @@ enum Limits {
         try review(store, "before", 20)
     }
 
-    /// RLIMIT_AS: the map gets smaller, then the open fails. Darwin takes the limit and does not keep to it.
+    /// RLIMIT_AS: the map gets smaller, then the open fails. Darwin accepts the limit but does not enforce it.
     private static func memory(_ path: String) throws {
         #if !canImport(Darwin)
             try Store(at: FilePath(path), Workload.configuration).close()

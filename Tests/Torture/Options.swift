@@ -1,27 +1,27 @@
 import Foundation
 
-/// What a run was asked to do.
+/// The options of a run.
 struct Options: Sendable {
-    /// How long to go on; nil: until the cycles are done.
+    /// How long to run; nil: until the cycles are done.
     var minutes: Double?
     /// True if the time was given.
     var isTimed = false
-    /// How many cycles to make; nil: until the time is over.
+    /// How many cycles to run; nil: until the time is over.
     var cycles: Int?
     var seed = UInt64.random(in: 0..<1_000_000)
     /// Workers in each cycle.
     var processes: Int?
-    /// Stores worked on side by side.
+    /// Stores worked on at the same time.
     var lanes = 2
-    /// Where the stores are made.
+    /// Where the stores are created.
     var directory: String
     /// Keeps the stores of a run without violations, too.
     var keepsStores = false
-    /// Power loss: as on a disk that confirms syncs and makes none. Has to find violations.
+    /// Power loss: as on a disk that confirms syncs without making them. Has to find violations.
     var ignoresSyncs = false
     /// Power loss: below real file systems.
     var isBelowFileSystems = false
-    /// The file systems to run on; `nil`: all that can be made here.
+    /// The file systems to run on; `nil`: all that can be made on this machine.
     var fileSystems: [String]?
 
     static let usage =
@@ -63,7 +63,7 @@ struct Options: Sendable {
 
     /// A new directory for this run.
     func makeDirectory() throws -> String {
-        // In a namespace of its own this process is number 1, as is that of another run.
+        // In its own namespace this process is number 1, as is that of another run.
         let number =
             ProcessInfo.processInfo.environment["LARDER_TORTURE_NAMESPACE"]
             ?? "\(ProcessInfo.processInfo.processIdentifier)"

@@ -1,9 +1,9 @@
 import Larder
 import SystemPackage
 
-/// Opens a store after a power loss, does with it what a user would, and looks whether everything holds.
+/// Opens a store after a power loss, does with it what a user would, and checks that everything holds.
 struct PowerLossReview {
-    /// What is done with the store before anything else. What one step puts right, another must not put wrong.
+    /// What is done with the store first. No step may break what another one repairs.
     enum FirstStep: Int, CaseIterable {
         case read, check, repair
     }
@@ -58,7 +58,8 @@ struct PowerLossReview {
         try again.close()
     }
 
-    /// Bodies that are gone or incomplete, and files without a record, are what recovery.md tells of. The index is whole.
+    /// Bodies that are missing or incomplete, and files without a record, are described in recovery.md. The index is
+    /// whole.
     private mutating func note(_ report: CheckReport) {
         for violation in report.violations.map(\.description) {
             let kind = String(violation.prefix(2))

@@ -2,8 +2,8 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// R2: the writes of one worker or several are recorded, LMDB's included; the disk as it may be after a power loss at many moments is made
-/// up, with another boot id, and opened and checked.
+/// R2: the writes of one worker or several are recorded, LMDB's included; the disk as it may be after a power loss at
+/// many moments is made up, with another boot id, and opened and checked.
 struct PowerLossRun {
     private let options: Options
     private let directory: String
@@ -80,8 +80,8 @@ struct PowerLossRun {
             "LD_PRELOAD": recorder, "LARDER_RECORD": directory + "/log", "LARDER_TORTURE_GENTLE": "1",
             "LARDER_TORTURE_BUDGET": generator.oneIn(2) ? "1" : "0",
         ]
-        // Several processes write one log. A call of one and its record may stand on two sides of a record of another, where
-        // nothing but the engine's locks kept them apart.
+        // Several processes write one log. A call of one and its record may stand on two sides of a record of another,
+        // where nothing but the engine's locks kept them apart.
         let processes = generator.oneIn(2) ? 1 : 3
         let children = try (0..<processes).map { slot in
             let operations = Int.random(in: 20...250, using: &generator)

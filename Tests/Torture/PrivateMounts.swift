@@ -3,15 +3,15 @@
 
     /// Mounts that no other process sees, and that end with this one however it ends.
     ///
-    /// The program starts itself again as the first process of a namespace of processes and of one of mounts, which dies with it
-    /// by whatever signal that ends, Ctrl-C and SIGKILL included. The kernel then kills all others of the namespace; with the last of
-    /// them the mounts go, and the loop devices with the mounts.
+    /// The program starts itself again as the first process of a namespace of processes and of one of mounts, which
+    /// dies with it by whatever signal that ends, Ctrl-C and SIGKILL included. The kernel then kills all others of the
+    /// namespace; with the last of them the mounts go, and the loop devices with the mounts.
     enum PrivateMounts {
         /// Memory of this run: a tmpfs that goes with the namespace.
         static let root = "/mnt"
         static let variable = "LARDER_TORTURE_NAMESPACE"
 
-        /// Returns in the new process: `nil` if all is well, else why it cannot be.
+        /// Returns in the new process: `nil` if all is well, otherwise the reason for the failure.
         static func enter() throws -> String? {
             if geteuid() != 0 { return "needs root" }
             if ProcessInfo.processInfo.environment[variable] == nil { exit(try startAgain()) }
@@ -54,7 +54,7 @@
             }
         }
 
-        /// Takes a mount away. If something holds it, it goes with its holder.
+        /// Removes a mount. If something holds it, it is removed with its holder.
         static func unmount(_ place: String) {
             for _ in 0..<50 {
                 if umount2(place, 0) == 0 { return }

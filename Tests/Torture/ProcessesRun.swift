@@ -2,8 +2,9 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// R5: processes of every kind on one store with a budget: two that write, one of them killed and started again all the time,
-/// readers, `gc` in a loop with and without compaction, and puts that displace. Every hit is verified where it is made; once a minute everything stops for a check.
+/// R5: processes of every kind on one store with a budget: two that write, one of them killed and started again all the
+/// time, readers, `gc` in a loop with and without compaction, and puts that displace. Every hit is verified where it is
+/// made; once a minute everything stops for a check.
 final class ProcessesRun {
     private let options: Options
     private let directory: String
@@ -35,7 +36,7 @@ final class ProcessesRun {
         let (start, end) = (Date(), options.deadline)
         while Date() < end, violations.isEmpty, checks < options.cycles ?? .max {
             try round(processes, until: min(end, Date().addingTimeInterval(60)))
-            // A clear of one worker and a put of another have no order that the journal could know.
+            // The journal cannot know the order of a clear by one worker and a put by another.
             if isCleared { journal.forgetAll() }
             isCleared = false
             let review = StoreReview(path, journal: journal, damaged: damaged)

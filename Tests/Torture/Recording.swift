@@ -25,7 +25,7 @@ struct Recording {
     let bytes: [UInt8]
     private(set) var operations: [Operation] = []
 
-    /// Reads a log; a record that was cut at the end is none.
+    /// Reads a log; a record that was cut at the end does not count.
     init(_ path: String) throws {
         guard let data = FileManager.default.contents(atPath: path) else { throw Failure("no log at \(path)") }
         bytes = Array(data)

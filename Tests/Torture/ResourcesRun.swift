@@ -1,6 +1,6 @@
 import Foundation
 
-/// R3, as far as it takes a process, a file system or a user of its own. See `Limits` for the cases.
+/// R3, for cases that need a separate process, file system or user. See `Limits` for the cases.
 struct ResourcesRun {
     private let options: Options
     private let directory: String
@@ -19,7 +19,7 @@ struct ResourcesRun {
 
     func run() throws -> Bool {
         var failed = 0
-        // For how long the faults that last do so.
+        // For how long the lasting faults last.
         let seconds = options.isTimed ? Int((options.minutes ?? 0) * 60) : 4
         for item in Self.cases {
             if item.needsRoot, geteuid() != 0 {

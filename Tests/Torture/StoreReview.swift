@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// Opens a store after its processes ended and looks whether everything holds.
+/// Opens a store after its processes ended and checks that everything holds.
 struct StoreReview {
     /// What is wrong; empty if nothing is.
     private(set) var violations: [String] = []
@@ -10,8 +10,8 @@ struct StoreReview {
 
     /// - Parameter damaged: digests of bodies that were damaged on purpose.
     /// - Parameter isCollecting: `gc` first: for a store that may have orphans.
-    /// - Parameter isSettling: a checkpoint before sizes are compared: for a file system that knows what a file takes only once it
-    ///   is written.
+    /// - Parameter isSettling: a checkpoint before sizes are compared: for a file system that knows what a file takes
+    ///   only once it is written.
     init(
         _ path: String, journal: Journal, damaged: Set<String> = [], isCollecting: Bool = false,
         isSettling: Bool = false,
@@ -23,7 +23,7 @@ struct StoreReview {
             let store = try Store(at: FilePath(path), configuration)
             if isCollecting { try store.collect() }
             if !damaged.isEmpty {
-                // Found and mended; everything else has to be sound.
+                // Found and repaired; everything else has to be sound.
                 let report = try store.check(repair: true)
                 violations += report.violations.map(\.description).filter { text in
                     !damaged.contains { text.contains($0) } && !text.hasPrefix("I2") && !text.hasPrefix("I8")

@@ -31,13 +31,14 @@ enum WorkerMain {
         }
     }
 
-    /// One write(2) a line: a line is there whole or, if the process ends in it, without its end.
+    /// One write(2) for each line: a line is there in whole or, if the process dies while writing, without its end.
     @Sendable static func say(_ line: String) {
         let bytes = Array((line + "\n").utf8)
         _ = bytes.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
     }
 
-    /// After a power loss, with another boot identity: opens the store, goes on with it, and does what is advised then.
+    /// After a power loss, with another boot identity: opens the store, continues with it, and does what is advised
+    /// then.
     private static func recover(_ path: String, _ boot: UInt64, _ slot: Int, _ operations: Int) throws {
         var configuration = Workload.configuration
         configuration.bootIdentity = boot
@@ -63,7 +64,7 @@ enum WorkerMain {
         say("N \(review.entries)")
     }
 
-    /// A thread that does everything, and one that puts and reads beside it.
+    /// A thread that does everything, and one that puts and reads at the same time.
     private static func mixed(_ path: String, _ seed: UInt64, _ slot: Int, _ operations: Int) throws {
         let environment = ProcessInfo.processInfo.environment
         let store = try Store(at: FilePath(path), Workload.configuration(of: environment))
@@ -112,8 +113,8 @@ enum WorkerMain {
     private static let isFaulty =
         ProcessInfo.processInfo.environment["LARDER_TORTURE_FAULTY"] != nil
 
-    /// Pins and other writers may leave no room for a moment: that is an answer, not a failure. So is a directory that
-    /// another worker's `clear` emptied of what this one adopts.
+    /// Pins and other writers may leave no room for a moment: that is an expected error, not a failure. So is a
+    /// directory that another worker's `clear` emptied of what this one adopts.
     static func attempt(_ body: () throws -> Void) throws {
         do {
             try body()

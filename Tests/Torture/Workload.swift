@@ -2,7 +2,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// What a worker does to a store: random operations of every kind until it has made enough of them or is killed.
+/// The work of a worker on a store: random operations of every kind until it has made enough of them or is killed.
 ///
 /// Bodies name their key in their first bytes, so that a body under another key is noticed even if it is whole.
 final class Workload: @unchecked Sendable {
@@ -13,7 +13,7 @@ final class Workload: @unchecked Sendable {
     let slot: Int
     /// Damages nothing on purpose.
     var isGentle = false
-    /// Leaves it to the store when everything is synced.
+    /// Leaves it to the store to decide when everything is synced.
     var isLazy = false
     private var generator: SplitMix
     private let says: @Sendable (String) -> Void
@@ -206,7 +206,7 @@ final class Workload: @unchecked Sendable {
         }
         _ = try store.check(repair: true)
         if let entry = try store.get(Key(name)), try Self.flaw(of: entry, Key(name)) != nil {
-            throw Failure("\(name): a damaged body was handed out after the check")
+            throw Failure("\(name): a damaged body was returned after the check")
         }
     }
 }

@@ -1,4 +1,4 @@
-// Works a store hard, ends processes in the middle of it, and looks whether what docs/recovery.md promises held.
+// Puts a store under load, kills processes in the middle of it, and checks the promises of docs/recovery.md.
 //
 //     torture kills|processes|power-loss|filesystems|resources [--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N]
 //             [--store DIR] [--keep] [--ignore-syncs] [--blocks] [--fs NAME,...]

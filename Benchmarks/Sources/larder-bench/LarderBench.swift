@@ -1,11 +1,11 @@
 import ArgumentParser
 
-/// `larder-bench`: measures Larder beside other ways to keep bodies on a disk.
+/// `larder-bench`: measures Larder, compared with other ways to store bodies on disk.
 @main
 struct LarderBench: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "larder-bench",
-        abstract: "Measure Larder beside other ways to keep bodies on a disk.",
+        abstract: "Measure Larder, compared with other ways to store bodies on disk.",
         subcommands: [
             RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, TraceCommand.self,
             ProbeCommand.self,

@@ -105,7 +105,7 @@ def _table(results: dict[str, list[Round]]) -> Table:
         title="Hits beside slow misses",
         text=(
             f"{CONNECTIONS} connections, each of which waits 1 to 3 ms after an answer; {IN_FLIGHT} other clients ask for"
-            " URLs nobody asked for before, which the origin answers after 2 s. Medians."
+            " URLs that no client asked for before, which the origin answers after 2 s. Medians."
         ),
         header=[
             "",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from report.row import Row, Table
 
 _METHOD = """\
-`cachectl serve` with one event loop, nginx with one worker, and Varnish, whose bodies lie in memory and which cannot be
-limited to one event loop, only to the same core. All are on 127.0.0.1 behind the same origin. Before anything is measured,
-every server has to give the origin's bytes, from its cache from the second answer on; a run counts only if every answer
-in it was whole and 2xx, and no request for what is stored reached the origin. Ratios are medians of those of the rounds,
-in each of which the servers are measured in turn."""
+`cachectl serve` runs with one event loop and nginx with one worker. Varnish keeps its bodies in memory and cannot be
+limited to one event loop, only to the same core. All are on 127.0.0.1 in front of the same origin. Before the
+measurement, every server has to return the origin's bytes, from its cache from the second answer on. A run counts only
+if every answer in it was whole and 2xx, and no request for a stored response reached the origin. Ratios are medians
+over the rounds, in each of which the servers are measured in turn."""
 
 
 def target_table(rows: list[Row]) -> str:
@@ -45,8 +45,9 @@ def document(
 ) -> str:
     parts = [
         "# Benchmarks of the gateway",
-        "Written by `tools/bench gateway`; do not edit. What each target measures stands at the head of its file in\n"
-        "`Benchmarks/gateway/measures`. The store by itself: [benchmarks.md](../benchmarks.md).",
+        "This file is written by `tools/bench gateway`; do not edit it. The first lines of each file in\n"
+        "`Benchmarks/gateway/measures` say what the target measures. For the store alone, see"
+        " [benchmarks.md](../benchmarks.md).",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in facts),
         _METHOD,
         f"## Targets\n\n{summary(rows)}",

@@ -30,5 +30,5 @@ def pinned(command: list[str], core: int | None) -> list[str]:
 
 
 def yielding(command: list[str]) -> list[str]:
-    """Runs only while nobody else wants the core: a waking wrk takes over at once, and its latencies stay its own."""
+    """Runs only while no other process needs the core: wrk takes over as soon as it wakes."""
     return ["chrt", "--idle", "0", *command]

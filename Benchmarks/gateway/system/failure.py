@@ -1,4 +1,4 @@
-"""The one error of these scripts: something the person at the keyboard can mend. Its text says what."""
+"""The only error of these scripts: something the user can fix. Its text says what."""
 
 
 class Failure(Exception):

@@ -13,7 +13,7 @@ extension OriginAnswer {
     /// Replaces the content.
     public func content(_ bytes: [UInt8]) -> OriginAnswer { with { $0.pieces = bytes.isEmpty ? [] : [.bytes(bytes)] } }
 
-    /// Adds a piece of content; sent on its own, and as a chunk of its own.
+    /// Adds a piece of content, which is sent separately, and as a separate chunk.
     public func then(_ text: String) -> OriginAnswer { with { $0.pieces.append(.bytes(Array(text.utf8))) } }
 
     /// Adds a piece of generated content.
@@ -25,7 +25,7 @@ extension OriginAnswer {
     /// Holds before the head until the gate is open.
     public func holding(at gate: Gate) -> OriginAnswer { with { $0.gateBeforeHead = gate } }
 
-    /// Sends an interim (1xx) answer before the head; after those that were added before.
+    /// Sends an interim (1xx) answer before the head, after those that were added earlier.
     /// - Parameter gate: holds before this interim answer. Default: nil.
     public func interim(_ status: Int, _ fields: [Field] = [], holdingAt gate: Gate? = nil) -> OriginAnswer {
         with {
@@ -42,7 +42,7 @@ extension OriginAnswer {
         }
     }
 
-    /// Shows the end of the content by closing the connection.
+    /// Marks the end of the content by closing the connection.
     public func untilClose() -> OriginAnswer {
         with {
             $0.framing = .untilClose
@@ -50,10 +50,10 @@ extension OriginAnswer {
         }
     }
 
-    /// Declares another length than the content has.
+    /// Declares a length that differs from that of the content.
     public func declaringLength(_ length: Int64) -> OriginAnswer { header("Content-Length", String(length)) }
 
-    /// Stops after so many bytes of content. Default: the connection is closed then.
+    /// Stops after this many bytes of content. Default: the connection is closed then.
     public func truncated(after bytes: Int64, then ending: Ending = .close) -> OriginAnswer {
         with {
             $0.limit = bytes
@@ -67,12 +67,12 @@ extension OriginAnswer {
     /// Sends the content even where a response has none: to HEAD, with 204, with 304.
     public func forcingContent() -> OriginAnswer { with { $0.forcesContent = true } }
 
-    /// Closes the connection after the answer, and says so.
+    /// Closes the connection after the answer, and announces that in the head.
     public func closing() -> OriginAnswer { header("Connection", "close").with { $0.ending = .close } }
 
-    /// Another ending.
+    /// Sets the ending.
     public func ending(_ ending: Ending) -> OriginAnswer { with { $0.ending = ending } }
 
-    /// Another minor version in the status line.
+    /// Sets the minor version in the status line.
     public func version(minor: Int) -> OriginAnswer { with { $0.minorVersion = minor } }
 }

@@ -30,7 +30,7 @@ extension OriginAnswer {
         status(code).header("Location", location)
     }
 
-    /// 200 with the content `prefix` and the place of the request among those for its path: no two answers are alike.
+    /// 200 with the content `prefix` and the place of the request among those for its path, so that all answers differ.
     public static func counter(_ request: OriginRequest, prefix: String = "") -> OriginAnswer {
         ok("\(prefix)\(request.count)")
     }
@@ -71,7 +71,7 @@ extension OriginAnswer {
     /// No answer, ever.
     public static let silent = raw([], then: .silence)
 
-    /// RFC 9110 section 15, and the registry; a word of its own for everything else.
+    /// RFC 9110 section 15, and the registry; a made-up phrase for everything else.
     static func usualReason(_ code: Int) -> String {
         switch code {
         case 100: "Continue"

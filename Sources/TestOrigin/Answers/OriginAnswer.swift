@@ -1,5 +1,4 @@
-/// What the origin answers to one request: a value that is built up by chained calls, and may be as wrong as a test
-/// wants it.
+/// The origin's answer to one request: a value that is built by chained calls, and may be as invalid as a test needs.
 ///
 /// ```swift
 /// .ok("hello").header("Cache-Control", "max-age=60").chunked()
@@ -7,10 +6,9 @@
 /// .ok(GeneratedBytes(count: 4 << 30)).truncated(after: 1 << 20)
 /// ```
 ///
-/// Without other orders the content's length goes into `Content-Length`, and the connection stays open. No `Date` is
-/// added.
+/// By default `Content-Length` has the content's length, and the connection stays open. No `Date` is added.
 public struct OriginAnswer: Sendable {
-    /// A field line: anything can stand in it.
+    /// A field line, which may contain anything.
     public struct Field: Sendable, Hashable {
         /// The name.
         public var name: String
@@ -26,7 +24,7 @@ public struct OriginAnswer: Sendable {
 
     /// How the content's end is shown.
     public enum Framing: Sendable, Hashable {
-        /// `Content-Length` with the content's length; a `Content-Length` set by hand replaces it.
+        /// `Content-Length` with the content's length; an explicit `Content-Length` replaces it.
         case length
         /// `Transfer-Encoding: chunked`, one chunk for each piece.
         case chunked
@@ -42,7 +40,7 @@ public struct OriginAnswer: Sendable {
         case close
         /// The connection is reset (RST).
         case reset
-        /// Nothing: no more is read or sent until the client leaves.
+        /// Nothing: nothing more is read or sent until the client leaves.
         case silence
     }
 
@@ -77,13 +75,13 @@ public struct OriginAnswer: Sendable {
     var trailers: [Field] = []
     var interim: [Interim] = []
     var gateBeforeHead: Gate?
-    /// Content is cut after so many bytes, and the ending follows.
+    /// Content is cut after this many bytes, and the ending follows.
     var limit: Int64?
     /// Sent in place of the whole answer.
     var raw: [UInt8]?
     /// Sent after the proper end of the answer.
     var garbage: [UInt8] = []
-    /// The head says one thing for HEAD, 204 and 304 and the content follows nevertheless.
+    /// The content is sent even where the response has none: to HEAD, with 204, with 304.
     var forcesContent = false
 
     init(status: Int, reason: String) {

@@ -1,4 +1,5 @@
-/// A resource as a proper origin serves it: with validators, conditional requests and ranges (RFC 9110 sections 13 and 14).
+/// A resource as a correct origin serves it: with validators, conditional requests and ranges (RFC 9110 sections 13 and
+/// 14).
 ///
 /// ```swift
 /// let page = OriginResource("hello", etag: "\"1\"")
@@ -13,7 +14,7 @@ public struct OriginResource: Sendable {
     public var etag: String?
     /// The value of `Last-Modified`.
     public var lastModified: String?
-    /// Sent with every answer but 412 and 416.
+    /// Sent with every answer except 412 and 416.
     public var fields: [OriginAnswer.Field]
 
     /// A resource of bytes.
@@ -101,7 +102,7 @@ public struct OriginResource: Sendable {
         }
     }
 
-    /// The satisfiable ranges; nil where the field is none that has to be understood.
+    /// The satisfiable ranges; nil if the field need not be understood.
     private func parse(_ field: String) -> [Range<Int>]? {
         guard field.lowercased().hasPrefix("bytes=") else { return nil }
         var ranges: [Range<Int>] = []

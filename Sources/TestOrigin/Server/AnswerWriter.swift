@@ -1,10 +1,10 @@
 import NIOCore
 
-/// Puts an answer on a connection, byte by byte as scripted.
+/// Writes an answer to a connection, byte by byte as scripted.
 struct AnswerWriter {
     let channel: any Channel
 
-    /// The content was cut, as ordered.
+    /// The content was cut, as scripted.
     private struct Cut: Error {}
 
     func write(_ answer: OriginAnswer, to request: OriginRequest) async throws {

@@ -8,7 +8,7 @@ import NIOCore
     import Glibc
 #endif
 
-/// One connection: a task that reads a request, answers it, and goes on.
+/// One connection: a task that reads requests and answers them, one after the other.
 struct Connection: Sendable {
     let number: Int
     let recorder: Recorder
@@ -16,12 +16,12 @@ struct Connection: Sendable {
 
     func start(_ stream: NIOAsyncChannel<ByteBuffer, Never>) {
         let task = Task {
-            // An end of the connection is no failure of the origin: tests see it as `connectionsOpen`.
+            // The end of a connection is not a failure of the origin: tests see it as `connectionsOpen`.
             try? await stream.executeThenClose { inbound in
                 try await run(stream.channel, RequestReader(inbound.makeAsyncIterator()))
             }
         }
-        // Ends what holds at a gate for a client that has left.
+        // Cancels an answer that waits at a gate if its client has left.
         stream.channel.closeFuture.whenComplete { _ in task.cancel() }
     }
 
@@ -75,7 +75,7 @@ struct Connection: Sendable {
 }
 
 extension OriginRequest {
-    /// Stands for what was no request.
+    /// A placeholder for bytes that were not a request.
     fileprivate static func none(_ connection: Int) -> OriginRequest {
         OriginRequest(
             method: "", target: "", minorVersion: 1, fields: [:], rawHead: [], connection: connection, order: 0,

@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// Keeps the history, and wakes those who wait for a part of it.
+/// Keeps the history, and wakes tasks that wait for a part of it.
 final class Recorder: Sendable {
     private struct State {
         var history = OriginHistory()
@@ -31,7 +31,7 @@ final class Recorder: Sendable {
         return number
     }
 
-    /// Notes a head, and gives the request its places.
+    /// Records a head, and assigns the request its places.
     func began(_ request: inout OriginRequest) {
         request = change { [request] state in
             var request = request

@@ -1,7 +1,7 @@
 import HTTPTypes
 import NIOCore
 
-/// Takes requests off a connection.
+/// Reads requests from a connection.
 struct RequestReader {
     struct Malformed: Error {
         var message: String
@@ -24,7 +24,7 @@ struct RequestReader {
                 if raw.isEmpty { return nil }
                 throw Malformed("the connection ended within a head")
             }
-            // An empty line before a request is passed over: RFC 9112 section 2.2.
+            // An empty line before a request is skipped: RFC 9112 section 2.2.
             if line.isEmpty && raw.isEmpty { continue }
             raw += line + [13, 10]
             if line.isEmpty { break }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Who answers what.
+/// The answers for each path.
 final class Scripts: Sendable {
     struct Entry: Sendable {
         var answersOnHead: Bool

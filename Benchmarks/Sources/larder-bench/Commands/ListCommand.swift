@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// `list`: the vocabulary.
+/// `list`: the names of workloads and peers.
 struct ListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Name the workloads and the peers.")
+        commandName: "list", abstract: "List the workloads and the peers.")
 
     func run() {
         print("Workloads")

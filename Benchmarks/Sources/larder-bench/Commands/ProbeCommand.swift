@@ -3,7 +3,7 @@ import Foundation
 import Larder
 import SystemPackage
 
-/// `probe`: what a process needs that does nothing but use a store. Run by the targets as a process of its own.
+/// `probe`: the memory of a process that only uses a store. The targets run it as a separate process.
 struct ProbeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "probe", abstract: "Use a store for a while and print the process's memory.", shouldDisplay: false)
@@ -12,7 +12,7 @@ struct ProbeCommand: ParsableCommand {
     struct Answer: Codable {
         var gets: Int
         var puts: Int
-        /// Nil where the kernel does not tell.
+        /// Nil if the kernel does not report it.
         var anonymousBytes: Int64?
     }
 
@@ -39,7 +39,7 @@ struct ProbeCommand: ParsableCommand {
         print(try JSONOutput.text(answer))
     }
 
-    /// Runs `probe` in a process of its own.
+    /// Runs `probe` in a separate process.
     static func measure(_ path: FilePath, entries: Int, seed: UInt64) throws -> Answer {
         let output = try Subprocess.run(
             Subprocess.ownExecutable,

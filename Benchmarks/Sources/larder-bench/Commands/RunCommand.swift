@@ -12,14 +12,14 @@ struct RunCommand: ParsableCommand {
     @Option(help: "Length of the bodies: 100, 16KiB, 1MiB, web, wide.") var size = BodySize.fixed(1 << 10)
     @Option(help: "Entries in the store: 1 ... 100,000,000.") var entries = 10_000
     @Option(help: "Threads: 1 ... 256.") var threads = 1
-    @Option(help: "The same seed gives the same run. Default: another one each time.") var seed: UInt64?
+    @Option(help: "The same seed gives the same run. Default: a different one each time.") var seed: UInt64?
     @Flag(help: "Print JSON.") var json = false
     @OptionGroup var work: WorkOptions
 
     func validate() throws {
         if Workloads.named(workload) == nil {
             let names = Workloads.all.map { $0.name }.joined(separator: ", ")
-            throw ValidationError("--workload \(workload): there is \(names)")
+            throw ValidationError("--workload \(workload): not one of \(names)")
         }
         if !(1...100_000_000).contains(entries) { throw ValidationError("--entries \(entries): 1 ... 100000000") }
         if !(1...256).contains(threads) { throw ValidationError("--threads \(threads): 1 ... 256") }
@@ -44,7 +44,7 @@ struct RunCommand: ParsableCommand {
 }
 
 extension RunResult {
-    /// For people.
+    /// For humans to read.
     var text: String {
         var lines = [
             ("workload", "\(workload), \(peer), \(bodySize), \(Render.count(entries)) entries, threads: \(threads)"),

@@ -5,17 +5,19 @@ import Larder
 struct StressCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stress", abstract: "Run mixed load at a full budget; check every byte and every invariant.",
-        discussion: "Exit code 1 if anything was violated; what, stands on the error output.")
+        discussion: "Exits 1 if anything was violated, and prints what on standard error.")
 
     @Option(help: "How long, in minutes.") var minutes = 1.0
     @Option(help: "Threads: 1 ... 64.") var threads = 4
-    @Option(help: "Byte budget of the store, as 64MiB.", transform: Self.parse) var budget = ByteCount.mebibytes(64)
+    @Option(help: "Byte budget, such as 64MiB.", transform: Self.parse) var budget = ByteCount.mebibytes(64)
     @Option(help: "Length of the bodies: 100, 16KiB, 1MiB, web, wide.") var size = BodySize.wide
-    @Option(help: "The same seed gives the same keys and bodies; threads run as they like.") var seed: UInt64?
+    @Option(help: "The same seed gives the same keys and bodies, but not the same order of threads.") var seed: UInt64?
     @OptionGroup var work: WorkOptions
 
     private static func parse(_ text: String) throws -> ByteCount {
-        guard let count = ByteCount(parsing: text) else { throw ValidationError("'\(text)' is no size: write 64MiB") }
+        guard let count = ByteCount(parsing: text) else {
+            throw ValidationError("'\(text)' is not a size: write 64MiB")
+        }
         return count
     }
 

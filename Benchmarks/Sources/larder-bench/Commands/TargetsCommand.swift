@@ -7,12 +7,12 @@ struct TargetsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "targets", abstract: "Measure the performance targets and print their table.",
         discussion: """
-            The exit code is 0 whether they are met or not: a figure is no test. 'tools/bench' gives the options that name \
-            peers of other languages, and makes the plots.
+            The exit code is 0 whether or not the targets are met: a figure is not a test. 'tools/bench' passes the \
+            options that name peers in other languages, and makes the plots.
             """)
 
     @Option(help: "How much: quick, standard, full.") var preset = Preset.standard
-    @Option(help: "Only these targets, as P1,P6. Default: all.") var only: String?
+    @Option(help: "Only these targets, such as P1,P6. Default: all.") var only: String?
     @Option(help: "Writes the raw figures here, as JSON.") var json: String?
     @Option(help: "Writes the report here, as Markdown.") var markdown: String?
     @Flag(help: "Lets the report link to plots, which plot.py has to draw.") var plots = false
@@ -28,7 +28,7 @@ struct TargetsCommand: ParsableCommand {
     func validate() throws {
         let known = Targets.all.map { $0.id }
         for id in ids ?? [] where !known.contains(id) {
-            throw ValidationError("--only \(id): there is \(known.joined(separator: ", "))")
+            throw ValidationError("--only \(id): not one of \(known.joined(separator: ", "))")
         }
     }
 

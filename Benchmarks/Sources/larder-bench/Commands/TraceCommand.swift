@@ -15,7 +15,7 @@ struct TraceCommand: ParsableCommand {
     @Option(help: "The trace.") var file: String
     @Option(help: "Capacities in bytes.")
     var capacities = "20297697,101488486,202976972,405953945"
-    @Option(help: "Only so many requests.") var limit: Int?
+    @Option(help: "Replay only this many requests.") var limit: Int?
     @OptionGroup var work: WorkOptions
 
     func run() throws {
@@ -26,7 +26,7 @@ struct TraceCommand: ParsableCommand {
         print("CAPACITY     STORE: OBJECTS  BYTES    LRU: OBJECTS  BYTES    DISPLACED")
         for text in capacities.split(separator: ",") {
             guard let capacity = Int(text), capacity > 0 else {
-                throw ValidationError("--capacities: '\(text)' is no number")
+                throw ValidationError("--capacities: '\(text)' is not a number")
             }
             let replay = TraceReplay(trace: trace, capacity: capacity)
             let store = try WorkDirectory.with(work.parent) { try replay.run($0.make("trace")) }

@@ -1,9 +1,9 @@
 import ArgumentParser
 import SystemPackage
 
-/// Where stores lie, for every command that makes some.
+/// The place for stores, for every command that creates some.
 struct WorkOptions: ParsableArguments {
-    @Option(help: "Directory in which to make a temporary one for the stores. Default: $TMPDIR or /var/tmp.")
+    @Option(help: "The directory for the temporary directory of the stores. Default: $TMPDIR or /var/tmp.")
     var path: String?
 
     var parent: FilePath? { path.map { FilePath($0) } }

@@ -1,7 +1,7 @@
-/// Bodies that do not compress and of which no two are alike, made from their index.
+/// Incompressible bodies, all different, made from their index.
 ///
-/// A body is a piece of a pool of random bytes with its own number stamped over the first 16 bytes, so making one costs a copy
-/// and reading one back can be compared with what was put.
+/// A body is a piece of a pool of random bytes with its own number written over the first 16 bytes. So making one costs
+/// a copy, and a body that is read back can be compared with the one that was put.
 struct Bodies: Sendable {
     let size: BodySize
     private let seed: UInt64
@@ -24,7 +24,7 @@ struct Bodies: Sendable {
         size.length(UInt64(index) &+ UInt64(version) &* 0x1_0000_0001)
     }
 
-    /// Body number `index`; another `version` is another body for the same key.
+    /// Body number `index`; a different `version` gives a different body for the same key.
     func body(_ index: Int, version: Int = 0) -> [UInt8] {
         let length = length(index, version: version)
         let start = Int(Generator.mix(seed ^ UInt64(index) ^ UInt64(version) << 40) % UInt64(pool.count - length))

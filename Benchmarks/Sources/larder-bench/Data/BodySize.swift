@@ -1,6 +1,6 @@
 import Foundation
 
-/// How long the bodies of a run are.
+/// The lengths of the bodies of a run.
 enum BodySize: Sendable, Hashable, CustomStringConvertible {
     /// All of one length, in bytes.
     case fixed(Int)
@@ -22,7 +22,7 @@ enum BodySize: Sendable, Hashable, CustomStringConvertible {
         case .fixed(let length): return length
         case .web:
             let other = Double(Generator.mix(index ^ 0x5A5A) >> 11) / Double(1 << 53)
-            // Box and Muller's way from two even numbers to a normal one.
+            // Box-Muller transform: from two uniform numbers to a normal one.
             let normal = (-2 * log(max(unit, 1e-12))).squareRoot() * cos(2 * .pi * other)
             return Int(min(max(8192 * exp(1.6 * normal), 100), 1_048_576))
         case .wide:
@@ -30,7 +30,7 @@ enum BodySize: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The longest there is, in bytes.
+    /// The greatest length, in bytes.
     var longest: Int {
         switch self {
         case .fixed(let length): length

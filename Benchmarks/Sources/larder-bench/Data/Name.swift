@@ -5,7 +5,8 @@ import Larder
     import FoundationNetworking
 #endif
 
-/// What a peer needs to find a body: made before the clock starts, since it is the program's work and not the cache's.
+/// What a peer needs to find a body. It is made before the clock starts, because it is the program's work, not the
+/// cache's.
 struct Name: Sendable {
     /// The number it was made from.
     let index: Int

@@ -1,6 +1,6 @@
 /// Which keys, in which order.
 enum Order {
-    /// 0 ..< `count` in an order of its own for each seed (Fisher and Yates).
+    /// 0 ..< `count` in an order that depends on the seed (Fisher and Yates).
     static func shuffled(_ range: Range<Int>, seed: UInt64) -> [Int] {
         var generator = Generator(seed: seed)
         return range.shuffled(using: &generator)
@@ -12,7 +12,8 @@ enum Order {
         return (0..<count).map { _ in Int(generator.next() % UInt64(limit)) }
     }
 
-    /// `count` numbers below `limit`, few of them often: 80% of the draws fall on 20% of the numbers, again and again.
+    /// `count` numbers below `limit`, a few of them often: 80% of the draws fall on 20% of the numbers, and so on
+    /// within these.
     static func skewed(_ count: Int, below limit: Int, seed: UInt64) -> [Int] {
         var generator = Generator(seed: seed)
         return (0..<count).map { _ in
@@ -29,7 +30,7 @@ enum Order {
                 }
             }
             let rank = start + Int(generator.next() % UInt64(span))
-            // The popular ones lie anywhere among the keys.
+            // The popular ones are anywhere among the keys.
             return Int(Generator.mix(UInt64(rank) ^ seed) % UInt64(limit))
         }
     }

@@ -1,10 +1,10 @@
 import Synchronization
 import SystemPackage
 
-/// Walks a store's directory over and over on a thread of its own, and keeps the highest sum of allocated bytes.
+/// Walks a store's directory continuously on a separate thread, and keeps the highest sum of allocated bytes.
 ///
-/// A walk is not of one moment: a file that goes after it was counted and makes room for another is counted with it. So a sum over
-/// the limit counts only if five walks in a row are over it, and then with the least of them.
+/// A walk takes time: a file that is removed after it was counted, and the file that it makes room for, are both
+/// counted. So a sum over the limit counts only if five walks in a row are over it, and then with the lowest of them.
 final class BudgetSampler: Sendable {
     private let highest = Atomic<Int64>(0)
     private let count = Atomic<Int>(0)
@@ -12,7 +12,8 @@ final class BudgetSampler: Sendable {
     private let thread = Mutex<Handle?>(nil)
 
     private struct Handle: @unchecked Sendable {
-        // SAFETY: names a thread, for pthread_join(3) by the thread that takes it out of the mutex. A pointer on Darwin.
+        // SAFETY: names a thread, for pthread_join(3) by the thread that takes it out of the mutex. A pointer on
+        // Darwin.
         let raw: pthread_t
     }
 

@@ -1,9 +1,10 @@
-/// Two things measured in turn, round by round, and their ratio in each round: what disturbs the machine disturbs both.
+/// Two things measured in turn, round by round, and their ratio in each round: a disturbance of the machine affects
+/// both.
 struct Comparison: Sendable {
     private(set) var subjects: [Double] = []
     private(set) var others: [Double] = []
 
-    /// Measures both `rounds` times. Who goes first changes with each round.
+    /// Measures both `rounds` times. Which one comes first changes with each round.
     static func run(rounds: Int, _ subject: (Int) throws -> Double, _ other: (Int) throws -> Double) throws
         -> Comparison
     {

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The timed loops, the same for every peer.
 ///
-/// Names and bodies are made a chunk at a time before the clock starts. A chunk of puts ends with `settle()` on the clock: work that a
-/// peer puts off is not done for free while the next chunk is made.
+/// Names and bodies are made a chunk at a time before the clock starts. A chunk of puts ends with a timed `settle()`,
+/// so that a peer cannot do postponed work for free while the next chunk is made.
 struct Driver: Sendable {
     let peer: any Peer
     let bodies: Bodies
@@ -23,7 +23,8 @@ struct Driver: Sendable {
         self.threads = threads
     }
 
-    /// Puts body (`index`, `version`) under name `index`, for each index. `body` gives another body for an index if set.
+    /// Puts body (`index`, `version`) under name `index`, for each index. `body` gives another body for an index if
+    /// set.
     func put(
         _ indices: some RandomAccessCollection<Int> & Sendable, version: Int = 0,
         body: (@Sendable (Int) -> [UInt8])? = nil
@@ -52,8 +53,8 @@ struct Driver: Sendable {
         return total
     }
 
-    /// Brings the bodies under `indices`. Throws if one is missing, or their lengths are not those they were put with as `version`
-    /// (nil: whatever version), unless `mayMiss`.
+    /// Gets the bodies under `indices`. Throws if one is missing, or if their lengths are not those of `version` (nil:
+    /// any version), unless `mayMiss`.
     func get(
         _ indices: some RandomAccessCollection<Int> & Sendable, version: Int? = 0, mayMiss: Bool = false
     ) throws -> Tally {
@@ -82,7 +83,7 @@ struct Driver: Sendable {
         return total
     }
 
-    /// Takes the bodies under `indices` away.
+    /// Removes the bodies under `indices`.
     func remove(_ indices: some RandomAccessCollection<Int> & Sendable) throws -> Tally {
         let names = indices.map { peer.name($0) }
         return try timed(names.count) { position, _, _ in

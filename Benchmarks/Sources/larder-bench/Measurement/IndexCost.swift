@@ -1,10 +1,10 @@
 import Larder
 import SystemPackage
 
-/// What the index costs beside the bodies in it.
+/// What the index costs in addition to the bodies in it.
 enum IndexCost {
-    /// (allocated bytes of `index/data.mdb` - bytes of inline bodies) / entries. Keys, records, orders, digests, slack and free
-    /// pages all count; the benchmarks put no metadata. Nil for an empty store.
+    /// (allocated bytes of `index/data.mdb` - bytes of inline bodies) / entries. Keys, records, orders, digests, slack
+    /// and free pages all count; the benchmarks put no metadata. Nil for an empty store.
     static func measure(_ path: FilePath) throws -> Double? {
         let store = try Store(at: path)
         let statistics = try store.statistics()

@@ -5,7 +5,7 @@ struct Samples: Sendable {
     /// Nanoseconds.
     var durations: [UInt64] = []
 
-    /// So many percent of the operations took so long or less.
+    /// The duration that `percent` percent of the operations did not exceed.
     func percentile(_ percent: Double) -> UInt64 {
         let sorted = durations.sorted()
         guard !sorted.isEmpty else { return 0 }
@@ -13,10 +13,10 @@ struct Samples: Sendable {
     }
 }
 
-/// Puts one after the other, each one's time kept.
+/// Puts one after the other, and keeps the time of each.
 enum PacedPuts {
-    /// - Parameter pace: puts a second, each due at its own moment; its time counts from then, so that those that come late
-    ///   because one before them took long are late, too. Nil: as fast as they go.
+    /// - Parameter pace: puts a second, each due at its own moment. Its time counts from then, so that a put that is
+    ///   delayed by a slow one before it counts as slow, too. Nil: as fast as possible.
     static func run(_ peer: any Peer, _ bodies: Bodies, _ indices: Range<Int>, pace: Int?) throws -> Samples {
         try Interruption.check()
         let items = indices.map { (peer.name($0), bodies.body($0)) }

@@ -6,11 +6,11 @@
 
 /// What the kernel counts for this process. Linux; nil elsewhere.
 enum ProcessFigures {
-    /// Bytes this process caused to be sent to a disk: `write_bytes` of /proc/self/io, which counts pages as they are made dirty.
-    /// It does not count file systems in memory.
+    /// Bytes this process caused to be sent to a disk: `write_bytes` of /proc/self/io, which counts pages as they are
+    /// made dirty. It does not count file systems in memory.
     static func writtenBytes() -> Int64? { field("write_bytes:", of: "/proc/self/io") }
 
-    /// Resident memory that no file is behind: `RssAnon` of /proc/self/status. The mapped index is not in it.
+    /// Resident memory that is not backed by a file: `RssAnon` of /proc/self/status. The mapped index is not included.
     static func anonymousBytes() -> Int64? { field("RssAnon:", of: "/proc/self/status").map { $0 * 1024 } }
 
     private static func field(_ name: String, of path: String) -> Int64? {

@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// What one run of one workload gave, as printed and as JSON.
+/// The result of one run of one workload, as printed and as JSON.
 struct RunResult: Codable, Sendable {
     var workload: String
     var peer: String
@@ -14,11 +14,11 @@ struct RunResult: Codable, Sendable {
     var byteRate: Double
     /// Nanoseconds.
     var latency: Percentiles?
-    /// Bytes sent to the disk for each byte put, the filling included; nil where the kernel does not tell.
+    /// Bytes sent to the disk for each byte put, including the filling; nil if the kernel does not report it.
     var writtenPerByte: Double?
     /// Where the figure above is from.
     var writtenSource: String?
-    /// Resident memory that no file is behind, at the end of the run: prepared names and bodies included.
+    /// Resident memory that is not backed by a file, at the end of the run: prepared names and bodies included.
     var anonymousBytes: Int64?
     /// Bytes of the index for each entry beyond bodies and metadata; nil for peers that have none.
     var indexBytesPerEntry: Double?
@@ -49,7 +49,7 @@ struct RunResult: Codable, Sendable {
 }
 
 extension Plan {
-    /// Bytes of bodies that a run of `workload` puts in all: what it filled the store with, and what it timed.
+    /// Bytes of bodies that a run of `workload` puts in total: those that fill the store, and those that are timed.
     fileprivate func bytesPut(by workload: any Workload.Type, _ tally: Tally) -> Int {
         let filled = (0..<min(entries, 100_000)).reduce(0) { $0 + bodies(length: $1) }
         let filling = entries > 100_000 ? filled / 100_000 * entries : filled

@@ -1,12 +1,12 @@
 import Histogram
 
-/// What a timed piece of a run did.
+/// The result of a timed piece of a run.
 struct Tally: Sendable {
     /// Operations done.
     var operations = 0
     /// Wall time, from the first start to the last end of all threads.
     var seconds = 0.0
-    /// Bytes of bodies put or brought.
+    /// Bytes of bodies put or read.
     var bytes = 0
     /// Gets that found nothing.
     var misses = 0

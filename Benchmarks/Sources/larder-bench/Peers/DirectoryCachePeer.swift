@@ -3,9 +3,9 @@ import Larder
 import Synchronization
 import SystemPackage
 
-/// A directory cache in the way of Nuke's `DataCache`: one directory, a file a key named by a digest of it; puts wait in
-/// memory and are written together; a sweep over the whole directory removes what was used longest ago, down to 70% of
-/// the limit. Our own code, after its documentation.
+/// A directory cache modelled on Nuke's `DataCache`: one directory, a file for each key, named by the key's digest;
+/// puts wait in memory and are written together; a sweep over the whole directory removes the least recently used
+/// files, down to 70% of the limit. This is our own code, written from its documentation.
 final class DirectoryCachePeer: Peer {
     private struct Staging {
         var bodies: [Int: (Name, [UInt8])] = [:]
@@ -50,7 +50,7 @@ final class DirectoryCachePeer: Peer {
         for (name, body) in bodies.values {
             try Data(body).write(to: URL(fileURLWithPath: name.text))
         }
-        // Its sweep runs by a timer; here once a tenth of the limit has been written.
+        // Its sweep runs by a timer; this one runs when a tenth of the limit has been written.
         if let limit, written > limit / 10 {
             staging.withLock { $0.sinceSweep = 0 }
             sweep(limit)

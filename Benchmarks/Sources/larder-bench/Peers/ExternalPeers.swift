@@ -1,18 +1,18 @@
 import Foundation
 import SystemPackage
 
-/// Peers written in other languages. They run as processes with a timed loop of their own.
+/// Peers written in other languages. They run as separate processes with their own timed loops.
 struct ExternalPeers: Sendable {
     /// A Python that has diskcache; nil: there is none.
     var python: String?
     /// A Node.
     var node: String?
-    /// The directory of cacache, as npm brings it; nil: there is none.
+    /// The directory of cacache, as npm includes it; nil: there is none.
     var cacache: String?
-    /// Where `diskcache_peer.py` and `cacache_peer.mjs` lie.
+    /// The directory of `diskcache_peer.py` and `cacache_peer.mjs`.
     var scripts: String?
 
-    /// What a peer says of itself.
+    /// What a peer reports.
     struct Answer: Codable, Sendable {
         var put: Double
         var get: Double
@@ -25,7 +25,7 @@ struct ExternalPeers: Sendable {
         let run: @Sendable (FilePath, Int, Int) throws -> Answer
     }
 
-    /// Those that can, and why the others cannot.
+    /// The peers that can be run, and why the others cannot.
     var available: (peers: [Runnable], missing: [String]) {
         var peers: [Runnable] = []
         var missing: [String] = []
@@ -56,7 +56,7 @@ struct ExternalPeers: Sendable {
             return try JSONDecoder().decode(Answer.self, from: data)
         } catch {
             throw BenchError(
-                "a peer printed something else than its rates: \(String(decoding: data.prefix(200), as: UTF8.self))")
+                "a peer printed something other than its rates: \(String(decoding: data.prefix(200), as: UTF8.self))")
         }
     }
 }

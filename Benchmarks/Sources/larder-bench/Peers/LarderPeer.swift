@@ -8,13 +8,13 @@ final class LarderPeer: Peer {
     private let reading: Reading
     private static let durable = PutOptions(durability: .durable)
 
-    /// How a hit's bytes come into the caller's hand.
+    /// How the caller gets the bytes of a hit.
     enum Reading {
-        /// `get` and `bytes()`: memory of their own.
+        /// `get` and `bytes()`: newly allocated memory.
         case own
         /// `withBody(of:)`, and a copy into the caller's buffer, as pread(2) does.
         case copied
-        /// `withBody(of:)`: where they are. Only the first and the last byte are looked at.
+        /// `withBody(of:)`: in place. Only the first and the last byte are read.
         case inPlace
     }
 

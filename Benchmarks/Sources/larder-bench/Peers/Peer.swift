@@ -1,22 +1,22 @@
 import SystemPackage
 
-/// A way to keep bodies under names on a disk. Every one is driven by the same loops.
+/// A way to store bodies under names on disk. All peers are driven by the same loops.
 ///
 /// Calls come from several threads at once unless `maximumThreads` says otherwise.
 protocol Peer: AnyObject, Sendable {
     /// The most threads that may call at once.
     var maximumThreads: Int { get }
-    /// Makes what `put` and `get` want for body `index`: not timed.
+    /// Makes the name that `put` and `get` need for body `index`: not timed.
     func name(_ index: Int) -> Name
-    /// Stores a body; need not survive the loss of power.
+    /// Stores a body, which need not survive a power loss.
     func put(_ body: [UInt8], _ name: Name) throws
-    /// Stores a body; returns when it survives the loss of power.
+    /// Stores a body; returns when it would survive a power loss.
     func putDurable(_ body: [UInt8], _ name: Name) throws
-    /// Brings the bytes into the caller's hand, in `scratch` or as memory of their own; their number, or nil for a miss.
+    /// Gets the bytes, in `scratch` or in newly allocated memory. Returns their number, or nil for a miss.
     func get(_ name: Name, _ scratch: Scratch) throws -> Int?
-    /// Takes a body away.
+    /// Removes a body.
     func remove(_ name: Name) throws
-    /// Ends what `put` has begun: buffers are written. Part of the time of the puts.
+    /// Finishes what `put` has begun: buffers are written. It counts as part of the time of the puts.
     func settle() throws
     /// Closes it.
     func close() throws
@@ -29,14 +29,14 @@ extension Peer {
     func close() throws {}
 }
 
-/// A thread's own memory for reading, reused for every body, as a program does that hands bytes on.
+/// A thread's own memory for reading, reused for every body, as in a program that passes bytes on.
 final class Scratch {
     /// Room for the longest body.
     let buffer: UnsafeMutableRawBufferPointer
     /// What a peer keeps for this thread from one call to the next.
     var held: AnyObject?
 
-    /// Keeps the compiler from leaving a look away.
+    /// Keeps the compiler from removing a read.
     private(set) var ends = 0
 
     init(_ bytes: Int) { buffer = .allocate(byteCount: max(bytes, 1), alignment: 4096) }
@@ -50,7 +50,7 @@ final class Scratch {
         return bytes.count
     }
 
-    /// Bytes brought in the way of a copy. Shorter than the source only if the buffer is.
+    /// Copies bytes. The result is shorter than the source only if the buffer is.
     @inline(__always)
     func take(_ bytes: UnsafeRawBufferPointer) -> Int {
         let count = min(bytes.count, buffer.count)

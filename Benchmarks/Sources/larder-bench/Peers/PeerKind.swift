@@ -14,18 +14,18 @@ enum PeerKind: String, CaseIterable, Sendable, ExpressibleByArgument {
     /// One line on what it does.
     var summary: String {
         switch self {
-        case .larder: "Larder: put, get(key) and body.bytes(), which gives memory of one's own"
+        case .larder: "Larder: put, get(key) and body.bytes(), which allocates memory"
         case .larderSpan: "Larder: as above, read by withBody(of:) and copied into a reused buffer"
         case .files: "plain files: create + write + rename, open + pread + close into a reused buffer; 256 directories"
         case .sqlite:
-            "SQLite blobs through GRDB: WAL, synchronous=NORMAL (FULL for durable puts), one put a transaction"
+            "SQLite blobs through GRDB: WAL, synchronous=NORMAL (FULL for durable puts), one put in a transaction"
         case .urlcache: "Foundation's URLCache, no memory tier"
-        case .directory: "a directory cache in the way of Nuke's DataCache: a file a key, staged writes, LRU sweep"
-        case .lmdb: "raw LMDB, 256 puts a commit, no hash, no order, no budget: the limit"
+        case .directory: "a directory cache modelled on Nuke's DataCache: a file for each key, staged writes, LRU sweep"
+        case .lmdb: "raw LMDB, 256 puts in a commit, no hash, no order, no budget: the upper limit"
         }
     }
 
-    /// Opens it in `path`, an empty directory or one it was closed in.
+    /// Opens it in `path`, an empty directory or one that it used before.
     func open(_ path: FilePath, _ options: PeerOptions = PeerOptions()) throws -> any Peer {
         switch self {
         case .larder: try LarderPeer(path, options, reading: .own)

@@ -1,7 +1,7 @@
 import SystemPackage
 
-/// What a program without a cache engine does: a file a body in one of 256 directories, written under another name and
-/// renamed. Paths are made before the clock starts.
+/// What a program without a cache engine does: a file for each body in one of 256 directories, written under a
+/// temporary name and renamed. Paths are made before the clock starts.
 final class PlainFilesPeer: Peer {
     private let prefix: String
 
@@ -12,7 +12,7 @@ final class PlainFilesPeer: Peer {
 
     func name(_ index: Int) -> Name {
         var name = Name(index)
-        // Even over the directories whatever the order, as a hash of the key is.
+        // Spread evenly over the directories in any order, as a hash of the key would be.
         let shard = Generator.mix(UInt64(index)) & 255
         name.path = Array((prefix + "\(shard)/\(index)").utf8CString)
         name.text = prefix + "\(shard)/\(index).new"

@@ -2,8 +2,8 @@ import CRawLMDB
 import Synchronization
 import SystemPackage
 
-/// LMDB itself: what an engine on top of it cannot beat. Bodies under their keys, 256 puts a transaction, commits synced but
-/// for the meta page (`MDB_NOMETASYNC`), as in Larder. No hash, no second tree, no budget.
+/// LMDB itself: what an engine on top of it cannot beat. Bodies under their keys, 256 puts in a transaction, commits
+/// synced except for the meta page (`MDB_NOMETASYNC`), as in Larder. No hash, no second tree, no budget.
 final class RawLMDBPeer: Peer {
     private struct Writing: @unchecked Sendable {
         // SAFETY: used only under the mutex it lies in.
@@ -18,7 +18,7 @@ final class RawLMDBPeer: Peer {
         deinit { mdb_txn_abort(transaction) }
     }
 
-    // SAFETY: LMDB's environment is made for use by several threads; set once.
+    // SAFETY: LMDB's environment may be used by several threads; set once.
     nonisolated(unsafe) private let environment: OpaquePointer
     private let database: MDB_dbi
     private let writing = Mutex(Writing())

@@ -2,10 +2,11 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// Blobs in a table, as in SQLite's article "35% Faster Than The Filesystem" (https://sqlite.org/fasterthanfs.html), by key.
+/// Blobs in a table, as in SQLite's article "35% Faster Than The Filesystem" (https://sqlite.org/fasterthanfs.html), by
+/// key.
 ///
-/// Write-ahead log with `synchronous=NORMAL`: no sync for a commit, which is the counterpart of a relaxed put. Statements
-/// are prepared once. One queue, as GRDB has it: several threads wait for each other.
+/// Write-ahead log with `synchronous=NORMAL`: no sync for a commit, which is the counterpart of a relaxed put.
+/// Statements are prepared once. There is one queue, as in GRDB: several threads wait for each other.
 final class SQLitePeer: Peer {
     private let database: DatabaseQueue
 

@@ -33,7 +33,7 @@ final class URLCachePeer: Peer {
             let response = HTTPURLResponse(
                 url: url, statusCode: 200, httpVersion: "HTTP/1.1",
                 headerFields: ["Cache-Control": "max-age=86400", "Content-Length": "\(body.count)"])
-        else { throw BenchError("\(name.text) is no URL") }
+        else { throw BenchError("\(name.text) is not a URL") }
         cache.storeCachedResponse(CachedURLResponse(response: response, data: Data(body)), for: request)
     }
 

@@ -16,7 +16,7 @@ struct Curves: Codable, Sendable {
     struct GrowthPoint: Codable, Sendable {
         var peer: String
         var entries: Int
-        /// Puts a second from the point before to this one.
+        /// Puts a second from the previous point to this one.
         var putRate: Double
         /// Random hits a second.
         var getRate: Double
@@ -39,8 +39,8 @@ struct Curves: Codable, Sendable {
     var growth: [GrowthPoint] = []
     var displacement: [LatencyWindow] = []
 
-    /// Adds puts cut into windows of 100 ms, after those the series has already: what lies between two rounds is left out. Only
-    /// puts at full speed are plotted.
+    /// Adds puts cut into windows of 100 ms, after those that the series already has. The time between two rounds is
+    /// left out. Only puts at full speed are plotted.
     mutating func add(_ samples: Samples, series: String, pace: Int?) {
         guard pace == nil, let origin = samples.starts.first else { return }
         let offset = displacement.last { $0.series == series }.map { $0.time + 0.1 } ?? 0

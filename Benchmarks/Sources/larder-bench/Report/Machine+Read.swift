@@ -4,7 +4,7 @@ import GRDB
 import SystemPackage
 
 extension Machine {
-    /// Looks at this machine and the file system that `path` is on.
+    /// Reads the properties of this machine and of the file system that `path` is on.
     static func read(_ path: FilePath, notes: [String]) -> Machine {
         var name = utsname()
         uname(&name)

@@ -7,16 +7,19 @@ enum MarkdownReport {
         return """
             # Benchmarks
 
-            Written by `tools/bench`; do not edit. What each target measures stands at the head of its file in
-            `Benchmarks/Sources/larder-bench/Targets`; `larder-bench list` names the workloads and the peers. The store behind HTTP, beside nginx and
-            Varnish: [benchmarks/gateway.md](benchmarks/gateway.md).
+            This file is written by `tools/bench`; do not edit it. The first lines of each file in
+            `Benchmarks/Sources/larder-bench/Targets` say what the target measures; `larder-bench list` lists the
+            workloads and the peers. For the store behind HTTP, compared with nginx and Varnish, see
+            [benchmarks/gateway.md](benchmarks/gateway.md).
 
             \(machine(report))
 
-            Every ratio is the median of \(report.preset.rounds) rounds, in each of which both sides are measured on the same disk, in turn. Bodies do not
-            compress and no two are alike; they and the keys are made before the clock starts. Larder's puts include the SHA-256 of the body and the last
-            commit, which is synced; plain files are not synced except where it says so. Hits are warm. Latencies are those of single calls. npm's cacache
-            checks the digest of what it reads; Larder's default is to check on writing and after an unclean shutdown.
+            Every ratio is the median of \(report.preset.rounds) rounds, in each of which both sides
+            are measured on the same disk, in turn.
+            Bodies are incompressible and all different; they and the keys are made before the clock starts. Larder's
+            puts include the SHA-256 of the body and the last commit, which is synced; plain files are not synced
+            unless the row says so. Hits are warm. Latencies are those of single calls. npm's cacache checks the digest
+            of every body it reads; Larder's default is to check on writing and after an unclean shutdown.
 
             ## Targets
 
@@ -34,13 +37,13 @@ enum MarkdownReport {
 
             ## Rate and latency against entries
 
-            Bodies of 100 bytes, keys in no order: puts on the way from one point to the next, then hits anywhere.
+            Bodies of 100 bytes, keys in random order: puts from one point to the next, then hits on any key.
 
             \(plot("Puts and hits a second, and the 99th percentile of hits, against entries", "rate-by-entries"))\
             ## Latency during displacement
 
-            Puts of 16 KiB as fast as one thread can, in windows of a tenth of a second; rounds alternate between a store at a full budget and one
-            with room to spare.
+            One thread puts bodies of 16 KiB as fast as it can. Each point is a window of a tenth of a second; rounds
+            alternate between a store with a full budget and one with room to spare.
 
             \(plot("Latency of puts over time", "displacement"))
             """

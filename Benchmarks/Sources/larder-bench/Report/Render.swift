@@ -1,6 +1,6 @@
 import Foundation
 
-/// Figures as people read them.
+/// Figures in a form for human readers.
 enum Render {
     /// `1,234,567`.
     static func count(_ value: Int) -> String {
@@ -12,14 +12,14 @@ enum Render {
         return value < 0 ? "-" + result : result
     }
 
-    /// A rate without digits that mean nothing: `1,230,000`, `45.6`.
+    /// A rate without insignificant digits: `1,230,000`, `45.6`.
     static func rate(_ value: Double) -> String {
         guard value >= 100 else { return decimal(value, 1) }
         let unit = pow(10, floor(log10(value)) - 2)
         return count(Int((value / unit).rounded() * unit))
     }
 
-    /// With so many digits behind the point.
+    /// With this many digits after the point.
     static func decimal(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
 
     /// Nanoseconds: `850 ns`, `1.2 us`, `3.4 ms`.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Everything a run of the targets gave; written as JSON for the plots.
+/// All results of a run of the targets; written as JSON for the plots.
 struct Report: Codable, Sendable {
     var preset: Preset
     var machine: Machine
@@ -10,7 +10,7 @@ struct Report: Codable, Sendable {
     var curves: Curves
 }
 
-/// What it ran on. No names of hosts or paths.
+/// The machine it ran on, without names of hosts or paths.
 struct Machine: Codable, Sendable {
     var processor: String
     var cores: Int

@@ -21,7 +21,7 @@ enum TargetTable {
         cells(row).filter { !$0.isEmpty }.joined(separator: "  ")
     }
 
-    /// A table of GitHub's Markdown.
+    /// A table in GitHub's Markdown.
     static func markdown(_ rows: [TargetRow]) -> String {
         let lines =
             [header, ["---", "---", "---", "---:", "---:", "---", "---"]]
@@ -54,7 +54,7 @@ enum TargetTable {
         return [row.id, row.measure, row.against, target, reached ?? "", verdict, row.detail]
     }
 
-    /// Three digits that count; whole bytes; the differences of P11 with four behind the point.
+    /// Three significant digits; whole bytes; the differences of P11 with four digits after the point.
     private static func digits(_ value: Double, _ row: TargetRow) -> String {
         if row.unit == " off" { return Render.decimal(value, 4) }
         return Render.decimal(value, value >= 100 || row.unit == " B" ? 0 : value >= 10 ? 1 : 2)

@@ -1,10 +1,11 @@
 import Larder
 import Synchronization
 
-/// What the threads of the stress test share: which version of each key's body is stored, and what was seen.
+/// What the threads of the stress test share: which version of each key's body is stored, and what went wrong.
 ///
-/// Each key belongs to one writing thread, so that its next version is known without a lock across the put; any thread reads it. A
-/// reader may see the version that was the latest before it looked, or a later one, or nothing: displacement may take anything.
+/// Each key belongs to one writing thread, so that its next version is known without a lock across the put; any thread
+/// reads it. A reader may see the version that was the latest before it looked, or a later one, or nothing:
+/// displacement may take anything.
 final class StressLoad: Sendable {
     /// Latest version whose put has returned, by key; and the version whose put has begun.
     let finished: [Cell]
@@ -26,13 +27,13 @@ final class StressLoad: Sendable {
         self.bodies = bodies
     }
 
-    /// Keeps what went wrong; the first hundred in words.
+    /// Records what went wrong; keeps the text of the first hundred.
     func fail(_ text: String) { failures.withLock { if $0.count < 100 { $0.append(text) } } }
 
     /// What went wrong so far.
     var failed: [String] { failures.withLock { $0 } }
 
-    /// Which version the bytes are of; nil if they are no body of `key`. Every byte is compared.
+    /// Which version the bytes are of; nil if they are not a body of `key`. Every byte is compared.
     func version(of bytes: [UInt8], key: Int) -> Int? {
         guard bytes.count >= 16 else { return nil }
         let stamp = bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self) }
@@ -44,8 +45,8 @@ final class StressLoad: Sendable {
         return version
     }
 
-    /// One get, its bytes compared: wrong bytes, another key's bytes, and a version older than the one that was there before the
-    /// lookup are violations.
+    /// One get, its bytes compared: wrong bytes, another key's bytes, and a version older than the one that was there
+    /// before the lookup are violations.
     func get(_ store: Store, _ key: Int, lends: Bool) throws {
         let least = finished[key].value.load(ordering: .acquiring)
         let name = Key(bytes: Name.bytes(key))
@@ -76,8 +77,8 @@ final class StressLoad: Sendable {
         puts.wrappingAdd(1, ordering: .relaxed)
     }
 
-    /// One removal, by the thread that owns the key. It takes a version number that no body has: what was there before must not
-    /// be read once the removal has returned.
+    /// One removal, by the thread that owns the key. It takes a version number that no body has: the previous body must
+    /// not be read once the removal has returned.
     func remove(_ store: Store, _ key: Int) throws {
         let version = begun[key].value.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
         try store.remove(Key(bytes: Name.bytes(key)))

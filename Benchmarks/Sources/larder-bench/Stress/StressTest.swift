@@ -2,8 +2,9 @@ import Larder
 import Synchronization
 import SystemPackage
 
-/// Mixed load at a full budget from several threads for some minutes. Every byte read is compared with what was put, the invariants
-/// are checked while it runs and at the end, and the directory is walked all the while: it must never take more than the budget.
+/// Mixed load at a full budget from several threads for some minutes. Every byte read is compared with what was put,
+/// the invariants are checked while it runs and at the end, and the directory is walked all the while: it must never
+/// take more than the budget.
 struct StressTest {
     var minutes: Double
     var threads: Int
@@ -12,13 +13,13 @@ struct StressTest {
     var seed: UInt64
     var report: @Sendable (String) -> Void
 
-    /// Returns what was violated; empty: nothing.
+    /// Returns the violations; empty if there were none.
     func run(in directory: WorkDirectory) throws -> [String] {
         let path = try directory.make("stress")
         let budget = Budget(bytes: ByteCount(budgetBytes))
         var configuration = Configuration(budget: budget)
         let size = size
-        // Three times what fits, so that a third of the keys is there at any time.
+        // Three times what fits, so that a third of the keys is in the store at any time.
         let keys = max(threads * 16, Int(budgetBytes) / size.mean * 3)
         let load = StressLoad(keys: keys, bodies: Bodies(size, seed: seed))
         configuration.observer = { event in
@@ -41,7 +42,7 @@ struct StressTest {
             throw error
         }
         pthread_join(watch, nil)
-        // Closed and opened again, the store has to be as whole.
+        // Closed and opened again, the store has to be just as whole.
         try check(store, load, "at the end")
         try store.close()
         let again = try Store(at: path)
@@ -56,7 +57,7 @@ struct StressTest {
         return load.failed
     }
 
-    /// A thread's load: gets anywhere; puts and removals of the keys that are its own.
+    /// A thread's load: gets of any key; puts and removals of its own keys.
     private func work(_ number: Int, _ store: Store, _ load: StressLoad, until end: UInt64) throws {
         var generator = Generator(seed: seed &+ UInt64(number) &* 7919)
         let keys = load.finished.count
@@ -77,7 +78,7 @@ struct StressTest {
         }
     }
 
-    /// Checks over and over, twice a second at most, and tells how it goes every ten seconds.
+    /// Checks repeatedly, twice a second at most, and reports progress every ten seconds.
     private func watchOver(_ store: Store, _ load: StressLoad, _ sampler: BudgetSampler, until end: UInt64) {
         var rounds = 0
         var told = Ticks.now()

@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// Why a run cannot go on: what was wrong, and what to do about it.
+/// Why a run cannot continue: what was wrong, and what to do about it.
 struct BenchError: Error, CustomStringConvertible {
     let description: String
 

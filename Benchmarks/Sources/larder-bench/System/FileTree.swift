@@ -2,7 +2,7 @@ import SystemPackage
 
 /// Whole directories.
 enum FileTree {
-    /// mkdir(2); fine if it is there.
+    /// mkdir(2); succeeds if it exists.
     static func makeDirectory(_ path: FilePath) throws {
         if path.withPlatformString({ mkdir($0, 0o700) }) != 0, errno != EEXIST {
             throw BenchError.system("mkdir", "\(path)")
@@ -18,8 +18,8 @@ enum FileTree {
         _ = path.withPlatformString { rmdir($0) }
     }
 
-    /// `st_blocks` x 512 summed over every regular file below `path`, each inode once: a file that is renamed during the
-    /// walk is met twice.
+    /// `st_blocks` x 512 summed over every regular file below `path`, each inode once: a walk sees a file that is
+    /// renamed meanwhile twice.
     static func allocatedBytes(_ path: FilePath) -> Int64 {
         var seen: Set<UInt64> = []
         var sum: Int64 = 0
@@ -39,8 +39,8 @@ enum FileTree {
         return sum
     }
 
-    /// Syncs every file system, as Swift has no syncfs(2). sync(2) waits on Linux; where it does not, files may be written
-    /// back later than thought.
+    /// Syncs every file system, because Swift has no syncfs(2). sync(2) waits on Linux; where it does not, files may be
+    /// written back later than expected.
     static func syncAll() { sync() }
 
     private static func names(in path: FilePath) -> [String] {

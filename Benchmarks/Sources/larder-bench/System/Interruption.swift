@@ -1,7 +1,7 @@
 import Synchronization
 
-/// SIGINT and SIGTERM as a flag that every loop looks at, so that temporary stores are removed before the program ends.
-/// The third one ends it where it stands.
+/// SIGINT and SIGTERM as a flag that every loop reads, so that temporary stores are removed before the program ends.
+/// The third signal ends it immediately.
 enum Interruption {
     private static let signals = Atomic<Int>(0)
 
@@ -30,6 +30,6 @@ enum Interruption {
 
     /// Throws once a signal has come.
     static func check() throws {
-        if hasCome { throw BenchError("interrupted; what was there so far was removed") }
+        if hasCome { throw BenchError("interrupted; the temporary stores were removed") }
     }
 }

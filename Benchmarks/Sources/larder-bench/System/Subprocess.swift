@@ -11,7 +11,7 @@ enum Subprocess {
         #endif
     }
 
-    /// Runs a program and returns what it printed. Throws if it fails; what it says then goes to our error output.
+    /// Runs a program and returns what it printed. Throws if it fails; its messages go to our standard error.
     static func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws -> Data {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)

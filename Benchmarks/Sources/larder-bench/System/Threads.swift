@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Threads of the system: what is measured blocks, which the threads behind Swift's tasks must not.
+/// System threads: the measured code blocks, which the threads behind Swift's tasks must not do.
 enum Threads {
     private final class Start {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    /// Runs `body(0)` to `body(count - 1)` on threads of their own and waits for all; throws the first error.
+    /// Runs `body(0)` to `body(count - 1)` on separate threads and waits for all; throws the first error.
     static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
         let failure = Mutex<(any Error)?>(nil)
         let shared = Shared(body, note: { error in failure.withLock { if $0 == nil { $0 = error } } })

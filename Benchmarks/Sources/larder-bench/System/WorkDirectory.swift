@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// A directory of the run's own, with a fresh one in it for each store. All of it goes at the end.
+/// A directory for the run, with a new one in it for each store. All of it is removed at the end.
 final class WorkDirectory: Sendable {
     /// Where it is.
     let path: FilePath
@@ -15,7 +15,7 @@ final class WorkDirectory: Sendable {
         path = FilePath(String(decoding: name, as: UTF8.self))
     }
 
-    /// `$TMPDIR`, or `/var/tmp`, which unlike `/tmp` is seldom a tmpfs.
+    /// `$TMPDIR`, or `/var/tmp`, which unlike `/tmp` is rarely a tmpfs.
     static var defaultParent: FilePath {
         FilePath(getenv("TMPDIR").map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 } ?? "/var/tmp")
     }

@@ -1,10 +1,10 @@
 import Larder
 import SystemPackage
 
-/// The store with very many entries, and a small one beside it with the same bodies. Filled once, used by P6, P7 and P8.
+/// The store with very many entries, and a small one with the same bodies. Filled once, used by P6, P7 and P8.
 ///
-/// Bodies of 100 bytes, so that the index is nearly all there is. Keys have even numbers and come in no order; odd ones are left for
-/// puts between them.
+/// Bodies have 100 bytes, so that the store is nearly all index. Keys have even numbers and come in random order; odd
+/// ones are left for puts between them.
 struct GrownStore {
     static let bodySize = 100
     let large: FilePath
@@ -13,7 +13,7 @@ struct GrownStore {
     let smallCount = 10_000
     let bodies: Bodies
 
-    /// Fills both, and LMDB's own environment beside them for the plot; measures on the way.
+    /// Fills both, and a plain LMDB environment for the plot; measures on the way.
     static func fill(_ context: TargetContext) throws -> GrownStore {
         let grown = GrownStore(
             large: try context.directory.make("large"), small: try context.directory.make("small"),

@@ -1,8 +1,9 @@
 import Larder
 import SystemPackage
 
-/// P10: puts a second after ten times the budget was written, against a fresh store that is being filled. Lengths even over the
-/// logarithm of 100 B ... 1 MiB. The directory is walked all the while: it must never take more than the budget.
+/// P10: puts a second after ten times the budget was written, against a fresh store that is being filled. Lengths are
+/// spread evenly over the logarithm of 100 B ... 1 MiB. The directory is walked all the time: it must never take more
+/// than the budget.
 enum P10SteadyState: Target {
     static let id = "P10"
 

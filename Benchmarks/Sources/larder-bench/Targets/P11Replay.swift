@@ -1,10 +1,11 @@
 import SystemPackage
 
-/// P11: misses on a trace of real requests, by object, when the store displaces in its own order, against libCacheSim 0.3.5 with LRU.
+/// P11: misses on a trace of real requests, by object, when the store displaces in its own order, against libCacheSim
+/// 0.3.5 with LRU.
 ///
-/// The trace is not part of the repository: `cloudphysics-io.oracleGeneral.bin` of libCacheSim, given with `--trace`. For another one
-/// exact LRU, computed here, stands in for the simulator. The store lies in memory: this is about order, not about a disk, and every
-/// request is a commit.
+/// The trace is not part of the repository: `cloudphysics-io.oracleGeneral.bin` of libCacheSim, given with `--trace`.
+/// For other traces exact LRU, computed here, replaces the simulator. The store is in memory: this is about order, not
+/// about a disk, and every request is a commit.
 enum P11Replay: Target {
     static let id = "P11"
     /// 1, 5, 10 and 20% of the trace's footprint, in bytes, and the simulator's miss ratio by object.

@@ -1,7 +1,7 @@
 import SystemPackage
 
-/// P12: hits and puts of 1 KiB and 16 KiB against npm cacache, Python diskcache, Foundation's URLCache and SQLite blobs: ahead of all on
-/// every row. Peers far slower than the rest do fewer operations in a round.
+/// P12: hits and puts of 1 KiB and 16 KiB against npm cacache, Python diskcache, Foundation's URLCache and SQLite
+/// blobs: ahead of all on every row. Peers far slower than the rest do fewer operations in a round.
 enum P12Peers: Target {
     static let id = "P12"
 
@@ -25,7 +25,7 @@ enum P12Peers: Target {
                 var gets = Comparison()
                 for round in 0..<context.rounds {
                     try Interruption.check()
-                    // Who goes first changes with each round.
+                    // Which peer comes first changes with each round.
                     let first = round % 2 == 0 ? try larder(context, size, round) : nil
                     let peer = try contender.run(size, round)
                     let own = try first ?? larder(context, size, round)

@@ -1,8 +1,9 @@
 /// P1: warm hits a second, one thread, from the key to the bytes in hand, against open + pread + close of plain files.
 ///
-/// Files are read into a buffer that is reused. Larder is measured in three ways: with `withBody(of:)`, which lends the bytes where they
-/// are, and is what the target is about; the same with a copy into a reused buffer, as pread(2) makes one; and with `get`
-/// and `bytes()`, which gives the caller memory of its own. Copies of 16 KiB and more cost what memory costs, on either side.
+/// Files are read into a buffer that is reused. Larder is measured in three ways: with `withBody(of:)`, which lends the
+/// bytes in place, and is what the target is about; the same with a copy into a reused buffer, as pread(2) makes one;
+/// and with `get` and `bytes()`, which allocates memory for the caller. Copies of 16 KiB and more are limited by
+/// memory, on either side.
 enum P1Hits: Target {
     static let id = "P1"
 

@@ -1,7 +1,8 @@
 import Larder
 import SystemPackage
 
-/// P6: the time to open a store with very many entries that was closed in order, against one with 1,000. `Store(at:)` alone is timed.
+/// P6: the time to open a store with very many entries that was closed properly, against one with 1,000. `Store(at:)`
+/// alone is timed.
 enum P6Open: Target {
     static let id = "P6"
 

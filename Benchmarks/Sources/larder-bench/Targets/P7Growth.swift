@@ -1,8 +1,8 @@
 import Larder
 import SystemPackage
 
-/// P7: hits and puts a second in a store with very many entries, against one with 10,000. Hits anywhere; puts under new keys that lie
-/// between those there, removed again after each round. Bodies of 100 bytes.
+/// P7: hits and puts a second in a store with very many entries, against one with 10,000. Hits on any key; puts under
+/// new keys between the existing ones, removed again after each round. Bodies of 100 bytes.
 enum P7Growth: Target {
     static let id = "P7"
 

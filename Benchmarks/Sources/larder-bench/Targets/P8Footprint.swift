@@ -4,9 +4,9 @@ import SystemPackage
 
 /// P8: bytes of the index for each entry, and resident memory beyond the mapping, with very many entries.
 ///
-/// Index bytes: (allocated bytes of `index/data.mdb` - bytes of the bodies in it) / entries. There is no metadata, so nothing is
-/// subtracted for it; keys (38 bytes), records, orders, digests, slack in pages and free pages all count. Resident memory: `RssAnon` of a
-/// process of its own that opens the store, gets 200,000 entries and puts 20,000.
+/// Index bytes: (allocated bytes of `index/data.mdb` - bytes of the bodies in it) / entries. There is no metadata, so
+/// nothing is subtracted for it; keys (38 bytes), records, orders, digests, slack in pages and free pages all count.
+/// Resident memory: `RssAnon` of a separate process that opens the store, gets 200,000 entries and puts 20,000.
 enum P8Footprint: Target {
     static let id = "P8"
 

@@ -2,11 +2,11 @@ import ArgumentParser
 
 /// How much a run of the targets measures.
 enum Preset: String, CaseIterable, Codable, Sendable, ExpressibleByArgument {
-    /// About a minute: does it all work.
+    /// About a minute: a smoke test.
     case quick
     /// Under ten minutes on two cores: the report.
     case standard
-    /// With 10,000,000 entries; takes as long as it takes.
+    /// With 10,000,000 entries; takes long.
     case full
 
     /// Rounds of a comparison. Medians of fewer than five are for smoke tests.

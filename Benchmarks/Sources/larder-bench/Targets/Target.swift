@@ -13,7 +13,7 @@ enum Targets {
         P7Growth.self, P8Footprint.self, P9Threads.self, P10SteadyState.self, P11Replay.self, P12Peers.self,
     ]
 
-    /// Runs those whose id is in `ids` (nil: all). What fails becomes a row that says so; an interruption ends the run.
+    /// Runs those whose id is in `ids` (nil: all). A failure becomes a row of the table; an interruption ends the run.
     static func run(_ context: TargetContext, only ids: Set<String>?) throws -> [TargetRow] {
         var rows: [TargetRow] = []
         for target in all where ids?.contains(target.id) ?? true {
@@ -29,7 +29,7 @@ enum Targets {
                         id: target.id, measure: "not measured", against: "", sense: .atLeast, target: 0, unit: "",
                         detail: "\(error)"))
             }
-            // A run of minutes that is broken off has told something.
+            // So that a long run that is interrupted has printed some results.
             for row in rows[before...] { context.progress("  " + TargetTable.line(row)) }
             context.progress("\(target.id) took \(Render.decimal(Double(Ticks.now() - start) / 1e9, 1)) s")
         }

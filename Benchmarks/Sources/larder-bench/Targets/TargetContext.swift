@@ -22,10 +22,10 @@ final class TargetContext {
 
     var rounds: Int { preset.rounds }
 
-    /// Tells how far the run has come, on the error output.
+    /// Reports the progress of the run on standard error.
     func progress(_ text: String) { Progress.say(text) }
 
-    /// Runs `body` on a peer in a directory of its own, which is removed afterwards.
+    /// Runs `body` on a peer in a separate directory, which is removed afterwards.
     func withPeer<R>(
         _ kind: PeerKind, _ bodies: Bodies, threads: Int = 1, options: PeerOptions = PeerOptions(),
         _ body: (Driver) throws -> R
@@ -43,7 +43,7 @@ final class TargetContext {
         }
     }
 
-    /// Puts a second into an empty peer. The clock starts with nothing to write back.
+    /// Puts a second into an empty peer. When the clock starts, nothing is left to write back.
     func putRate(_ kind: PeerKind, _ bodies: Bodies, count: Int, threads: Int = 1, isDurable: Bool = false) throws
         -> Double
     {
@@ -64,7 +64,7 @@ final class TargetContext {
     }
 }
 
-/// Lines on the error output, so that the table can be piped.
+/// Lines on standard error, so that the table can be piped.
 enum Progress {
     static func say(_ text: String) {
         let line = text + "\n"

@@ -20,7 +20,8 @@ struct TraceFile {
             throw BenchError("the trace \(path) cannot be read: \(error.localizedDescription)")
         }
         guard !data.isEmpty, data.count % 24 == 0 else {
-            throw BenchError("\(path) is no oracleGeneral trace: \(data.count) bytes are no records of 24")
+            throw BenchError(
+                "\(path) is not an oracleGeneral trace: \(data.count) bytes are not a whole number of records of 24")
         }
         requests = data.withUnsafeBytes { bytes in
             stride(from: 0, to: bytes.count, by: 24).map { start in

@@ -4,10 +4,11 @@ import SystemPackage
 
 /// P11: replays a trace against a real store, and compares its misses with those of exact LRU.
 ///
-/// The store chooses every victim, by its own access order. What it cannot be asked for is to count the bytes a trace names and not
-/// those it allocates, so the replay does that: objects are entries with a body of one byte, the replay knows their sizes, and where the
-/// simulator would displace until the new object fits, it lowers the store's entry budget until the store has displaced that much. Each request is
-/// flushed, so that touches are in the index before the next one.
+/// The store chooses every victim, by its own access order. But it counts the bytes that it allocates, not those that a
+/// trace names, so the replay counts the latter: objects are entries with a body of one byte, and the replay knows
+/// their sizes. Where the simulator would displace until the new object fits, the replay lowers the store's entry
+/// budget until the store has displaced that much. Each request is flushed, so that touches are in the index before the
+/// next one.
 struct TraceReplay {
     let trace: TraceFile
     /// Bytes.
@@ -20,7 +21,7 @@ struct TraceReplay {
         var displaced: Int
     }
 
-    /// What the observer, which runs on the store's threads, tells the replay.
+    /// What the observer, which runs on the store's threads, reports to the replay.
     private final class Gone: Sendable {
         let keys = Mutex<[Key]>([])
         func take() -> [Key] {

@@ -1,7 +1,7 @@
-/// What does a put cost whose body is there already, under other keys? A hundred keys share each body.
+/// What does a put cost if its body is already stored under other keys? A hundred keys share each body.
 enum Dedup: Workload {
     static let name = "dedup"
-    static let question = "What does a put cost whose body is there already under another key?"
+    static let question = "What does a put cost if its body is already stored under another key?"
 
     static func run(_ plan: Plan) throws -> Tally {
         let bodies = plan.bodies

@@ -1,8 +1,8 @@
-/// How fast are puts when the budget is full and every one of them makes another entry go? The budget holds about half of
-/// the entries; it is filled, then three times its worth is put on top.
+/// How fast are puts when the budget is full and each of them displaces another entry? The budget holds about half of
+/// the entries; it is filled, then three times the budget is put in addition.
 enum DisplaceChurn: Workload {
     static let name = "displace-churn"
-    static let question = "How fast are puts at a full budget, where each makes another entry go?"
+    static let question = "How fast are puts at a full budget, where each displaces another entry?"
 
     static func run(_ plan: Plan) throws -> Tally {
         guard plan.kind == .larder || plan.kind == .larderSpan || plan.kind == .directory else {

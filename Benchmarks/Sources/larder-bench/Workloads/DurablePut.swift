@@ -1,7 +1,7 @@
-/// How fast are puts that return when the body survives the loss of power, with `--threads` writers at once?
+/// How fast are puts that return when the body would survive a power loss, with `--threads` writers at once?
 enum DurablePut: Workload {
     static let name = "durable-put"
-    static let question = "How fast are puts that wait until the body survives the loss of power?"
+    static let question = "How fast are puts that wait until the body would survive a power loss?"
 
     static func run(_ plan: Plan) throws -> Tally {
         try plan.withPeer { driver in

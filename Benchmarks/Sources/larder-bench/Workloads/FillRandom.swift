@@ -1,7 +1,7 @@
-/// How fast does an empty store fill when keys come in no order, as from users?
+/// How fast does an empty store fill when keys come in random order, as from users?
 enum FillRandom: Workload {
     static let name = "fill-random"
-    static let question = "How fast does an empty store fill when keys come in no order?"
+    static let question = "How fast does an empty store fill when keys come in random order?"
 
     static func run(_ plan: Plan) throws -> Tally {
         let order = Order.shuffled(0..<plan.entries, seed: plan.seed)

@@ -1,4 +1,4 @@
-/// How fast does an empty store fill when keys come in their order, as from an import?
+/// How fast does an empty store fill when keys come in order, as from an import?
 enum FillSequential: Workload {
     static let name = "fill-seq"
     static let question = "How fast does an empty store fill when keys come in order?"

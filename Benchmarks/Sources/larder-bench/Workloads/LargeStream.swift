@@ -1,11 +1,11 @@
 import Larder
 import SystemPackage
 
-/// How fast do bodies go in and out that do not fit memory, in pieces of 256 KiB? One operation is a body written and read
-/// whole. For larder and plain files; `--size` is the length of a body, best 16 MiB and more.
+/// How fast can bodies that do not fit in memory be written and read in pieces of 256 KiB? One operation is a body
+/// written and read whole. For larder and plain files; `--size` is the length of a body, best 16 MiB and more.
 enum LargeStream: Workload {
     static let name = "large-stream"
-    static let question = "How fast do large bodies go in and out in pieces of 256 KiB?"
+    static let question = "How fast are large bodies written and read in pieces of 256 KiB?"
     private static let piece = 256 << 10
 
     static func run(_ plan: Plan) throws -> Tally {

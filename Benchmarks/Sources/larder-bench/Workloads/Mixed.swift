@@ -1,4 +1,4 @@
-/// What is left of the rates when everything happens at once: 85% gets of few keys often, 13% puts, 2% removals?
+/// What remains of the rates when everything happens at once: 85% gets, mostly of a few keys, 13% puts, 2% removals?
 enum Mixed: Workload {
     static let name = "mixed"
     static let question = "How fast are 85% gets, 13% puts and 2% removals together?"

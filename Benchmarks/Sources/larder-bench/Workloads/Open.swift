@@ -1,4 +1,5 @@
-/// How long does it take to open a store that was closed in order? 20 times; neither the filling nor the closing is timed.
+/// How long does it take to open a store that was closed properly? 20 times; neither the filling nor the closing is
+/// timed.
 enum Open: Workload {
     static let name = "open"
     static let question = "How long does it take to open a store?"

@@ -1,4 +1,4 @@
-/// What does it cost to put a new body under a key that has one, which the old body has to leave?
+/// What does it cost to put a new body under a key that has one, so that the old body has to be removed?
 enum Overwrite: Workload {
     static let name = "overwrite"
     static let question = "What does a new body under an existing key cost?"

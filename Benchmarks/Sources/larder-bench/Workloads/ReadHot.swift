@@ -1,7 +1,7 @@
-/// How fast are hits on a working set that fits every cache of the machine: 1,000 keys, over and over?
+/// How fast are hits on a working set that fits every cache of the machine: 1,000 keys, read repeatedly?
 enum ReadHot: Workload {
     static let name = "read-hot"
-    static let question = "How fast are hits on 1,000 keys that are read over and over?"
+    static let question = "How fast are hits on 1,000 keys that are read repeatedly?"
 
     static func run(_ plan: Plan) throws -> Tally {
         let hot = min(1000, plan.entries)

@@ -1,4 +1,4 @@
-/// How fast does the store say that it has not got something?
+/// How fast is a lookup that finds nothing?
 enum ReadMissing: Workload {
     static let name = "read-missing"
     static let question = "How fast is a miss?"

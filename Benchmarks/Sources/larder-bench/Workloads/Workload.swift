@@ -4,9 +4,9 @@ import SystemPackage
 protocol Workload: Sendable {
     /// As given to `--workload`.
     static var name: String { get }
-    /// What a run of it answers.
+    /// The question that a run answers.
     static var question: String { get }
-    /// Measures. Opening, filling and closing are its own business; only what it times counts.
+    /// Measures. It does the opening, filling and closing itself; only what it times counts.
     static func run(_ plan: Plan) throws -> Tally
 }
 
@@ -37,7 +37,7 @@ struct Plan: Sendable {
             try peer.close()
             return result
         } catch {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             try? peer.close()
             throw error
         }
