@@ -186,6 +186,13 @@ static int write_all(int descriptor, const char *bytes, size_t count) {
 int clarder_memory_file(const void *bytes, size_t count) {
 #ifdef __linux__
     int descriptor = memfd_create("larder", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+    // A system may refuse memory files that could be executed (vm.memfd_noexec of Linux 6.3).
+    if (descriptor < 0 && errno == EACCES) {
+        descriptor = memfd_create("larder", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    }
     if (descriptor < 0) return -1;
     if (write_all(descriptor, bytes, count) != 0) return fail(descriptor);
     if (fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) return fail(descriptor);
@@ -197,7 +204,7 @@ int clarder_memory_file(const void *bytes, size_t count) {
     size_t length = confstr(_CS_DARWIN_USER_TEMP_DIR, name, sizeof name);
     if (length == 0 || length > sizeof name) strlcpy(name, "/tmp/", sizeof name);
     strlcat(name, "larder-XXXXXX", sizeof name);
-    int writer = mkstemp(name);
+    int writer = mkostemp(name, O_CLOEXEC);
     if (writer < 0) return -1;
     int reader = open(name, O_RDONLY | O_CLOEXEC);
     unlink(name);

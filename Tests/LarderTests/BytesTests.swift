@@ -148,7 +148,10 @@ import Testing
             try #expect(second.bytes("k") == [1])
             #expect(second.path == path)
             try finish(second)
-            try #expect(code { _ = try Store(at: URL(string: "https://example.com/x")!) } == .invalidArgument)
+            for text in ["https://example.com/x", "file://other.test/tmp/x"] {
+                try #expect(code { _ = try Store(at: URL(string: text)!) } == .invalidArgument, "\(text)")
+            }
+            try #expect(code { _ = try Store(at: path.string + "\0x", .testing()) } == .invalidArgument)
         }
     }
 

@@ -466,15 +466,17 @@ extension Store {
     @Test func aBatchThatDoesNotFitChangesNothing() throws {
         let budget = 2 << 20
         try withStore(configuration: .testing(budget: Budget(bytes: ByteCount(budget)))) { store in
-            try store.put([1], for: "k", PutOptions(isPinned: true))
+            let pinned = PutOptions(isPinned: true)
+            for number in 0..<60 { try store.put(body(20_000, number), for: Key("p\(number)"), pinned) }
             try store.flush()
+            let keys = try store.keys()
+            #expect(keys.count == 60)
             var batch = WriteBatch()
-            batch.remove("k")
-            for number in 0..<2000 {
-                batch.put(body(3000, number), for: Key("small\(number)"), PutOptions(isPinned: true))
-            }
+            batch.remove("p0")
+            for number in 0..<300 { batch.put(body(3000, number), for: Key("small\(number)"), pinned) }
+            batch.put(body(5000, 9), for: "file")
             try #expect(code { try store.write(batch) } == .noSpace)
-            try #expect(store.keys() == ["k"])
+            try #expect(store.keys() == keys)
             #expect(store.stagedFiles == [])
             #expect(recount(store.path) <= budget)
             try store.put([2], for: "after")
@@ -502,6 +504,108 @@ extension Store {
             for key in try store.keys() { batch.change(key, EntryChange(isPinned: false)) }
             try #expect(!store.write(batch).contains { !$0.isSuccess })
             try store.put(body(20_000, 1000), for: "new")
+        }
+    }
+
+    // MARK: Entries in memory
+
+    @Test func operationsOnAnEntryInMemorySeeEachOther() throws {
+        let cases: [((inout WriteBatch) -> Void, [String], [UInt8]?, isPinned: Bool)] = [
+            (
+                {
+                    $0.put([2], for: "k"); $0.remove("k")
+                }, [stored([2]), "done"], nil, false
+            ),
+            (
+                {
+                    $0.put([2], for: "k"); $0.change("k", EntryChange(isPinned: true))
+                }, [stored([2]), "done"], [2], true
+            ),
+            (
+                {
+                    $0.remove("k"); $0.put([2], for: "k", unlessPresent: true)
+                }, ["done", stored([2])], [2], false
+            ),
+            (
+                {
+                    $0.remove("k"); $0.touch("k")
+                }, ["done", "absent"], nil, false
+            ),
+            (
+                {
+                    $0.change("k", EntryChange(isPinned: true)); $0.put([2], for: "k")
+                }, ["done", stored([2])], [2], true
+            ),
+        ]
+        for (fill, results, bytes, isPinned) in cases {
+            try withStore { store in
+                try store.put([1], for: "k", PutOptions(storagePolicy: .memoryOnly))
+                var batch = WriteBatch()
+                fill(&batch)
+                try #expect(store.results(batch) == results)
+                try #expect(store.bytes("k") == bytes)
+                try #expect(store.attributes(of: "k")?.isPinned ?? false == isPinned)
+                try store.flush()
+                try #expect(store.bytes("k") == bytes)
+            }
+        }
+    }
+
+    @Test func contentIsRemovedFromMemoryToo() throws {
+        try withStore { store in
+            try store.put([1], for: "memory", PutOptions(storagePolicy: .memoryOnly))
+            try #expect(store.result { $0.remove(digest: Digest.of([1])) } == "done")
+            try #expect(store.get("memory") == nil)
+        }
+    }
+
+    // MARK: Limits
+
+    @Test func aBatchOverTheBudgetDisplacesNothing() throws {
+        try withStore(configuration: .testing(budget: Budget(bytes: .mebibytes(2)))) { store in
+            for number in 0..<50 { try store.put([UInt8(number)], for: Key("k\(number)")) }
+            var batch = WriteBatch()
+            for number in 0..<1000 { batch.put(body(3000, number), for: Key("b\(number)")) }
+            try #expect(code { try store.write(batch) } == .tooLarge)
+            try #expect(store.statistics().entryCount == 50)
+            var long = WriteBatch()
+            for _ in 0...16_384 { long.touch("k1") }
+            try #expect(code { try store.write(long) } == .invalidArgument)
+        }
+    }
+
+    @Test func timedLeasesThatAreOverGo() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            func rows() throws -> Int { try store.engine.read { try $0.statistics(store.engine.index.leases).entries } }
+            for round in 0..<20 {
+                var batch = WriteBatch()
+                for number in 0..<50 {
+                    batch.lease(digest: Digest.of([UInt8(round), UInt8(number)]), for: .seconds(10))
+                }
+                batch.lease("none", for: .zero)
+                batch.lease("none", for: .seconds(-5))
+                try store.write(batch)
+                clock.advance(by: .seconds(20))
+            }
+            try #expect(rows() <= 100)
+        }
+    }
+
+    // MARK: Tasks
+
+    @Test func oneChangeIsCarriedThroughInACancelledTask() async throws {
+        try await withStore { store in
+            try await store.put([1], for: "k")
+            let entry = try #require(try await store.get("k"))
+            let task = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return try await store.update(entry, metadata: [2])
+            }
+            let isDone = try await task.value
+            #expect(isDone)
+            let metadata = try await store.get("k")?.metadata
+            #expect(metadata == [2])
         }
     }
 }

@@ -7,6 +7,8 @@ final class Committer {
     private var expiry = Pace()
 
     private static let idleSeconds = 1.0
+    /// Removals and unpinnings in one job that go ahead in a store that is full of pins.
+    private static let freeingLimit = 64
     /// Entries displaced in the transaction of a batch while the store is above its watermarks.
     private static let displacementSlice = 64
 
@@ -104,6 +106,8 @@ final class Committer {
                 engine.reach("batch.after-staging-sync")
             }
             failure = commit(uses)
+            let jobs = batch.jobs.filter(\.isCommitted)
+            if !jobs.isEmpty { writing.pending.publish(jobs, in: engine.memory) }
         } catch {
             // Nothing is committed on top of names that may not be there after a power loss.
             failure = engine.translate(error)
@@ -231,6 +235,11 @@ final class Committer {
                 failures = 0
             } catch {
                 let failure = engine.translate(error)
+                // A batch that does not fit is its caller's concern, who is told, and no trouble of the store.
+                if case .job = use, failure.code == .noSpace || failure.code == .tooLarge {
+                    fail(use, failure)
+                    continue
+                }
                 last = failure
                 // Where there is no room for one body there may be some for a smaller one.
                 failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
@@ -277,6 +286,10 @@ final class Committer {
         }
     }
 
+    private func noteCommitted(_ uses: some Collection<Use>) {
+        for use in uses { if case .job(let job) = use { job.noteCommitted() } }
+    }
+
     /// - Parameter slice: entries to displace in the same transaction, at most.
     private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
         let engine = engine
@@ -288,22 +301,25 @@ final class Committer {
             let victims = try Engine.displace(in: mutation, limit: slice, bytes: surplus).0
             return (victims, try engine.fill(mutation))
         }
-        let purpose = Self.purpose(of: uses)
+        let purpose = try purpose(of: uses)
         let result =
             makingRoom || purpose == .housekeeping
             ? try engine.mutate(purpose, change) : try engine.mutateIfFitting(purpose, change)
         guard let (victims, fill) = result else { return false }
+        noteCommitted(uses)
         engine.report(victims)
         engine.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
         return true
     }
 
-    private static func purpose(of uses: some Collection<Use>) -> Engine.Purpose {
+    private func purpose(of uses: some Collection<Use>) throws -> Engine.Purpose {
         var purpose = Engine.Purpose.housekeeping
         for use in uses {
             switch use {
             case .put: return .put
-            case .job(let job): if job.purpose == .put { return .put }
+            case .job(let job):
+                let limit = try max(Self.freeingLimit, engine.removalLimit())
+                if job.purpose(limit: limit) == .put { return .put }
             case .touch, .touchKey: purpose = .touch
             case .remove: break
             }

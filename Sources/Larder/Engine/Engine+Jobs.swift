@@ -39,13 +39,23 @@ extension Engine {
         if let failure = job.failure { throw failure }
     }
 
-    /// The index keys of the entries that have some content now. Looks at every entry, if there is such content.
-    func keys(of digest: Digest) throws -> [[UInt8]] {
+    /// The index keys of the entries that have some of this content now. Looks at every entry, if there is such
+    /// content.
+    func keys(of digests: Set<Digest>) throws -> [Digest: [[UInt8]]] {
+        if digests.isEmpty { return [:] }
         commitPending()
         return try readLong { transaction in
-            let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
-            guard let row = raw.flatMap(DigestRecord.init) else { return [] }
-            return try index.keys(ofBlob: row.blob, transaction)
+            var blobs: [UInt64: Digest] = [:]
+            for digest in digests {
+                let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
+                if let row = raw.flatMap(DigestRecord.init) { blobs[row.blob] = digest }
+            }
+            if blobs.isEmpty { return [:] }
+            var keys: [Digest: [[UInt8]]] = [:]
+            try index.forEachEntry(transaction) { key, record in
+                if let digest = blobs[record.blob] { keys[digest, default: []].append(Array(key)) }
+            }
+            return keys
         }
     }
 }

@@ -103,7 +103,7 @@ extension Engine {
 
     /// The keys of those entries in memory that displacement passes by.
     private func kept(_ puts: [PendingPut]) throws -> Set<Key> {
-        dropReleasedLeases()
+        let released = Set(writing?.leases.released ?? [])
         return try read { transaction in
             let hasPins = try transaction.statistics(index.pinnedTags).entries > 0
             let hasLeases = try transaction.statistics(index.leases).entries > 0
@@ -114,7 +114,8 @@ extension Engine {
                 if try put.isPinned || hasPins && index.hasPinnedTag(tags, transaction)
                     || hasLeases
                         && index.isLeased(
-                            put.key.bytes, tags, digest: { put.digest }, version: put.version, at: now, transaction)
+                            put.key.bytes, tags, digest: { put.digest }, version: put.version, at: now,
+                            except: released, transaction)
                 {
                     kept.insert(put.key)
                 }

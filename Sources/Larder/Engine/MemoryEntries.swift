@@ -112,6 +112,15 @@ final class MemoryEntries: Sendable {
         }
     }
 
+    /// Replaces an entry, or removes it where `new` is nil, if it is still `old`.
+    func replace(_ key: Key, _ old: PendingPut, by new: PendingPut?) {
+        guard let new else {
+            remove(key) { $0 === old }
+            return
+        }
+        _ = change(key) { $0 === old ? new : nil }
+    }
+
     /// Removes an entry that `predicate` selects; nil if there is none.
     @discardableResult
     func remove(_ key: Key, where predicate: (PendingPut) -> Bool = { _ in true }) -> PendingPut? {

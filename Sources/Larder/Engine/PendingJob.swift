@@ -23,8 +23,15 @@ final class PendingJob: @unchecked Sendable {
     enum Result {
         case over(WriteResult)
         case leased(row: [UInt8])
-        /// The entry is in memory only: the caller changes it there.
-        case inMemory
+    }
+
+    /// What the job does to an entry of policy `memoryOnly`: done after the commit, unless that entry is another by
+    /// then.
+    struct MemoryChange {
+        let key: Key
+        let seen: PendingPut
+        /// Nil: it is removed.
+        let new: PendingPut?
     }
 
     let operations: [Operation]
@@ -37,7 +44,13 @@ final class PendingJob: @unchecked Sendable {
     /// Bytes the pending set holds in memory for it.
     let memory: Int
     private(set) var results: [Result] = []
-    /// Why it could not be committed.
+    /// What it found in memory, and what it makes of it: a later operation of the job sees what an earlier one does.
+    private var inMemory: [Key: (seen: PendingPut?, now: PendingPut?)] = [:]
+    /// The index keys under which the job has stored content.
+    private var stored: [Digest: [[UInt8]]] = [:]
+    /// True once its transaction is committed: then it is in the store, whatever `failure` says.
+    private(set) var isCommitted = false
+    /// Why it could not be committed, or is not sure to survive power loss.
     private(set) var failure: LarderError?
 
     init(_ operations: [Operation], configuration: Configuration, version: UInt16?, isDurable: Bool) {
@@ -68,15 +81,22 @@ final class PendingJob: @unchecked Sendable {
     }
 
     /// Which limit its transaction has to keep: removing and unpinning are the way out of a full store.
-    var purpose: Engine.Purpose {
-        let onlyFrees = operations.allSatisfy { operation in
+    /// - Parameter limit: changes whose pages fit the headroom for certain; a job with more of them makes room like a
+    ///   put.
+    func purpose(limit: Int) -> Engine.Purpose {
+        var count = 0
+        for operation in operations {
             switch operation {
-            case .failed, .remove, .removeContent: true
-            case .change(_, let change, _): change == EntryChange(isPinned: false)
-            case .put, .timedLease, .heldLease: false
+            case .failed: break
+            case .remove: count += 1
+            case .removeContent(_, let keys): count += keys.count
+            case .change(_, let change, _):
+                if change != EntryChange(isPinned: false) { return .put }
+                count += 1
+            case .put, .timedLease, .heldLease: return .put
             }
         }
-        return onlyFrees ? .housekeeping : .put
+        return count <= limit ? .housekeeping : .put
     }
 
     /// Files that the job has staged.
@@ -93,9 +113,23 @@ final class PendingJob: @unchecked Sendable {
     /// True for entries of the application version whose store this is.
     func sees(_ version: UInt16) -> Bool { self.version.map { $0 == version } ?? true }
 
+    /// The transaction with its operations is committed.
+    func noteCommitted() { isCommitted = true }
+
+    /// What to do to entries in memory, once that is committed.
+    var memoryChanges: [MemoryChange] {
+        inMemory.compactMap { key, entry in
+            guard let seen = entry.seen, entry.now !== seen else { return nil }
+            return MemoryChange(key: key, seen: seen, new: entry.now)
+        }
+    }
+
     /// Applies the operations. May run several times, each time on a transaction without the changes of the last.
     func apply(to mutation: Mutation, _ engine: Engine) throws {
         results.removeAll(keepingCapacity: true)
+        inMemory = [:]
+        stored = [:]
+        if isDurable { mutation.noteDurable() }
         for operation in operations { results.append(try apply(operation, mutation, engine)) }
     }
 
@@ -105,17 +139,31 @@ final class PendingJob: @unchecked Sendable {
         case .put(let put, let unlessPresent):
             return .over(try store(put, unlessPresent, mutation, engine))
         case .change(let key, let change, let expected):
-            if engine.memory.lookup(key, use: nil) != nil { return .inMemory }
+            if let put = lookUpInMemory(key, engine) {
+                return .over(changeInMemory(put, change, expected, mutation, engine))
+            }
             return .over(try self.change(key, change, expected, mutation, engine))
         case .remove(let key, let expected):
-            if engine.memory.lookup(key, use: nil) != nil { return .inMemory }
+            if let put = lookUpInMemory(key, engine) {
+                guard sees(put.version) else { return .over(.absent) }
+                guard put.isUnchanged(expected) else { return .over(.changed) }
+                inMemory[key]?.now = nil
+                return .over(.done)
+            }
             let indexKey = IndexKey.bytes(for: key)
             if let missing = try missing(indexKey, expected, mutation) { return .over(missing) }
             return .over(try mutation.remove(indexKey) == nil ? .absent : .done)
         case .removeContent(let digest, let known):
-            return .over(try mutation.remove(content: digest, known) == 0 ? .absent : .done)
+            var count = try mutation.remove(content: digest, known + stored[digest, default: []])
+            for put in engine.memory.all where put.digest == digest {
+                guard lookUpInMemory(put.key, engine)?.digest == digest else { continue }
+                inMemory[put.key]?.now = nil
+                count += 1
+            }
+            return .over(count == 0 ? .absent : .done)
         case .timedLease(let kind, let subject, let duration):
-            try mutation.lease(kind, subject, version: kind == .digest ? nil : version, for: duration)
+            let version = kind == .digest ? nil : version
+            try mutation.lease(kind, subject, version: version, for: duration, engine)
             return .over(.done)
         case .heldLease(let kind, let subject, let duration):
             let row = try mutation.addLease(kind, subject, version: version, for: duration, engine)
@@ -123,19 +171,41 @@ final class PendingJob: @unchecked Sendable {
         }
     }
 
+    /// The entry in memory under a key, as the operations before have left it.
+    private func lookUpInMemory(_ key: Key, _ engine: Engine) -> PendingPut? {
+        if let known = inMemory[key] { return known.now }
+        let put = engine.memory.lookup(key, use: nil)
+        inMemory[key] = (put, put)
+        return put
+    }
+
+    private func changeInMemory(
+        _ put: PendingPut, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ mutation: Mutation,
+        _ engine: Engine
+    ) -> WriteResult {
+        guard sees(put.version) else { return .absent }
+        if let refusal = change.refusalInMemory(put.key) { return .failed(refusal) }
+        guard put.isUnchanged(expected) else { return .changed }
+        inMemory[put.key]?.now = put.copy(
+            change, configuration, at: mutation.now, uptime: engine.uptime.uptime())
+        return .done
+    }
+
     private func store(
         _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ engine: Engine
     ) throws -> WriteResult {
-        let inMemory = engine.memory.lookup(put.key, use: nil)
+        let old = lookUpInMemory(put.key, engine)
         if unlessPresent {
-            let isInMemory = inMemory.map { sees($0.version) && $0.expires > mutation.now } ?? false
-            if try isInMemory || mutation.hasFreshEntry(put.indexKey, where: sees) {
+            let isInMemory = old.map { sees($0.version) && $0.expires > mutation.now } ?? false
+            if try isInMemory || mutation.useFreshEntry(put.indexKey, isDurable: isDurable, where: sees) {
                 mutation.drop(put.body)
                 return .present
             }
         }
-        if let inMemory { put.inherit(from: inMemory) }
-        try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
+        let inherited = old.flatMap { put.overwrites($0.version) ? $0.legacy : nil }
+        inMemory[put.key]?.now = nil
+        try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), inheriting: inherited)
+        stored[put.digest, default: []].append(put.indexKey)
         return .stored(put.digest)
     }
 
@@ -152,9 +222,12 @@ final class PendingJob: @unchecked Sendable {
             if let lifetime = change.lifetime {
                 record.expires = configuration.expiry(lifetime, at: mutation.now).microseconds
             }
-            if let tags = change.tags {
+            if let tags = change.tags, tags != record.tags {
                 record.tags = tags
                 record.isPinnedByTag = try mutation.hasPinnedTag(tags)
+                // `pin(tag:)` looks once more at what is younger than its beginning.
+                record.stamp = mutation.takeStamp()
+                stamp = record.stamp
             }
             if let policy = change.storagePolicy, policy != record.policy {
                 record.policy = policy
@@ -174,5 +247,29 @@ final class PendingJob: @unchecked Sendable {
         guard let expected else { return nil }
         let isSame = try record.metadata == expected.metadata && mutation.digest(ofBlob: record.blob) == expected.digest
         return isSame ? nil : .changed
+    }
+}
+
+extension EntryChange {
+    /// What a change of an entry in memory cannot do; nil if it can be made.
+    func refusalInMemory(_ key: Key) -> LarderError? {
+        if tags == nil, storagePolicy == nil { return nil }
+        return LarderError(
+            .unsupported, "\(key) is in memory only: put it again with other tags or another policy", key: key)
+    }
+}
+
+extension PendingPut {
+    /// True if the entry has the body and the metadata that are expected.
+    func isUnchanged(_ expected: WriteBatch.Expected?) -> Bool {
+        guard let expected else { return true }
+        return options.metadata == expected.metadata && digest == expected.digest
+    }
+
+    /// The entry with a change that can be made in memory.
+    func copy(_ change: EntryChange, _ configuration: Configuration, at now: Timestamp, uptime: UInt64) -> PendingPut {
+        copy(
+            expires: change.lifetime.map { configuration.expiry($0, at: now) }, isPinned: change.isPinned,
+            metadata: change.metadata, use: change.isAccess ? (uptime: uptime, moment: now) : nil)
     }
 }

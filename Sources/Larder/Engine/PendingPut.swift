@@ -99,6 +99,9 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         inherit(Inheritance(created: old.created, isPinned: old.isPinned))
     }
 
+    /// What an entry that overwrites this one takes over.
+    var legacy: Inheritance { Inheritance(created: created, isPinned: isPinned) }
+
     /// As above, from an entry of the index.
     func inherit(_ old: Inheritance) {
         created = old.created
@@ -124,12 +127,12 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     /// The same entry with other fields; its hits and times stay.
     func copy(
         expires: Timestamp? = nil, isPinned: Bool? = nil, metadata: [UInt8]? = nil,
-        use: (uptime: UInt64, moment: Timestamp)? = nil
+        use: (uptime: UInt64, moment: Timestamp)? = nil, body: Body? = nil
     ) -> PendingPut {
         var options = options
         if let metadata { options.metadata = metadata }
         let copy = PendingPut(
-            key: key, digest: bodyDigest, length: length, body: body, options: options, stored: stored,
+            key: key, digest: bodyDigest, length: length, body: body ?? self.body, options: options, stored: stored,
             expires: expires ?? self.expires, version: version, session: session, isDurable: isDurable,
             uptime: use?.uptime ?? lastUse, owner: owner)
         copy.created = created

@@ -27,10 +27,6 @@ final class PendingSet: @unchecked Sendable {
         var operations: [Key: Operation] = [:]
         /// Applied after the operations, in this order.
         var jobs: [PendingJob] = []
-        /// The keys of the jobs: what is put under them later belongs into a later batch.
-        private var claimed: Set<Key> = []
-        /// A job may change any key.
-        private var claimsAll = false
         private var jobOperations = 0
         var touches: [Key: KeyTouch] = [:]
         var memory = 0
@@ -53,12 +49,11 @@ final class PendingSet: @unchecked Sendable {
             jobOperations += job.operations.count
             memory += job.memory
             isDurable = isDurable || job.isDurable
-            guard let keys = job.keys else { return claimsAll = true }
-            claimed.formUnion(keys)
         }
 
-        /// True if a job of the batch has to see the key as it is now.
-        func claims(_ key: Key) -> Bool { claimsAll || claimed.contains(key) }
+        /// True if a job of the batch has to see the key as it is now: what is put under it later belongs into a later
+        /// batch.
+        func claims(_ key: Key) -> Bool { jobs.contains { $0.keys?.contains(key) ?? true } }
     }
 
     /// What the committer should do next.
@@ -93,6 +88,8 @@ final class PendingSet: @unchecked Sendable {
     private var isPoked = false
     private var isClosing = false
     private var isStopped = false
+    /// Jobs that wait for room in the open batch.
+    private var jobsInLine = 0
     private var unreported: [UInt32: CommitFailures] = [:]
     private var waiters: [(generation: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
 
@@ -170,7 +167,8 @@ final class PendingSet: @unchecked Sendable {
         let isDurable = operation.change.isDurable
         var isOver = false
         let result: Added? = monitor.locked {
-            guard waitForRoom(memory, mayWait, while: { open.claims(key) }) else { return nil }
+            // A job that waits for an empty batch is next.
+            guard waitForRoom(memory, mayWait, while: { open.claims(key) || jobsInLine > 0 }) else { return nil }
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
@@ -218,6 +216,8 @@ final class PendingSet: @unchecked Sendable {
     func add(_ job: PendingJob, mayWait: Bool = true) throws(LarderError) -> UInt64? {
         var isOver = false
         let generation: UInt64? = monitor.locked { () -> UInt64? in
+            jobsInLine += 1
+            defer { jobsInLine -= 1 }
             guard waitForRoom(job.memory, mayWait) else { return nil }
             isOver = isClosing || isStopped
             if isOver { return nil }
@@ -368,15 +368,37 @@ final class PendingSet: @unchecked Sendable {
     /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.
     private var currentDelay: UInt64 { max(delay, min(commitTime * 4, delay * 10)) }
 
+    /// The jobs of the batch that is being written are committed: readers see now what they did, to entries in memory,
+    /// too.
+    func publish(_ jobs: [PendingJob], in memory: MemoryEntries) {
+        monitor.locked {
+            for job in jobs {
+                for change in job.memoryChanges {
+                    // The removal that came with a later put to memory.
+                    if case .remove? = open.operations[change.key] { continue }
+                    memory.replace(change.key, change.seen, by: change.new)
+                }
+                guard var batch = committing else { continue }
+                committing = nil
+                let keys = job.keys ?? Set(batch.operations.keys)
+                for key in keys where batch.operations.removeValue(forKey: key) != nil {
+                    count.wrappingSubtract(1, ordering: .releasing)
+                }
+                committing = batch
+            }
+        }
+    }
+
     /// The batch is in the index, or failed for good.
     /// - Parameter failed: what failed and its caller does not wait for.
     func finish(_ batch: Batch, failed: [PendingChange]) {
         guard !batch.isEmpty else { return }
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
+            // Less what was taken out for the jobs of the batch.
+            count.wrappingSubtract(committing?.operations.count ?? 0, ordering: .releasing)
             committing = nil
             commitTime = (commitTime + (uptime() &- began)) / 2
             completed = batch.generation
-            count.wrappingSubtract(batch.operations.count, ordering: .releasing)
             for change in failed { unreported[change.owner, default: CommitFailures()].add(change) }
             return release()
         }

@@ -1,7 +1,7 @@
 /// A body file that is being written, or is written and waits for its commit, in `staging/`.
 struct StagedFile: Sendable {
     let token: StagingToken
-    let descriptor: OwnedDescriptor
+    private(set) var descriptor: OwnedDescriptor
     var length: Int64 = 0
     /// What it is charged with, once written; see `Allocation`.
     var allocated: Int64 = 0
@@ -9,4 +9,20 @@ struct StagedFile: Sendable {
     var reserved: Int64 = 0
     /// True if this process made the file: no one else uses blocks beyond its end.
     var isOwn = false
+
+    init(token: StagingToken, descriptor: OwnedDescriptor, length: Int64 = 0, reserved: Int64 = 0, isOwn: Bool = false)
+    {
+        self.token = token
+        self.descriptor = descriptor
+        self.length = length
+        self.reserved = reserved
+        self.isOwn = isOwn
+    }
+
+    /// The file without its descriptor, for one that nobody reads before the commit: thousands may wait for one.
+    var closed: StagedFile {
+        var copy = self
+        copy.descriptor = .none
+        return copy
+    }
 }

@@ -29,29 +29,39 @@ extension Index {
     }
 
     /// True if a lease protects the entry with this key, these tags and this content.
-    /// - Parameter digest: asked for only if there is a lease of some content.
+    /// - Parameters:
+    ///   - digest: asked for only if there is a lease of some content.
+    ///   - released: rows of leases that are over and not deleted yet.
     func isLeased(
         _ key: [UInt8], _ tags: [String], digest: () throws -> Digest?, version: UInt16, at now: Timestamp,
-        _ transaction: ReadTransaction
+        except released: Set<[UInt8]> = [], _ transaction: ReadTransaction
     ) throws -> Bool {
-        if try hasLease(.key, key, version, now, transaction) { return true }
-        if try tags.contains(where: { try hasLease(.tag, Array($0.utf8), version, now, transaction) }) { return true }
+        func hasLease(_ kind: LeaseKind, _ subject: [UInt8], _ version: UInt16) throws -> Bool {
+            try self.hasLease(kind, subject, version, now, released, transaction)
+        }
+        if try hasLease(.key, key, version) { return true }
+        if try tags.contains(where: { try hasLease(.tag, Array($0.utf8), version) }) { return true }
         let hasLeasedContent = try transaction.withCursor(leases) { cursor in
             try cursor.seek([LeaseKind.digest.rawValue])?.0.first == LeaseKind.digest.rawValue
         }
         guard hasLeasedContent, let digest = try digest() else { return false }
-        return try hasLease(.digest, digest.bytes, 0, now, transaction)
+        return try hasLease(.digest, digest.bytes, 0)
     }
 
     private func hasLease(
-        _ kind: LeaseKind, _ subject: [UInt8], _ version: UInt16, _ now: Timestamp, _ transaction: ReadTransaction
+        _ kind: LeaseKind, _ subject: [UInt8], _ version: UInt16, _ now: Timestamp, _ released: Set<[UInt8]>,
+        _ transaction: ReadTransaction
     ) throws -> Bool {
         for version in version == 0 ? [nil] : [nil, version] {
             let prefix = Self.leasePrefix(kind, subject, version: version)
             let isHeld = try transaction.withCursor(leases) { cursor in
                 var pair = try cursor.seek(prefix)
                 while let (row, value) = pair, row.hasPrefix(prefix) {
-                    if value.count == 16, value.field(0, as: Int64.self) > now.microseconds { return true }
+                    if value.count == 16, value.field(0, as: Int64.self) > now.microseconds,
+                        released.isEmpty || !released.contains(Array(row))
+                    {
+                        return true
+                    }
                     pair = try cursor.next()
                 }
                 return false

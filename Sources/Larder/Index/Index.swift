@@ -106,16 +106,16 @@ struct Index: Sendable {
 
     static func versionKey(_ version: String) -> [UInt8] { Array("version:".utf8) + Array(version.utf8) }
 
-    /// The index keys of the entries with a blob. Looks at every entry.
-    func keys(ofBlob id: UInt64, _ transaction: ReadTransaction) throws -> [[UInt8]] {
+    /// Calls `body` with every entry whose record can be read, in the order of index keys.
+    func forEachEntry(
+        _ transaction: ReadTransaction, _ body: (UnsafeRawBufferPointer, EntryRecord) throws -> Void
+    ) throws {
         try transaction.withCursor(entries) { cursor in
-            var keys: [[UInt8]] = []
             var pair = try cursor.first()
             while let (key, value) = pair {
-                if EntryRecord(value)?.blob == id { keys.append(Array(key)) }
+                if let record = EntryRecord(value) { try body(key, record) }
                 pair = try cursor.next()
             }
-            return keys
         }
     }
 

@@ -1,25 +1,27 @@
 import LMDB
 
 extension Mutation {
-    /// Makes the lease of a subject that is nobody's last for `duration` at least: one row for each subject.
-    func lease(_ kind: Index.LeaseKind, _ subject: [UInt8], version: UInt16?, for duration: Duration) throws {
+    /// Makes the lease of a subject that ends with its time last for `duration` at least: one row for each subject.
+    func lease(
+        _ kind: Index.LeaseKind, _ subject: [UInt8], version: UInt16?, for duration: Duration, _ engine: Engine
+    ) throws {
+        if duration <= .zero { return }
         let row = Index.leasePrefix(kind, subject, version: version) + bigEndian(UInt64(0))
         let expires = (now + duration).microseconds
-        if let old = try reading.get(index.leases, row), old.count == 16, old.field(0, as: Int64.self) >= expires {
-            return
+        if let old = try reading.get(index.leases, row), old.count == 16 {
+            if old.field(0, as: Int64.self) >= expires { return }
+        } else {
+            try tidyLeases(engine)
         }
         try transaction.put(index.leases, row, Index.lease(until: expires, instance: 0))
         noteChange(trees: 1)
     }
 
-    /// Adds a lease that somebody holds; returns its row. Looks at some leases of others on the way and deletes those
-    /// that are over.
+    /// Adds a lease that a caller holds; returns its row.
     func addLease(
         _ kind: Index.LeaseKind, _ subject: [UInt8], version: UInt16?, for duration: Duration, _ engine: Engine
     ) throws -> [UInt8] {
-        if let leases = engine.writing?.leases {
-            leases.position = try dropStaleLeases(from: leases.position, limit: Self.staleLeaseLimit)
-        }
+        try tidyLeases(engine)
         let row = Index.leasePrefix(kind, subject, version: version) + bigEndian(state.nextID)
         state.nextID &+= 1
         let instance = engine.writing?.lock.instance ?? 0
@@ -28,6 +30,10 @@ extension Mutation {
         return row
     }
 
-    /// Rows that a new lease looks at for leases whose time is over.
-    private static let staleLeaseLimit = 16
+    /// Deletes some leases that are over, from where the last one that did so has come to. Every new row pays for it,
+    /// so the table holds few that are over.
+    private func tidyLeases(_ engine: Engine) throws {
+        guard let leases = engine.writing?.leases else { return }
+        leases.position = try dropStaleLeases(from: leases.position, limit: 16)
+    }
 }

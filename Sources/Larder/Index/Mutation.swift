@@ -79,8 +79,12 @@ final class Mutation {
         return EntryRecord(raw)
     }
 
+    /// The transaction has a change whose caller waits until it survives power loss.
+    func noteDurable() { isDurable = true }
+
     /// Stores an entry, replacing the one under the same key.
-    func put(_ put: PendingPut, pinnedByTag: Bool) throws {
+    /// - Parameter inherited: what it takes over from an entry in memory. Nil: from what the index has under its key.
+    func put(_ put: PendingPut, pinnedByTag: Bool, inheriting inherited: PendingPut.Inheritance? = nil) throws {
         let key = put.indexKey
         if put.isDurable { isDurable = true }
         if put.removal != nil { try remove(key) }
@@ -92,13 +96,13 @@ final class Mutation {
         new.length = put.length
         new.stored = put.stored.microseconds
         new.accessed = put.accessed.microseconds
-        new.created = put.created.microseconds
+        new.created = (inherited?.created ?? put.created).microseconds
         new.expires = put.expires.microseconds
         new.hits = put.hits
         new.version = put.version
         new.policy = put.options.storagePolicy
         new.session = put.options.storagePolicy == .session ? put.session : 0
-        new.isPinned = put.isPinned
+        new.isPinned = put.isPinned || inherited?.isPinned ?? false
         new.isPinnedByTag = pinnedByTag
         new.tags = put.options.tags
         new.metadata = put.options.metadata
@@ -176,6 +180,7 @@ final class Mutation {
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
+        writtenPages += new.byteCount / index.environment.pageSize
         noteChange(trees: 4)
         return true
     }
@@ -221,19 +226,26 @@ final class Mutation {
         return state.nextID
     }
 
-    private func takeStamp() -> UInt64 {
+    func takeStamp() -> UInt64 {
         defer { state.nextStamp &+= 1 }
         return state.nextStamp
     }
 
     // MARK: Conditions
 
-    /// True if a lookup by a caller that sees entries of these versions would be a hit.
-    func hasFreshEntry(_ key: [UInt8], where sees: (UInt16) -> Bool) throws -> Bool {
+    /// Uses the entry that a put would find in its way: true if a lookup by a caller that sees these versions would be
+    /// a hit.
+    /// - Parameter isDurable: the caller relies on the body to survive power loss.
+    func useFreshEntry(_ key: [UInt8], isDurable: Bool, where sees: (UInt16) -> Bool) throws -> Bool {
         guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
-            let head = try blob(record.blob)
+            let head = try blob(record.blob), !head.isDamaged
         else { return false }
-        return try isSound(head)
+        // A file that a power loss may have damaged is compared when it is read, as for every lookup.
+        if head.location == .file {
+            guard try files.blobStatus(head)?.size == Int64(clamping: head.storedLength) else { return false }
+            if isDurable { sharedDurably.append(head) }
+        }
+        return try touch(stamp: record.stamp, hits: 0, accessed: now)
     }
 
     /// A put's body is not needed after all.
@@ -251,7 +263,9 @@ final class Mutation {
         for key in known where try remove(key, where: { $0.blob == row.blob }) != nil { count += 1 }
         guard try digest.withBytes({ try reading.get(index.digests, $0) }) != nil else { return count }
         // Entries that were stored since the others were looked for.
-        for key in try index.keys(ofBlob: row.blob, reading) where try remove(key) != nil { count += 1 }
+        var others: [[UInt8]] = []
+        try index.forEachEntry(reading) { if $1.blob == row.blob { others.append(Array($0)) } }
+        for key in others where try remove(key) != nil { count += 1 }
         return count
     }
 

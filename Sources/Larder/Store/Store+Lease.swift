@@ -45,7 +45,12 @@ extension Store {
     ) throws -> Lease {
         _ = try writing()
         let job = makeJob([.heldLease(kind, subject, duration)], durability)
-        try engine.run(job)
+        do {
+            try engine.run(job)
+        } catch {
+            release(job)
+            throw error
+        }
         return Lease(of: self, job)
     }
 
@@ -53,10 +58,20 @@ extension Store {
         _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration, _ durability: Durability?
     ) async throws -> Lease {
         _ = try writing()
-        try Task.checkCancellation()
         let job = makeJob([.heldLease(kind, subject, duration)], durability)
-        try await engine.run(job)
+        do {
+            try await engine.run(job)
+        } catch {
+            release(job)
+            throw error
+        }
         return Lease(of: self, job)
+    }
+
+    /// A lease that was taken and could not be synced is nobody's to release.
+    private func release(_ job: PendingJob) {
+        guard job.isCommitted, case .leased(let row)? = job.results.first else { return }
+        engine.writing?.leases.release(row)
     }
 }
 

@@ -12,7 +12,7 @@
 extension Store {
     /// Opens the store in the directory at `path`. Meaning and errors are those of `init(at:_:)` for a `FilePath`.
     public convenience init(at path: String, _ configuration: Configuration = Configuration()) throws {
-        try self.init(at: FilePath(path), configuration)
+        try self.init(at: FilePath(checking: path), configuration)
     }
 
     /// Opens the store in the directory that a file URL names. Meaning and errors are those of `init(at:_:)` for a
@@ -47,7 +47,7 @@ extension Store {
         _ path: String, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
     ) throws -> Digest {
-        try adopt(FilePath(path), for: key, options, method: method, digest: digest)
+        try adopt(FilePath(checking: path), for: key, options, method: method, digest: digest)
     }
 
     /// As the synchronous form, on a thread that may wait for the disk.
@@ -56,7 +56,7 @@ extension Store {
         _ path: String, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
     ) async throws -> Digest {
-        try await adopt(FilePath(path), for: key, options, method: method, digest: digest)
+        try await adopt(FilePath(checking: path), for: key, options, method: method, digest: digest)
     }
 
     /// Writes the body of `key` to a new file. Meaning, result and errors are those of `export(_:to:method:)` for a
@@ -76,22 +76,33 @@ extension Store {
     /// for a `FilePath`.
     @discardableResult
     public func export(_ key: Key, to path: String, method: TransferMethod = .copy) throws -> Bool {
-        try export(key, to: FilePath(path), method: method)
+        try export(key, to: FilePath(checking: path), method: method)
     }
 
     /// As the synchronous form, on a thread that may wait for the disk.
     @discardableResult
     public func export(_ key: Key, to path: String, method: TransferMethod = .copy) async throws -> Bool {
-        try await export(key, to: FilePath(path), method: method)
+        try await export(key, to: FilePath(checking: path), method: method)
     }
 }
 
 extension FilePath {
     /// The path that a file URL names.
     init(fileURL url: URL) throws(LarderError) {
-        guard url.isFileURL else {
-            throw LarderError(.invalidArgument, "\(url) does not name a file: pass a file URL, or a path")
+        let isLocal = url.host.map { $0.isEmpty || $0 == "localhost" } ?? true
+        let path = url.withUnsafeFileSystemRepresentation { $0.map { FilePath(platformString: $0) } }
+        guard url.isFileURL, isLocal, let path, !path.isEmpty else {
+            throw LarderError(
+                .invalidArgument, "\(url) does not name a file of this machine: pass a file URL, or a path")
         }
-        self.init(url.path)
+        self = path
+    }
+
+    /// The path that a text is; a NUL would end it for the system.
+    init(checking text: String) throws(LarderError) {
+        if text.utf8.contains(0) {
+            throw LarderError(.invalidArgument, "the path '\(Key(text))' contains a NUL: a path cannot")
+        }
+        self.init(text)
     }
 }

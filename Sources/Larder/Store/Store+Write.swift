@@ -6,21 +6,25 @@ extension Store {
     /// with or before them.
     ///
     /// An operation that cannot be done has its own result and leaves the others alone. A batch that cannot be
-    /// committed throws, and then nothing has changed: it has to fit the budget as a whole, and its bodies up to the
-    /// inline threshold are in memory until then. Calls from several threads and tasks share commits, so thousands of
-    /// small batches a second cost some hundred commits.
+    /// committed throws, and then none of it is in the store; room may have been made for it. It has to fit the budget
+    /// as a whole, and its bodies up to the inline threshold are in memory until then. Calls from several threads and
+    /// tasks share commits, so thousands of small batches a second cost some hundred commits.
     ///
-    /// Entries of policy `memoryOnly` are changed and removed right after the commit.
-    /// - Parameter durability: whether the call waits until the changes survive power loss. Nil (the default): as
-    ///   `Configuration.durability` says. The durability in the options of its puts is not looked at.
+    /// A batch is one transaction, and other writers wait for it: some milliseconds for a thousand operations.
+    /// - Parameters:
+    ///   - batch: at most 16,384 operations.
+    ///   - durability: whether the call waits until the changes survive power loss. Nil (the default): as
+    ///     `Configuration.durability` says. The durability in the options of its puts has no effect.
     /// - Returns: one result for each operation, in order.
-    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`.
+    /// - Throws: `invalidArgument` (too many operations), `tooLarge` (its bodies exceed the byte budget), `noSpace`,
+    ///   `mapFull`, `readersFull`, `corruption`, `mustReopen`, `closed`, `readOnly`, `io`. `io` of a durable batch may
+    ///   also mean that its sync failed: the changes are made then, and may not survive power loss.
     @discardableResult
     public func write(_ batch: WriteBatch, durability: Durability? = nil) throws -> [WriteResult] {
         if batch.isEmpty { return [] }
         let job = try prepare(batch, durability)
         try engine.run(job)
-        return try finish(job)
+        return job.writeResults
     }
 
     /// As the synchronous form, without holding a thread of the cooperative pool. Cancelling the task before the batch
@@ -33,9 +37,9 @@ extension Store {
         let limit = try inlineLimit(engine.budget())
         let job =
             batch.operations.contains(where: { $0.mayWait(limit) })
-            ? try await IOPool.shared.run { [self] in try prepare(batch, durability) } : try prepare(batch, durability)
+            ? try await IOPool.long.run { [self] in try prepare(batch, durability) } : try prepare(batch, durability)
         try await engine.run(job)
-        return try finish(job)
+        return job.writeResults
     }
 
     // MARK: One operation
@@ -46,17 +50,17 @@ extension Store {
         if let result = try applyInMemory(operation) { return result }
         let job = makeJob([operation], durability)
         try engine.run(job)
-        return try finish(job)[0]
+        return job.writeResults[0]
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
+    /// task: callers rely on what they undo.
     func write(_ operation: PendingJob.Operation, _ durability: Durability?) async throws -> WriteResult {
         _ = try writing()
-        try Task.checkCancellation()
         if let result = try applyInMemory(operation) { return result }
         let job = makeJob([operation], durability)
         try await engine.run(job)
-        return try finish(job)[0]
+        return job.writeResults[0]
     }
 
     func makeJob(_ operations: [PendingJob.Operation], _ durability: Durability?) -> PendingJob {
@@ -68,11 +72,13 @@ extension Store {
     /// Stages the bodies that belong in files. After an error nothing is left of the batch.
     private func prepare(_ batch: WriteBatch, _ durability: Durability?) throws -> PendingJob {
         let writing = try writing()
+        try checkSize(of: batch)
         var operations: [PendingJob.Operation] = []
         operations.reserveCapacity(batch.count)
         do {
+            let content = try engine.keys(of: batch.removedContent)
             for operation in batch.operations {
-                operations.append(try prepare(operation, isDurable(durability) ? .durable : .relaxed))
+                operations.append(try prepare(operation, isDurable(durability) ? .durable : .relaxed, content))
             }
         } catch {
             for file in makeJob(operations, durability).stagedFiles { engine.discard(file, writing) }
@@ -81,7 +87,32 @@ extension Store {
         return makeJob(operations, durability)
     }
 
-    private func prepare(_ operation: WriteBatch.Operation, _ durability: Durability) throws -> PendingJob.Operation {
+    /// A batch that can never fit must not displace what is there.
+    private func checkSize(of batch: WriteBatch) throws {
+        if batch.count > Self.maximumOperations {
+            throw LarderError(
+                .invalidArgument,
+                "the batch has \(batch.count) operations; the most is \(Self.maximumOperations): write it in parts")
+        }
+        let budget = try engine.budget()
+        let bytes = batch.operations.reduce(Int64(0)) { sum, operation in
+            guard case .put(let body, _, let options, _, _) = operation else { return sum }
+            return sum + Int64(body.count + options.metadata.count)
+        }
+        if bytes > budget.usableBytes {
+            throw LarderError(
+                .tooLarge,
+                "the batch has \(ByteCount(bytes).exactly) and does not fit the byte budget of \(budget.bytes.exactly)",
+                remedy: .raiseBudget)
+        }
+    }
+
+    /// Operations of a batch.
+    private static let maximumOperations = 16_384
+
+    private func prepare(
+        _ operation: WriteBatch.Operation, _ durability: Durability, _ content: [Digest: [[UInt8]]]
+    ) throws -> PendingJob.Operation {
         do {
             switch operation {
             case .put(let body, let key, var options, let digest, let unlessPresent):
@@ -90,7 +121,7 @@ extension Store {
                         .invalidArgument, "\(key) is `memoryOnly`, which a batch does not write: use `put`", key: key)
                 }
                 options.durability = durability
-                return .put(try prepare(body, key, options, digest), unlessPresent: unlessPresent)
+                return .put(try prepare(body, key, options, digest).withoutDescriptor, unlessPresent: unlessPresent)
             case .change(let key, let change, let expected):
                 try change.validate(key)
                 return .change(key, change, expected)
@@ -98,7 +129,7 @@ extension Store {
                 try key.validate()
                 return .remove(key, expected)
             case .removeContent(let digest):
-                return .removeContent(digest, try engine.keys(of: digest))
+                return .removeContent(digest, content[digest] ?? [])
             case .lease(let kind, let subject, let duration):
                 switch kind {
                 case .tag, .tagOfVersion: try PutOptions.validate(tag: String(decoding: subject, as: UTF8.self))
@@ -112,49 +143,53 @@ extension Store {
         }
     }
 
-    /// The results of a job that is committed, with what is left to do in memory done.
-    private func finish(_ job: PendingJob) throws -> [WriteResult] {
-        try zip(job.operations, job.results).map { operation, result in
-            switch result {
-            case .over(let result):
-                // The entry on disk is the later one.
-                if case .put(let put, _) = operation, case .stored = result { engine.memory.remove(put.key) }
-                return result
-            case .leased: return .done
-            case .inMemory:
-                // It may have been evicted meanwhile.
-                return try applyInMemory(operation) ?? .absent
-            }
-        }
-    }
-
     /// Applies an operation to an entry of policy `memoryOnly`; nil if there is none under its key.
     private func applyInMemory(_ operation: PendingJob.Operation) throws -> WriteResult? {
         switch operation {
         case .remove(let key, let expected):
             guard let put = engine.memory.lookup(key, use: nil) else { return nil }
             guard sees(put.version) else { return .absent }
-            let removed = engine.memory.remove(key) { sees($0.version) && $0.isUnchanged(expected) }
-            return removed == nil ? .changed : .done
+            if !put.isUnchanged(expected) { return .changed }
+            // Changed by another thread just now: it is looked at again, with what may be on disk.
+            return engine.memory.remove(key) { $0 === put } == nil ? nil : .done
         case .change(let key, let change, let expected):
             guard let put = engine.memory.lookup(key, use: nil) else { return nil }
             guard sees(put.version) else { return .absent }
-            guard change.tags == nil, change.storagePolicy == nil else {
-                return .failed(
-                    LarderError(
-                        .unsupported, "\(key) is in memory only: put it again with other tags or another policy",
-                        key: key))
+            if let refusal = change.refusalInMemory(key) { return .failed(refusal) }
+            if !put.isUnchanged(expected) { return .changed }
+            let (now, uptime) = (engine.clock.advance(), engine.uptime.uptime())
+            let isDone = try engine.changeInMemory(key) {
+                $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
-            let now = engine.clock.advance()
-            let use = change.isAccess ? (uptime: engine.uptime.uptime(), moment: now) : nil
-            let expires = change.lifetime.map { configuration.expiry($0, at: now) }
-            let isDone = try engine.changeInMemory(key) { put in
-                guard sees(put.version), put.isUnchanged(expected) else { return nil }
-                return put.copy(expires: expires, isPinned: change.isPinned, metadata: change.metadata, use: use)
-            }
-            return isDone ? .done : .changed
+            return isDone ? .done : nil
         case .failed, .put, .removeContent, .timedLease, .heldLease: return nil
         }
+    }
+}
+
+extension PendingJob {
+    fileprivate var writeResults: [WriteResult] {
+        results.map { result in
+            switch result {
+            case .over(let result): result
+            case .leased: .done
+            }
+        }
+    }
+}
+
+extension WriteBatch {
+    /// The content that is to be removed.
+    fileprivate var removedContent: Set<Digest> {
+        Set(operations.compactMap { if case .removeContent(let digest) = $0 { digest } else { nil } })
+    }
+}
+
+extension PendingPut {
+    /// The put without the descriptor of its file, which is needed only to read it before the commit.
+    fileprivate var withoutDescriptor: PendingPut {
+        guard case .staged(let file) = body else { return self }
+        return copy(body: .staged(file.closed))
     }
 }
 
@@ -171,13 +206,5 @@ extension WriteBatch.Operation {
         case .removeContent: true
         case .change, .remove, .lease: false
         }
-    }
-}
-
-extension PendingPut {
-    /// True if the entry has the body and the metadata that are expected.
-    fileprivate func isUnchanged(_ expected: WriteBatch.Expected?) -> Bool {
-        guard let expected else { return true }
-        return options.metadata == expected.metadata && digest == expected.digest
     }
 }

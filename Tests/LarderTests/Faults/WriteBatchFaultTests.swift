@@ -71,6 +71,46 @@
             }
         }
 
+        /// Whatever comes later is what stays, in memory or on disk.
+        @Test(arguments: ["batch.before", "commit.after", "batch.before-index-sync"], [false, true])
+        func aPutToMemoryDuringABatchIsTheLaterOne(_ step: String, _ wasInMemory: Bool) throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .testing())
+                let memoryOnly = PutOptions(storagePolicy: .memoryOnly)
+                if wasInMemory { try store.put([1], for: "k", memoryOnly) }
+                let scope = FaultScope(under: path.string)
+                let isDone = Counter()
+                scope.at(step == "batch.before" ? "commit.before" : step) {
+                    if isDone.increment() > 1 { return }
+                    // Not on this thread, which the put might wait for.
+                    try? Threads(1) { _ in try store.put([3], for: "k", memoryOnly) }.join()
+                }
+                var batch = WriteBatch()
+                batch.put([2], for: "k")
+                batch.put(body(60_000), for: "other")
+                try store.write(batch, durability: .durable)
+                scope.lift()
+                #expect(isDone.value > 0)
+                try #expect(store.bytes("k") == [3])
+                try store.flush()
+                try #expect(store.bytes("k") == [3])
+                try finish(store)
+            }
+        }
+
+        @Test func aLeaseThatIsNotSyncedIsReleased() throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .testing())
+                let scope = FaultScope(under: path.string)
+                scope.set(try #require(FaultRule.list("mdb_env_sync=EIO")))
+                try #expect(code { _ = try store.lease("k", durability: .durable) } == .io)
+                scope.lift()
+                try store.put([1], for: "k", PutOptions(durability: .durable))
+                try #expect(store.engine.read { try $0.statistics(store.engine.index.leases).entries } == 0)
+                try finish(store)
+            }
+        }
+
         /// What fails in its group takes the others with it no further than it must.
         @Test func aPutThatFailsLeavesABatchAlone() throws {
             try withDirectory { path in
