@@ -85,7 +85,10 @@ final class GatewayCore: Sendable {
         logger.log(
             level: isShort ? .error : .warning,
             isShort
-                ? "refusing connections: the limit of open files has no room for more; raise it, or lower the one of connections"
+                ? """
+                refusing connections: the limit of open files has no room for more; raise it, or lower the one of \
+                connections
+                """
                 : "refusing connections: as many are open as may be",
             metadata: ["limit": "\(connectionLimit)"])
     }
@@ -196,6 +199,15 @@ final class GatewayCore: Sendable {
         var host = target.host
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         return .tunnel(host: host, port: port)
+    }
+
+    /// A place among the requests that a client has at origins.
+    /// - Returns: nil if the client has all that it may; one that is not counted where no limit applies.
+    func place(for address: SocketAddress?, isLoopback: Bool) -> ClientTable.Place? {
+        guard configuration.limits.limitsLoopback || !isLoopback, let client = ClientAddress(address) else {
+            return ClientTable.Place()
+        }
+        return clients.place(for: client)
     }
 
     /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.

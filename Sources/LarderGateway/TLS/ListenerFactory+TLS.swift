@@ -39,8 +39,8 @@ extension ListenerFactory {
         let connection = HTTP2Connection(worker, channel)
         let bound = NIOLoopBound(connection, eventLoop: channel.eventLoop)
         var http2 = NIOHTTP2Handler.ConnectionConfiguration()
-        // swift-nio-http2 ends the whole connection for a head over what it announces. So it announces more than the gateway
-        // takes, and a head in between is answered with 431.
+        // swift-nio-http2 ends the whole connection for a head over what it announces. So it announces more than the
+        // gateway takes, and a head in between is answered with 431.
         let announced = min(max(4 * limits.headBytes, 256 << 10), 64 << 20)
         http2.initialSettings = [
             HTTP2Setting(parameter: .maxConcurrentStreams, value: limits.streams),

@@ -6,29 +6,90 @@ import NIOCore
 
 /// The shortest way for the commonest request: a plain GET whose answer is in the store, fresh and complete.
 ///
-/// Decided on the bytes of the head, written from the bytes of the entry: no field is taken apart. Whatever is unusual in
-/// the request goes the long way, which comes to the same answer.
-extension HTTP1Handler {
+/// Decided on the bytes of the head, written from the bytes of the entry: no field is taken apart. A request with
+/// anything unusual in it takes the long way, which comes to the same answer.
+struct PlainHits {
     /// What is left to do of a plain hit whose head is written.
-    struct PlainAnswer {
+    struct Answer {
         var record: RequestRecord
         /// Content that lies in a file.
         var stored: (body: Body, digest: Digest)?
     }
 
-    /// Writes the answer to the head in `view`, if it is such a request: the head of it, and the content where that is in
-    /// memory. Nil, having written nothing, otherwise.
-    func writePlainHit(_ head: UnsafeRawBufferPointer) -> PlainAnswer? {
+    private let worker: Worker
+    private let output: HTTP1Output
+    private let isPlaintext: Bool
+
+    /// - Parameter isPlaintext: whether the connection is without TLS.
+    init(_ worker: Worker, _ output: HTTP1Output, isPlaintext: Bool) {
+        self.worker = worker
+        self.output = output
+        self.isPlaintext = isPlaintext
+    }
+
+    /// Writes the answer to the head in the worker's view, if it is such a request: the head of it, and the content
+    /// where that is in memory. Nil, having written nothing, otherwise.
+    /// - Parameters:
+    ///   - head: the bytes of the head.
+    ///   - client: the client's address, for the log.
+    func write(_ head: UnsafeRawBufferPointer, client: String) -> Answer? {
         let core = worker.core
         guard core.allowsPlainHits, worker.view.framing == .none, worker.view.persists,
             worker.view.version == .http11, worker.view.targetForm == .origin, !worker.isDraining,
-            let authority = worker.view.authority,
-            requestCount + 1 < core.configuration.limits.requestsPerConnection, worker.view.isMethod("GET", in: head),
+            let authority = worker.view.authority, worker.view.isMethod("GET", in: head),
             !asksForMore(head), isNormal(authority, head)
         else { return nil }
+        let key = key(authority, head)
+        var answer: Answer?
+        worker.cache.withPlainHit(Key(bytes: key)) { hit in
+            guard isPlaintext || hit.length <= HTTP1Output.smallFile else { return }
+            var record = RequestRecord(
+                plain: head, worker.view, client: client, start: core.time.now(), isLogged: worker.log != nil)
+            record.status = hit.status
+            record.source = .hit
+            record.bytesSent = hit.length
+            switch hit.content {
+            case .bytes(let bytes):
+                writeHead(hit, roomFor: bytes.count)
+                worker.output.writeBytes(bytes)
+                answer = Answer(record: record)
+            case .stored(let body, let digest):
+                writeHead(hit, roomFor: 0)
+                answer = Answer(record: record, stored: (body, digest))
+            }
+        }
+        return answer
+    }
+
+    /// Writes what is left of an answer, and counts and logs it.
+    /// - Returns: false if the stored body cannot be read: the connection has to end.
+    func finish(_ answer: Answer) -> Bool {
+        do {
+            if let (body, digest) = answer.stored {
+                if let bytes = try worker.hotBodies.bytes(of: body, digest) {
+                    output.write(shared: bytes, digest)
+                } else {
+                    try output.write(body, 0..<body.length.bytes)
+                }
+            }
+            output.answered(answer.record)
+            return true
+        } catch {
+            worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
+            var record = answer.record
+            record.isIncomplete = true
+            record.bytesSent = 0
+            worker.finished(record)
+            return false
+        }
+    }
+
+    /// The key of the target URI.
+    private func key(_ authority: Range<Int>, _ head: UnsafeRawBufferPointer) -> [UInt8] {
         let prefix: StaticString = isPlaintext ? "http://" : "https://"
-        let key = [UInt8](
-            unsafeUninitializedCapacity: prefix.utf8CodeUnitCount + authority.count + worker.view.path.count
+        let path = worker.view.path
+        return [UInt8](
+            unsafeUninitializedCapacity: prefix.utf8CodeUnitCount + authority.count + path.count
         ) { buffer, count in
             let target = UnsafeMutableRawBufferPointer(buffer)
             func append(_ bytes: UnsafeRawBufferPointer) {
@@ -37,26 +98,8 @@ extension HTTP1Handler {
             }
             append(UnsafeRawBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
             append(UnsafeRawBufferPointer(rebasing: head[authority]))
-            append(UnsafeRawBufferPointer(rebasing: head[worker.view.path]))
+            append(UnsafeRawBufferPointer(rebasing: head[path]))
         }
-        var answer: PlainAnswer?
-        worker.cache.withPlainHit(Key(bytes: key)) { hit in
-            guard isPlaintext || hit.length <= Self.smallFile else { return }
-            var record = plainRecord(head)
-            record.status = hit.status
-            record.source = .hit
-            record.bytesSent = hit.length
-            switch hit.content {
-            case .bytes(let bytes):
-                writeHead(hit, roomFor: bytes.count)
-                worker.output.writeBytes(bytes)
-                answer = PlainAnswer(record: record)
-            case .stored(let body, let digest):
-                writeHead(hit, roomFor: 0)
-                answer = PlainAnswer(record: record, stored: (body, digest))
-            }
-        }
-        return answer
     }
 
     /// Whether the request has a field on which the answer may depend beyond the URL.
@@ -114,29 +157,6 @@ extension HTTP1Handler {
         worker.output.writeBytes(worker.core.hitFields)
         worker.output.writeDecimal(hit.freshSeconds)
         worker.output.writeStaticString("\r\n\r\n")
-    }
-
-    /// Writes what is left of the answer.
-    func finish(_ answer: PlainAnswer, _ context: ChannelHandlerContext) {
-        var record = answer.record
-        do {
-            if let (body, digest) = answer.stored {
-                if let bytes = try worker.hotBodies.bytes(of: body, digest) {
-                    write(bytes, digest, context)
-                } else {
-                    try content(of: body, 0..<body.length.bytes, context)
-                }
-            }
-            requestCount += 1
-            since = record.start
-            answered(record)
-        } catch {
-            worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
-            record.isIncomplete = true
-            record.bytesSent = 0
-            worker.finished(record)
-            closeWhenWritten(context)
-        }
     }
 }
 
