@@ -81,8 +81,8 @@ struct FramingFields {
         }
     }
 
-    /// The elements of a list (RFC 9110 section 5.6.1), empty ones included. Quoted strings are not known here: no field
-    /// of this file has them.
+    /// The elements of a list (RFC 9110 section 5.6.1), empty ones included. Quoted strings are not known here: no
+    /// field of this file has them.
     @inline(__always) private static func forEachElement(
         _ bytes: UnsafeRawBufferPointer, _ value: Range<Int>, _ body: (Range<Int>) -> Void
     ) {

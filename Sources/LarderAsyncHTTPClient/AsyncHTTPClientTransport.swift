@@ -29,7 +29,8 @@ public struct AsyncHTTPClientTransport: Transport {
     /// Uses a client, which the caller shuts down.
     public init(_ client: HTTPClient) { self.client = client }
 
-    /// A client that leaves redirects and compression to the cache's caller, with the connection limits of `configuration`.
+    /// A client that leaves redirects and compression to the cache's caller, with the connection limits of
+    /// `configuration`.
     public static func makeClient(_ configuration: HTTPClient.Configuration = HTTPClient.Configuration()) -> HTTPClient
     {
         var configuration = configuration

@@ -10,8 +10,8 @@ public struct CachingOptions: Sendable, Hashable {
     public enum SetCookiePolicy: UInt8, Sendable, Hashable {
         /// `Set-Cookie` does not change what is stored: what RFC 9111 says.
         case ignore = 0
-        /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a response; it is never
-        /// heuristically fresh. The default.
+        /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a
+        /// response; it is never heuristically fresh. The default.
         case requireExplicitFreshness = 1
         /// A shared cache never stores such a response.
         case neverStore = 2
@@ -32,8 +32,8 @@ public struct CachingOptions: Sendable, Hashable {
     public var heuristicCeilingSeconds: Int64 = 86_400
     /// Lifetimes for responses that state none, by status code, in seconds: `[404: 10, 301: 3_600]` remembers a missing
     /// resource for ten seconds (negative caching). They count as heuristic freshness, go before the share of the time
-    /// since `Last-Modified`, and do not apply to a response that says `no-cache` or has a `Set-Cookie` in a shared cache.
-    /// Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
+    /// since `Last-Modified`, and do not apply to a response that says `no-cache` or has a `Set-Cookie` in a shared
+    /// cache. Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
     public var lifetimesByStatus: [Int: Int64] = [:]
     /// Take `Age` plus the response delay as the initial age, and leave the apparent age out (RFC 9111 section 4.2.3
     /// allows both). Default: false, the more cautious one; true helps when the origin's clock is wrong.

@@ -20,8 +20,8 @@ public struct ReceivedDecision: Sendable, Hashable {
         public var stored: ByteRanges
         /// The positions that are arriving: the first that were missing.
         public var received: Range<Int64>
-        /// The positions that are still missing, ascending. Each is to be fetched with the `Range` and the `If-Range` of the
-        /// request that was sent, and has to be a part of the same representation.
+        /// The positions that are still missing, ascending. Each is to be fetched with the `Range` and the `If-Range`
+        /// of the request that was sent, and has to be a part of the same representation.
         public var missing: [Range<Int64>]
     }
 

@@ -19,10 +19,11 @@ extension CacheRules {
     /// Whether an update nominates request fields that did not select the stored response (RFC 9111 section 4.1).
     ///
     /// What the request that brought the stored response had in those fields is not known, so the response cannot be
-    /// kept for requests that may differ in them. The client that asked now may have it: the update answers its request.
+    /// kept for requests that may differ in them. The client that asked now may have it: the update answers its
+    /// request.
     ///
-    /// The same holds for an update with another `No-Vary-Search` than the stored response: what it may answer is decided
-    /// by where it is stored.
+    /// The same holds for an update with another `No-Vary-Search` than the stored response: what it may answer is
+    /// decided by where it is stored.
     func nominatesMore(_ response: HTTPResponse, than stored: StoredResponse) -> Bool {
         if response.headerFields.contains(.noVarySearch), URLVariation(of: response) != URLVariation(of: stored.head) {
             return true

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Tells a response that was asked for before its key was invalidated from one asked for after (RFC 9111 section 4.4): the
-/// former must not be stored. One number for many keys: a stranger's invalidation costs a response not stored.
+/// Tells a response that was asked for before its key was invalidated from one asked for after (RFC 9111 section 4.4):
+/// the former must not be stored. One number for many keys: a stranger's invalidation costs a response not stored.
 final class Generations: Sendable {
     private let counts = Mutex<[UInt32]>(Array(repeating: 0, count: 4_096))
 
@@ -23,8 +23,8 @@ final class Generations: Sendable {
 
     private static func slot(_ key: String) -> Int { Int(UInt(bitPattern: uri(key).hashValue) % 4_096) }
 
-    /// A key without what was added to the URI, such as the content of a QUERY: an invalidation is one of the URI, whatever
-    /// was added. Additions begin with a space, which no URI has; a method stands before it.
+    /// A key without what was added to the URI, such as the content of a QUERY: an invalidation is one of the URI,
+    /// whatever was added. Additions begin with a space, which no URI has; a method stands before it.
     private static func uri(_ key: String) -> Substring {
         let start = key.firstRange(of: "://")?.upperBound ?? key.startIndex
         return key[..<(key[start...].firstIndex(of: " ") ?? key.endIndex)]

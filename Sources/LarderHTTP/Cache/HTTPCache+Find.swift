@@ -4,9 +4,9 @@ import Larder
 
 /// Finding what is stored for a request: under its own key, and under those that queries of its path share.
 ///
-/// Own key first, then the variations that are known of the path, then those of its list that are not: a shared response
-/// takes two lookups, the first time that a process sees its path three. Nothing when the store cannot be read, for a cache in
-/// trouble is a miss.
+/// Own key first, then the variations that are known of the path, then those of its list that are not: a shared
+/// response takes two lookups, the first time that a process sees its path three. Nothing when the store cannot be
+/// read, for a cache in trouble is a miss.
 extension HTTPCache {
     /// The cooperative pool does not wait.
     func find(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) async -> [Shelf.Found] {

@@ -1,7 +1,8 @@
 import HTTPCaching
 import Larder
 
-/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid inside the call it is handed to only.
+/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid inside the call it is handed to
+/// only.
 package struct PlainHit {
     /// Where the bytes of the content are.
     package enum Content {
@@ -28,14 +29,15 @@ package struct PlainHit {
 }
 
 extension HTTPCache {
-    /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be asked.
+    /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be
+    /// asked.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
             && configuration.defaultPolicy == .askIfModifiedWhenStale && configuration.defaultPolicyID == nil
     }
 
-    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does not,
-    /// if there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
+    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does
+    /// not, if there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
     ///
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.

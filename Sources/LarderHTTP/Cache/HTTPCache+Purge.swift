@@ -29,9 +29,9 @@ extension HTTPCache {
     @discardableResult
     public func purge(_ url: String) async throws -> Int { try await store.performLong { [self] in try purge(url) } }
 
-    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. A prefix
-    /// without a path stands for everything of that host and port: `http://a.example` does not reach `http://a.example.org`.
-    /// Returns how many entries. Errors of the store.
+    /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. A
+    /// prefix without a path stands for everything of that host and port: `http://a.example` does not reach
+    /// `http://a.example.org`. Returns how many entries. Errors of the store.
     @discardableResult
     public func purge(prefix: String) throws -> Int {
         generations.advanceAll()
@@ -53,8 +53,8 @@ extension HTTPCache {
         try await store.performLong { [self] in try purge(prefix: prefix) }
     }
 
-    /// Removes everything that belongs to a cache group of an origin (RFC 9875), such as `https://example.org`. Returns how
-    /// many entries: a response that arrived in parts has several. Errors of the store.
+    /// Removes everything that belongs to a cache group of an origin (RFC 9875), such as `https://example.org`. Returns
+    /// how many entries: a response that arrived in parts has several. Errors of the store.
     @discardableResult
     public func purge(group: String, origin: String) throws -> Int {
         generations.advanceAll()
@@ -78,8 +78,8 @@ extension HTTPCache {
         return rules.cacheKey(for: request).map { $0.origin + target } ?? prefix
     }
 
-    /// Removes everything stored under a tag; for a cache group the tag is `group`, the origin and the name, with spaces
-    /// between. Returns how many entries. Errors of the store.
+    /// Removes everything stored under a tag; for a cache group the tag is `group`, the origin and the name, with
+    /// spaces between. Returns how many entries. Errors of the store.
     @discardableResult
     public func purge(tag: String) throws -> Int {
         generations.advanceAll()

@@ -55,8 +55,9 @@ public final class HTTPCache: Sendable {
         set { offline.store(newValue, ordering: .relaxed) }
     }
 
-    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has read
-    /// ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each piece.
+    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has
+    /// read ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each
+    /// piece.
     public var heldBytes: Int { held.count + transport.heldBytes }
 
     var now: Instant { Instant(milliseconds: configuration.clock.now().microseconds / 1_000) }
@@ -112,8 +113,8 @@ public final class HTTPCache: Sendable {
 
     /// Cancels every load of a URL; those who wait for one get ``FetchError/Kind/cancelled``. Returns how many loads.
     ///
-    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default port,
-    /// an empty path and a fragment make no difference.
+    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default
+    /// port, an empty path and a fragment make no difference.
     @discardableResult
     public func cancel(url: String) -> Int {
         let wanted = Self.normalized(url)

@@ -5,7 +5,8 @@ import HTTPTypes
 package struct PendingLoad: Sendable {
     /// The client's request.
     var request: HTTPRequest
-    /// The request that the rules see; another than the client's where the key policy makes one of a kind that they know.
+    /// The request that the rules see; another than the client's where the key policy makes one of a kind that they
+    /// know.
     var subject: HTTPRequest
     /// The primary key; nil for a request that nothing is stored for.
     var primary: String?

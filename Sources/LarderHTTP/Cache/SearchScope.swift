@@ -2,8 +2,8 @@ import HTTPCaching
 
 /// A path whose responses may answer several queries (`No-Vary-Search`), and the query that is asked for.
 ///
-/// A response with such a field stands under the path, the field's variation and the part of the query that counts. Beside
-/// them stands the list of variations that the path has, under ``listKey``.
+/// A response with such a field stands under the path, the field's variation and the part of the query that counts.
+/// Beside them stands the list of variations that the path has, under ``listKey``.
 struct SearchScope: Sendable {
     /// Scheme, host and path.
     let path: String

@@ -8,10 +8,11 @@ extension HTTPCache {
     /// Takes over the count of a cache whose place this one takes, so that figures do not fall back.
     package func continueCounting(after other: HTTPCache) { watch.add(other.watch.failures) }
 
-    /// What is wrong with the store now; empty when all is well. Waits for the disk, on no thread of the cooperative pool.
+    /// What is wrong with the store now; empty when all is well. Waits for the disk, on no thread of the cooperative
+    /// pool.
     ///
-    /// Failures of reading and writing stand here until the same succeeds again; those of the store's own work until the
-    /// store reports them over.
+    /// Failures of reading and writing stand here until the same succeeds again; those of the store's own work until
+    /// the store reports them over.
     public func storeTroubles() async -> [StoreTrouble] {
         var troubles = watch.troubles
         do {

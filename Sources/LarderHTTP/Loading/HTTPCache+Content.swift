@@ -6,8 +6,8 @@ import Larder
 extension HTTPCache {
     /// Reads the content of a request that is needed for its key, up to ``HTTPCacheConfiguration/queryContentLimit``.
     ///
-    /// - Returns: the content in memory, to be sent as often as needed; or, where it is longer or cannot be read, the same
-    ///   stream with what was read of it put back.
+    /// - Returns: the content in memory, to be sent as often as needed; or, where it is longer or cannot be read, the
+    ///   same stream with what was read of it put back.
     func gathered(_ body: RequestBody) async -> RequestBody {
         let limit = configuration.queryContentLimit
         if body.bytes != nil || body.length ?? 0 > Int64(limit) { return body }

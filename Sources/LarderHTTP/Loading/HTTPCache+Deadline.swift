@@ -4,8 +4,8 @@ import HTTPTypes
 extension HTTPCache {
     /// Loads what the store could not answer. Returns when the head of the answer is there.
     ///
-    /// ``Timeouts/total`` is each caller's own: a load that others wait for too goes on without the caller whose time is
-    /// over.
+    /// ``Timeouts/total`` is each caller's own: a load that others wait for too goes on without the caller whose time
+    /// is over.
     package func load(
         _ pending: PendingLoad, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {

@@ -16,7 +16,8 @@ extension HTTPCache {
     ) async throws -> ResponseBody {
         func request(_ client: HTTPRequest) -> HTTPRequest {
             var request = client
-            // Conditions were the client's business with the whole; what it says of staleness was heard with the first gap.
+            // Conditions were the client's business with the whole; what it says of staleness was heard with the first
+            // gap.
             for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .cacheControl, .pragma] {
                 request.headerFields[name] = nil
             }

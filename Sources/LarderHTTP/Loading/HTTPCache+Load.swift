@@ -134,7 +134,8 @@ extension HTTPCache {
         return (key, collapsing == .later)
     }
 
-    /// What loads of a key share. What comes for credentials says little of what comes without them (RFC 9111 section 3.5).
+    /// What loads of a key share. What comes for credentials says little of what comes without them (RFC 9111 section
+    /// 3.5).
     private func flight(_ primary: String, _ request: HTTPRequest) -> String {
         let isApart = rules.options.mode == .shared && request.headerFields.contains(.authorization)
         return isApart ? primary + " authorization" : primary
@@ -165,7 +166,8 @@ extension HTTPCache {
                 pending = await renewed(pending)
                 flights.promote(flight, load)
             }
-            // Others may wait longer than the request that came first. Each leaves at its own limit; the load ends with the last.
+            // Others may wait longer than the request that came first. Each leaves at its own limit; the load ends with
+            // the last.
             if flight != nil, !isDetached { pending.plan.deadline = nil }
             let run = LoadRun(
                 cache: self, load: load, pending: pending, body: body, flight: flight, isDetached: isDetached,

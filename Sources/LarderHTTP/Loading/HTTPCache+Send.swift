@@ -132,8 +132,8 @@ extension HTTPCache {
 }
 
 extension HTTPResponse {
-    /// An interim response to pass on. It has no content, so a length in it is wrong (RFC 9110 section 8.6) and would be
-    /// taken for that of the final response by a careless recipient.
+    /// An interim response to pass on. It has no content, so a length in it is wrong (RFC 9110 section 8.6) and would
+    /// be taken for that of the final response by a careless recipient.
     fileprivate var withoutConnectionFields: HTTPResponse {
         var result = self
         result.headerFields = headerFields.withoutConnectionFields(besides: ["content-length"])

@@ -76,8 +76,8 @@ final class Load: Sendable {
         for waiter in waiters.values { waiter.resume(returning: result) }
     }
 
-    /// Whether the origin may have seen the request already. Who asks for an answer that is later than itself cannot have this
-    /// one's then.
+    /// Whether the origin may have seen the request already. Who asks for an answer that is later than itself cannot
+    /// have this one's then.
     var isSent: Bool { sentTime != nil }
     /// When the origin was asked; nil before.
     var sentTime: Instant? {

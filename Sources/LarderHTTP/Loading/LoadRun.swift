@@ -48,7 +48,8 @@ struct LoadRun: Sendable {
     }
 
     private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
-        // Out of the flights first, unless the others can have it: a request that comes now must find the store or ask again.
+        // Out of the flights first, unless the others can have it: a request that comes now must find the store or ask
+        // again.
         if let flight, (try? result.get().shared) == nil { cache.flights.leave(flight, load, isShareable: isShareable) }
         load.arrive(result)
     }
@@ -71,8 +72,8 @@ struct LoadRun: Sendable {
         // Before anybody hears of the answer (section 4.4).
         var pending = pending
         if let invalidation = decision.invalidation {
-            // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3); what others have
-            // invalidated since does.
+            // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3); what
+            // others have invalidated since does.
             let isCurrent = pending.primary.map { cache.generations.current($0) == pending.generation } ?? false
             let isListCurrent = pending.search.map { cache.generations.current($0.listKey) == $0.generation } ?? false
             await cache.invalidate(invalidation, pending.plan.keyPolicy)
@@ -214,9 +215,10 @@ struct LoadRun: Sendable {
         if let flight { cache.flights.leave(flight, load, isShareable: isShareable) }
     }
 
-    /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out (RFC
-    /// 9110 section 14.2 lets it ignore `Range`), or 304 where its conditions were not sent as they were. Only of a response
-    /// that is stored: of others the client gets what came. And what a client asked for of the slices that came.
+    /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out
+    /// (RFC 9110 section 14.2 lets it ignore `Range`), or 304 where its conditions were not sent as they were. Only of
+    /// a response that is stored: of others the client gets what came. And what a client asked for of the slices that
+    /// came.
     private func answer(
         own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
         now: Instant

@@ -4,8 +4,8 @@ import Larder
 
 /// A response on its way into the store.
 ///
-/// A whole one is written under its own key. The bytes of a range go to an entry of their own, which the response's record
-/// lists when they are there: what is stored already is not touched.
+/// A whole one is written under its own key. The bytes of a range go to an entry of their own, which the response's
+/// record lists when they are there: what is stored already is not touched.
 struct Storing: Sendable {
     let cache: HTTPCache
     let new: NewResponse

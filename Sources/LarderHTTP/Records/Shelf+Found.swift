@@ -70,7 +70,8 @@ extension Shelf {
         return search.result
     }
 
-    /// As above; nil where the store would have to wait for a disk, and where it takes long: an event loop has others to serve.
+    /// As above; nil where the store would have to wait for a disk, and where it takes long: an event loop has others
+    /// to serve.
     func findAtOnce(_ primary: String, for request: HTTPFields) throws -> [Found]? {
         var search = Search(primary, request, rules)
         while let key = search.next {

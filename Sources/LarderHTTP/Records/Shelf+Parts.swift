@@ -3,9 +3,10 @@ import Larder
 
 /// Parts of representations: adding one, and combining many (RFC 9111 sections 3.3 and 3.4).
 ///
-/// A range that is added is written once, beside what is there. Parts are combined when together they are the whole, which
-/// copies each byte once, and when ``fanIn`` of about one size have come together, which gives one of the next size: so each
-/// byte is copied once for each power of 16 that the parts grow by, and ten bytes never make the cache copy a gigabyte.
+/// A range that is added is written once, beside what is there. Parts are combined when together they are the whole,
+/// which copies each byte once, and when ``fanIn`` of about one size have come together, which gives one of the next
+/// size: so each byte is copied once for each power of 16 that the parts grow by, and ten bytes never make the cache
+/// copy a gigabyte.
 extension Shelf {
     /// Parts of one power of 16 that become one of the next.
     static let fanIn = 16
@@ -16,7 +17,8 @@ extension Shelf {
     ///   - response: the response that brought the part.
     ///   - isUpdate: whether its fields are those of the stored response with the new ones in them.
     ///   - now: what was stored after this moment was stored before the clock was set back.
-    /// - Returns: false if the part is of no use: its bytes are there, there are too many parts, or what is stored came later.
+    /// - Returns: false if the part is of no use: its bytes are there, there are too many parts, or what is stored came
+    ///   later.
     func add(
         _ part: StoredPart, of response: StoredResponse, isUpdate: Bool, at key: Key, primary: String,
         now: Instant, _ options: (StoredResponse, [StoredPart]) -> PutOptions
@@ -68,8 +70,8 @@ extension Shelf {
         return there.count < parts.count ? room(there) : nil
     }
 
-    /// The parts that stay when one is added, and those that give way to it: the smallest, as long as they are smaller. Nil
-    /// when there is no place.
+    /// The parts that stay when one is added, and those that give way to it: the smallest, as long as they are smaller.
+    /// Nil when there is no place.
     static func makingRoom(
         for part: StoredPart, among parts: [StoredPart]
     ) -> (kept: [StoredPart], dropped: [StoredPart])? {
@@ -122,8 +124,8 @@ extension Shelf {
 
     // MARK: Combining
 
-    /// Combines the parts of a response for as long as that is worth it. One task at a time does so for a key; to the others
-    /// it is enough that this one looks again.
+    /// Combines the parts of a response for as long as that is worth it. One task at a time does so for a key; to the
+    /// others it is enough that this one looks again.
     func combine(_ key: Key, primary: String, tags: [String], storagePolicy: StoragePolicy) async throws {
         let isFirst = combining.withLock { combining in
             defer { combining[key] = true }

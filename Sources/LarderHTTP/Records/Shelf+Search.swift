@@ -24,8 +24,8 @@ extension Shelf {
         }
     }
 
-    /// Makes a response findable that was just put under a key of `variation`. Returns the variations that the path has now.
-    /// May wait.
+    /// Makes a response findable that was just put under a key of `variation`. Returns the variations that the path has
+    /// now. May wait.
     func list(_ variation: URLVariation, _ policy: StoredPolicy, in scope: SearchScope) throws -> [URLVariation] {
         let key = Key(scope.listKey)
         return try lock(scope.listKey).locked {
@@ -43,8 +43,8 @@ extension Shelf {
         }
     }
 
-    /// Removes what is stored for queries of a path whose list is gone, before there is one again: no invalidation reached it
-    /// meanwhile. May wait.
+    /// Removes what is stored for queries of a path whose list is gone, before there is one again: no invalidation
+    /// reached it meanwhile. May wait.
     func forgetUnlisted(_ scope: SearchScope) throws {
         guard try variationsWaiting(scope).isEmpty else { return }
         try store.remove(.prefix(Key(scope.path + " search=")))

@@ -5,9 +5,9 @@ import Synchronization
 /// The stored responses of a store, found by primary key.
 ///
 /// A response that does not vary stands under the primary key itself, one that does under a key of its own, with a
-/// `VariantIndex` under the primary key. A response of which only ranges came has its bytes in entries of their own, which its
-/// record lists (`StoredPart`). Several processes may use one store: a change applies only to an entry that is
-/// still the one that was read; an index that two write at once may lose a variant, which is then fetched again.
+/// `VariantIndex` under the primary key. A response of which only ranges came has its bytes in entries of their own,
+/// which its record lists (`StoredPart`). Several processes may use one store: a change applies only to an entry that
+/// is still the one that was read; an index that two write at once may lose a variant, which is then fetched again.
 final class Shelf: Sendable {
     let store: Store
     let rules: CacheRules

@@ -6,7 +6,8 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
         case invalidRequest
         /// No connection: the name has no address, no server listens, TLS failed, or a proxy refused.
         case cannotConnect
-        /// As many requests as may wait for the next hop wait already, or all its HTTP/2 streams stayed taken. Nothing was sent; trying later may help.
+        /// As many requests as may wait for the next hop wait already, or all its HTTP/2 streams stayed taken. Nothing
+        /// was sent; trying later may help.
         case overloaded
         /// A time limit passed.
         case timedOut
@@ -29,8 +30,8 @@ public struct TransportError: Error, Sendable, Hashable, CustomStringConvertible
     /// Whether the next hop may have acted on the request: false only where no byte of it can have arrived.
     public let mayHaveBeenSeen: Bool
     /// Whether a connection kept from an earlier request closed before a byte of the response came. Servers close kept
-    /// connections at any time, so this says little about the request: "a client, server, or proxy MAY close the transport
-    /// connection at any time" (RFC 9112 section 9.5).
+    /// connections at any time, so this says little about the request: "a client, server, or proxy MAY close the
+    /// transport connection at any time" (RFC 9112 section 9.5).
     public let lostKeptConnection: Bool
     /// What happened, in words: names the host and, where there is one, the error of the system.
     public let message: String

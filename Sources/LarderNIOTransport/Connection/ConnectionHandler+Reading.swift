@@ -124,7 +124,8 @@ extension ConnectionHandler {
                     lostKeptConnection: exchange.isKept && isUnanswered && exchange.interimCount == 0,
                     "\(endpoint) closed the connection before it answered\(why)"))
         }
-        // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section 9.8).
+        // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section
+        // 9.8).
         if decoder.isCompleteAtEOF, fault == nil { return finish(exchange) }
         fail(
             exchange,

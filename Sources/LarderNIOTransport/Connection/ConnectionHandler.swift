@@ -123,8 +123,8 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         self.exchange = nil
         exchange.isEnded = true
         exchange.upload?.cancel()
-        // Bytes behind the response belong to no request: "A client MUST NOT process, cache, or forward such extra data as
-        // a separate response, since such behavior would be vulnerable to cache poisoning" (RFC 9112 section 6.3).
+        // Bytes behind the response belong to no request: "A client MUST NOT process, cache, or forward such extra data
+        // as a separate response, since such behavior would be vulnerable to cache poisoning" (RFC 9112 section 6.3).
         guard exchange.persists, exchange.isRequestComplete, pendingWrites == 0, input.readableBytes == 0, !isClosed,
             fault == nil, idleTimeout > .zero, let connection
         else { return close() }

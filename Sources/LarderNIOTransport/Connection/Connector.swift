@@ -146,8 +146,8 @@ struct Connector: Sendable {
 
     private func tlsHandler(_ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext) throws -> NIOSSLClientHandler {
         let name = endpoint.serverName ?? endpoint.host
-        // "Literal IPv4 and IPv6 addresses are not permitted" in server name indication (RFC 6066 section 3); without a name
-        // the certificate has to be for the address.
+        // "Literal IPv4 and IPv6 addresses are not permitted" in server name indication (RFC 6066 section 3); without a
+        // name the certificate has to be for the address.
         let isAddress = (try? SocketAddress(ipAddress: name, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : name)
     }

@@ -8,8 +8,8 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
 
-    /// "It is recommended that this value be no smaller than 100" (RFC 9113 section 6.5.2); without it there is no limit,
-    /// and one of our own keeps a single connection from carrying everything.
+    /// "It is recommended that this value be no smaller than 100" (RFC 9113 section 6.5.2); without it there is no
+    /// limit, and one of our own keeps a single connection from carrying everything.
     private static let usualStreams = 256
 
     private let endpoint: NIOTransport.Endpoint

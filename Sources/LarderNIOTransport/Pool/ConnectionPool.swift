@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// A place is one connection that may exist. It is taken before the connection is opened, and given back when the
 /// connection is closed for good or was never made; an open one goes from exchange to exchange without giving it back.
-/// A server that speaks HTTP/2 has one connection for all requests, and another where all streams of the others are taken.
+/// A server that speaks HTTP/2 has one connection for all requests, and another where all streams of the others are
+/// taken.
 final class ConnectionPool: Sendable {
     typealias Endpoint = NIOTransport.Endpoint
 

@@ -40,8 +40,8 @@ struct PoolState {
 
     let connectionsPerHost: Int
     let waitingPerHost: Int
-    /// Sessions at one endpoint; 0 where HTTP/2 is not asked for. It takes TLS to know which protocol a server speaks: one
-    /// connection asks, and others wait for what it finds.
+    /// Sessions at one endpoint; 0 where HTTP/2 is not asked for. It takes TLS to know which protocol a server speaks:
+    /// one connection asks, and others wait for what it finds.
     let sessionsPerHost: Int
     var hosts: [Endpoint: Host] = [:]
     var isClosed = false
