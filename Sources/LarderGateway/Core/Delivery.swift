@@ -51,7 +51,7 @@ final class Delivery: @unchecked Sendable {
     }
 
     /// Loads what the store could not answer.
-    func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+    func load(_ pending: LoadRequest, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
             let hasContent =
@@ -77,7 +77,7 @@ final class Delivery: @unchecked Sendable {
     }
 
     private func load(
-        _ pending: PendingLoad, _ cache: HTTPCache, _ body: RequestBody?, _ relaysInformational: Bool
+        _ pending: LoadRequest, _ cache: HTTPCache, _ body: RequestBody?, _ relaysInformational: Bool
     ) async -> Result<FetchResponse, FetchError> {
         do throws(FetchError) {
             guard relaysInformational else {

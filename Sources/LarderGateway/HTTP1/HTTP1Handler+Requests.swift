@@ -34,7 +34,7 @@ extension HTTP1Handler {
         }
     }
 
-    private func load(_ pending: PendingLoad, _ framing: BodyFraming, _ content: RequestContent?) {
+    private func load(_ pending: LoadRequest, _ framing: BodyFraming, _ content: RequestContent?) {
         let address = output.context?.remoteAddress
         guard let place = worker.core.place(for: address, isLoopback: isLoopback) else {
             return responder.write(.tooManyRequests)

@@ -64,7 +64,7 @@ final class HTTP1Responder {
     /// - Parameters:
     ///   - place: held for as long as the load runs.
     ///   - body: the content of the request.
-    func load(_ pending: PendingLoad, body: RequestBody?, place: ClientTable.Place?) {
+    func load(_ pending: LoadRequest, body: RequestBody?, place: ClientTable.Place?) {
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
         delivery.place = place

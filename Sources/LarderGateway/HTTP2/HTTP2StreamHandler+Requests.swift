@@ -122,7 +122,7 @@ extension HTTP2StreamHandler {
             && configuration.routes.origin(for: request.authority ?? "") == nil
     }
 
-    private func load(_ pending: PendingLoad, length: Int64?) {
+    private func load(_ pending: LoadRequest, length: Int64?) {
         let address = connection.remoteAddress
         guard let place = worker.core.place(for: address, isLoopback: connection.isLoopback) else {
             return write(.tooManyRequests)

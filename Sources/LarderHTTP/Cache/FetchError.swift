@@ -42,3 +42,18 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
     /// The message.
     public var description: String { message }
 }
+
+extension FetchError {
+    /// The error of a fetch that the transport failed.
+    init(_ error: TransportError, _ url: String) {
+        let kind: Kind
+        switch error.kind {
+        case .overloaded: kind = .overloaded
+        case .timedOut: kind = .timedOut
+        case .cancelled: kind = .cancelled
+        case .invalidRequest: kind = .invalidURL
+        default: kind = .origin
+        }
+        self.init(kind, url: url, "\(url) could not be loaded: \(error.message)", transport: error)
+    }
+}

@@ -28,6 +28,47 @@ package struct PlainHit {
     package let length: Int64
 }
 
+/// Finds plain hits.
+struct PlainHitLookup: Sendable {
+    private let context: CacheContext
+    private let store: Store
+
+    init(_ context: CacheContext, _ store: Store) {
+        self.context = context
+        self.store = store
+    }
+
+    /// See ``HTTPCache/withPlainHit(_:_:)``.
+    func visit(_ key: Key, _ body: (PlainHit) -> Void) {
+        // Treat a store error as a miss: the long way asks again, and tells of it.
+        let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
+            if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
+        }
+        if isInline == true { return }
+        // What only waiting can tell, the long way does.
+        guard case .hit(let entry) = try? store.lookUp(key, includingExpired: true) else { return }
+        entry.metadata.withUnsafeBytes { metadata in
+            let content = PlainHit.Content.stored(entry.body, entry.digest)
+            if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }
+        }
+    }
+
+    private func plainHit(_ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64) -> PlainHit? {
+        let now = context.now
+        guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
+            layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == length,
+            let policy = StoredPolicy(
+                encoded: UnsafeRawBufferPointer(rebasing: metadata[40..<StoredRecord.fixedLength])),
+            let age = context.rules.plainHitAge(policy: policy, now: now)
+        else { return nil }
+        return PlainHit(
+            status: layout.status, fields: UnsafeRawBufferPointer(rebasing: metadata[layout.fields]),
+            hasContentLength: layout.hasContentLength, ageSeconds: age,
+            freshSeconds: (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000, content: content,
+            length: length)
+    }
+}
+
 extension HTTPCache {
     /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be
     /// asked.
@@ -42,32 +83,5 @@ extension HTTPCache {
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
     ///   - body: copies what it needs, and is quick.
-    package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) {
-        // No error of the store's is worth more than a miss: asking again tells of it.
-        let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
-            if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
-        }
-        if isInline == true { return }
-        // What only waiting can tell, the long way does.
-        guard case .hit(let entry) = try? store.lookUp(key, includingExpired: true) else { return }
-        entry.metadata.withUnsafeBytes { metadata in
-            let content = PlainHit.Content.stored(entry.body, entry.digest)
-            if let hit = plainHit(metadata, content, length: entry.body.length.bytes) { body(hit) }
-        }
-    }
-
-    private func plainHit(_ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64) -> PlainHit? {
-        let now = now
-        guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
-            layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == length,
-            let policy = StoredPolicy(
-                encoded: UnsafeRawBufferPointer(rebasing: metadata[40..<StoredRecord.fixedLength])),
-            let age = rules.plainHitAge(policy: policy, now: now)
-        else { return nil }
-        return PlainHit(
-            status: layout.status, fields: UnsafeRawBufferPointer(rebasing: metadata[layout.fields]),
-            hasContentLength: layout.hasContentLength, ageSeconds: age,
-            freshSeconds: (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000, content: content,
-            length: length)
-    }
+    package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) { plainHits.visit(key, body) }
 }

@@ -23,7 +23,7 @@ struct Pump {
             await storing?.combine()
         } catch {
             await end(received, isComplete: false)
-            spool.finish(.failure(HTTPCache.fetchError(error, url)))
+            spool.finish(.failure(FetchError(error, url)))
         }
     }
 

@@ -3,7 +3,7 @@ import HTTPTypes
 import Synchronization
 
 /// Loads that others may join, by key (RFC 9111 section 4: requests may be collapsed).
-final class Flights: Sendable {
+final class JoinableLoads: Sendable {
     private struct State {
         var loads: [String: Load] = [:]
         /// Loads that will be sent when the one before them is answered, for those who came after that one was sent.

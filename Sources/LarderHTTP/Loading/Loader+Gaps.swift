@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 
 /// Fetching what a stored part lacks, gap by gap (RFC 9111 section 3.3).
-extension HTTPCache {
+extension Loader {
     /// The bytes of a gap: from the store, if another request brought them meanwhile, or from the origin.
     ///
     /// - Parameters:
@@ -12,7 +12,7 @@ extension HTTPCache {
     ///     representation is another by now.
     /// - Throws: ``FetchError/Kind/origin`` then. The client has a part of the old one already, and has to ask again.
     func loadGap(
-        _ gap: Range<Int64>, of head: HTTPResponse, sent: HTTPRequest, for pending: PendingLoad
+        _ gap: Range<Int64>, of head: HTTPResponse, sent: HTTPRequest, for pending: LoadRequest
     ) async throws -> ResponseBody {
         func request(_ client: HTTPRequest) -> HTTPRequest {
             var request = client
@@ -25,7 +25,7 @@ extension HTTPCache {
             request.headerFields[.ifRange] = sent.headerFields[.ifRange]
             return request
         }
-        let url = Self.url(of: pending.request)
+        let url = pending.request.url
         let question = Question(
             request: request(pending.request), subject: request(pending.subject), hasContent: false,
             primary: pending.primary, plan: pending.plan, url: url, generation: pending.generation,

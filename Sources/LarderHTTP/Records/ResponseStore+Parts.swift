@@ -7,7 +7,7 @@ import Larder
 /// which copies each byte once, and when ``fanIn`` of about one size have come together, which gives one of the next
 /// size: so each byte is copied once for each power of 16 that the parts grow by, and ten bytes never make the cache
 /// copy a gigabyte.
-extension Shelf {
+extension ResponseStore {
     /// Parts of one power of 16 that become one of the next.
     static let fanIn = 16
 

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Stored parts of a body, an arriving one, and those that are still to be fetched, in the order of their positions.
-final class Sequenced: Sendable {
+final class CombinedBody: Sendable {
     enum Step: Sendable {
         case stored([ResponseBody.Segment])
         case arriving(SpoolReader)

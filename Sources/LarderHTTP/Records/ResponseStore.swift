@@ -8,7 +8,7 @@ import Synchronization
 /// `VariantIndex` under the primary key. A response of which only ranges came has its bytes in entries of their own,
 /// which its record lists (`StoredPart`). Several processes may use one store: a change applies only to an entry that
 /// is still the one that was read; an index that two write at once may lose a variant, which is then fetched again.
-final class Shelf: Sendable {
+final class ResponseStore: Sendable {
     let store: Store
     let rules: CacheRules
     /// How long a response stays after it may last be used without asking the origin, so that it can be validated.

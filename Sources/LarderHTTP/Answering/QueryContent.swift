@@ -3,13 +3,15 @@ import HTTPTypes
 import Larder
 
 /// Requests whose content is part of the key: QUERY (RFC 10008 section 2.7).
-extension HTTPCache {
-    /// Reads the content of a request that is needed for its key, up to ``HTTPCacheConfiguration/queryContentLimit``.
+enum QueryContent {
+    static let method = "QUERY"
+
+    /// Reads the content of a request that is needed for its key.
     ///
+    /// - Parameter limit: ``HTTPCacheConfiguration/queryContentLimit``.
     /// - Returns: the content in memory, to be sent as often as needed; or, where it is longer or cannot be read, the
     ///   same stream with what was read of it put back.
-    func gathered(_ body: RequestBody) async -> RequestBody {
-        let limit = configuration.queryContentLimit
+    static func gathered(_ body: RequestBody, limit: Int) async -> RequestBody {
         if body.bytes != nil || body.length ?? 0 > Int64(limit) { return body }
         let pull = body.makePull()
         var bytes: [UInt8] = []
@@ -29,7 +31,7 @@ extension HTTPCache {
     }
 
     /// What the content of a QUERY and its metadata add to the key. Parts are told apart by their lengths.
-    static func queryAdditions(_ request: HTTPRequest, content: [UInt8]) -> String {
+    static func additions(_ request: HTTPRequest, content: [UInt8]) -> String {
         let names: [HTTPField.Name] = [.contentType, .contentEncoding, .contentLanguage]
         var metadata: [UInt8] = []
         for name in names {

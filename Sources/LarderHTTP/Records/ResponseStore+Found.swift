@@ -3,7 +3,7 @@ import HTTPTypes
 import Larder
 
 /// Finding stored responses.
-extension Shelf {
+extension ResponseStore {
     /// A stored response and its entries.
     struct Found: Sendable {
         let key: Key

@@ -18,8 +18,9 @@ struct FetchPlan: Sendable {
     var deadline: Deadline?
     var priority: FetchPriority
 
-    init(_ options: FetchOptions, _ cache: HTTPCache, url: String) throws(FetchError) {
-        let configuration = cache.configuration
+    init(
+        _ options: FetchOptions, _ configuration: HTTPCacheConfiguration, isOffline: Bool, url: String
+    ) throws(FetchError) {
         policy = options.policy == .useDefault ? configuration.defaultPolicy : options.policy
         if let id = options.policyID ?? (options.policy == .useDefault ? configuration.defaultPolicyID : nil) {
             switch configuration.registry.entry(id) {
@@ -34,7 +35,7 @@ struct FetchPlan: Sendable {
         defaultLifetimeSeconds = configuration.defaultLifetimeSeconds
         storagePolicy = options.storagePolicy ?? configuration.storagePolicy
         keyPolicy = options.keyPolicy ?? configuration.keyPolicy
-        isOffline = options.isOffline || cache.isOffline
+        self.isOffline = options.isOffline || isOffline
         tags = options.tags
         timeouts = options.timeouts ?? configuration.timeouts
         deadline = timeouts.total.map { Deadline(after: $0) }

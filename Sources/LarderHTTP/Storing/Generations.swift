@@ -1,3 +1,4 @@
+import HTTPCaching
 import Synchronization
 
 /// Tells a response that was asked for before its key was invalidated from one asked for after (RFC 9111 section 4.4):
@@ -19,6 +20,20 @@ final class Generations: Sendable {
         counts.withLock { counts in
             for index in counts.indices { counts[index] &+= 1 }
         }
+    }
+
+    /// What was asked for under a key before now is not stored any more.
+    func advance(_ primary: String, _ scope: SearchScope?) {
+        advance(primary)
+        if let scope { advance(scope.listKey) }
+    }
+
+    /// Where responses to other queries lie that may answer a key: only where the key is the URI and nothing else.
+    func scope(of key: CacheKey, _ policy: KeyPolicy) -> SearchScope? {
+        guard policy.isDefault, key.method == nil else { return nil }
+        var scope = SearchScope(uri: key.uri)
+        scope.generation = current(scope.listKey)
+        return scope
     }
 
     private static func slot(_ key: String) -> Int { Int(UInt(bitPattern: uri(key).hashValue) % 4_096) }

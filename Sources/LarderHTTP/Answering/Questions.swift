@@ -3,10 +3,20 @@ import HTTPTypes
 import Larder
 
 /// What a request asks of the store.
-extension HTTPCache {
+struct Questions: Sendable {
+    private let context: CacheContext
+    private let generations: Generations
+
+    init(_ context: CacheContext, _ generations: Generations) {
+        self.context = context
+        self.generations = generations
+    }
+
+    /// - Parameter isOffline: whether the whole cache is.
     func question(
-        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions, isOffline: Bool
     ) throws(FetchError) -> Question {
+        let (configuration, rules) = (context.configuration, context.rules)
         var request = request
         // Fields of the connection go before anything is decided. The origin does not see them, so they must select no
         // stored response either, nor become part of a secondary key.
@@ -16,8 +26,8 @@ extension HTTPCache {
         {
             request.headerFields[.acceptEncoding] = folded
         }
-        let url = Self.url(of: request)
-        let plan = try FetchPlan(options, self, url: url)
+        let url = request.url
+        let plan = try FetchPlan(options, configuration, isOffline: isOffline, url: url)
         let key = rules.cacheKey(for: request)
         if let authorization = configuration.authorization, let key, !request.headerFields.contains(.authorization) {
             request.headerFields[.authorization] = authorization(key.origin)
@@ -36,7 +46,7 @@ extension HTTPCache {
     func question(_ question: Question, content body: RequestBody) throws(FetchError) -> Question {
         var answerable = question
         answerable.wantsContent = false
-        if body.bytes != nil { try give(rules.cacheKey(for: question.request), to: &answerable, body: body) }
+        if body.bytes != nil { try give(context.rules.cacheKey(for: question.request), to: &answerable, body: body) }
         return answerable
     }
 
@@ -50,12 +60,12 @@ extension HTTPCache {
             throw FetchError(
                 .policyFailed, url: question.url, "the key policy failed for \(question.url): \(error)")
         }
-        if key.method == Self.queryMethod {
+        if key.method == QueryContent.method {
             guard let content = question.hasContent ? body?.bytes : [] else {
                 question.wantsContent = true
                 return
             }
-            additions = additions.map { $0 + Self.queryAdditions(request, content: content) }
+            additions = additions.map { $0 + QueryContent.additions(request, content: content) }
             question.content = content
             // It is part of the key now.
             question.hadContent = question.hasContent
@@ -72,16 +82,11 @@ extension HTTPCache {
         }
         question.primary = primary
         question.generation = generations.current(primary)
-        question.search = scope(of: key, policy)
+        question.search = generations.scope(of: key, policy)
     }
+}
 
-    /// Where responses to other queries lie that may answer a key: only where the key is the URI and nothing else.
-    func scope(of key: CacheKey, _ policy: KeyPolicy) -> SearchScope? {
-        guard policy.isDefault, key.method == nil else { return nil }
-        var scope = SearchScope(uri: key.uri)
-        scope.generation = generations.current(scope.listKey)
-        return scope
-    }
-
-    static let queryMethod = "QUERY"
+extension HTTPRequest {
+    /// Scheme, authority and path, for messages and the log.
+    var url: String { "\(scheme ?? "http")://\(authority ?? "")\(path ?? "")" }
 }

@@ -2,10 +2,31 @@ import HTTPCaching
 import HTTPTypes
 
 /// Sending to the origin, with limits and repetitions.
-extension HTTPCache {
+struct OriginClient: Sendable {
+    private let context: CacheContext
+    private let transport: any Transport
+    private let limiter: HostLimiter
+
+    init(_ context: CacheContext, _ transport: any Transport) {
+        self.context = context
+        self.transport = transport
+        let configuration = context.configuration
+        limiter = HostLimiter(
+            perHost: configuration.requestsPerHost, waitingPerHost: configuration.waitingPerHost,
+            total: configuration.requestLimit)
+    }
+
+    private var configuration: HTTPCacheConfiguration { context.configuration }
+
+    /// Requests that wait for a place.
+    var waitingRequests: Int { limiter.waitingCount }
+
+    /// Memory that the transport takes up, in bytes.
+    var heldBytes: Int { transport.heldBytes }
+
     /// Sends what an exchange says; waits for a place, tries again where that is allowed.
     func send(
-        _ exchange: Exchange, as pending: PendingLoad, url: String, body: RequestBody?,
+        _ exchange: Exchange, as pending: LoadRequest, url: String, body: RequestBody?,
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> TransportResponse {
         var head = exchange.sent
@@ -29,9 +50,9 @@ extension HTTPCache {
             }
             guard attempt < configuration.retries.limit, mayRepeat(request, after: failure), !Task.isCancelled,
                 pending.plan.deadline?.hasPassed != true
-            else { throw Self.fetchError(failure, url) }
+            else { throw FetchError(failure, url) }
             attempt += 1
-            do { try await configuration.sleep(delay) } catch { throw Self.fetchError(failure, url) }
+            do { try await configuration.sleep(delay) } catch { throw FetchError(failure, url) }
             delay = delay * 2
         }
     }
@@ -61,7 +82,7 @@ extension HTTPCache {
                     .timedOut, url: url, "\(url) could not be loaded: \(why)",
                     transport: TransportError(.overloaded, mayHaveBeenSeen: false, why))
             case .overloaded(let running, let waiting):
-                throw Self.fetchError(
+                throw FetchError(
                     TransportError(
                         .overloaded, mayHaveBeenSeen: false,
                         "\(running) requests to \(host) are under way and \(waiting) wait, which is as many as may"
@@ -116,18 +137,6 @@ extension HTTPCache {
         if !error.mayHaveBeenSeen { return true }
         let idempotent: [HTTPRequest.Method] = [.get, .head, .put, .delete, .options, .trace]
         return configuration.retries.repeatsIdempotent && idempotent.contains(request.head.method)
-    }
-
-    static func fetchError(_ error: TransportError, _ url: String) -> FetchError {
-        let kind: FetchError.Kind
-        switch error.kind {
-        case .overloaded: kind = .overloaded
-        case .timedOut: kind = .timedOut
-        case .cancelled: kind = .cancelled
-        case .invalidRequest: kind = .invalidURL
-        default: kind = .origin
-        }
-        return FetchError(kind, url: url, "\(url) could not be loaded: \(error.message)", transport: error)
     }
 }
 

@@ -2,19 +2,25 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 
-/// What a response changes in the store, besides being stored.
-extension HTTPCache {
+/// Changes what is stored: what a response changes besides being stored, and what is removed by hand.
+struct StoreChanges: Sendable {
+    let context: CacheContext
+    let store: Store
+    let responses: ResponseStore
+    let generations: Generations
+    let watch: StoreWatch
+
     /// Applies updates and removals; returns what was found with the updates in it.
-    func apply(_ decision: ReceivedDecision, to pending: PendingLoad) async -> [Shelf.Found] {
+    func apply(_ decision: ReceivedDecision, to pending: LoadRequest) async -> [ResponseStore.Found] {
         var found = pending.found
         for update in decision.updates {
             let old = found[update.index]
-            await attempt(pending.primary) { _ = try await shelf.update(old, to: update.response) }
+            await attempt(pending.primary) { _ = try await responses.update(old, to: update.response) }
             found[update.index].response = update.response
         }
         for index in decision.removals {
             let old = found[index]
-            await attempt(pending.primary) { _ = try await shelf.remove(old) }
+            await attempt(pending.primary) { _ = try await responses.remove(old) }
         }
         return found
     }
@@ -23,15 +29,15 @@ extension HTTPCache {
     func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) async {
         for key in invalidation.keys {
             let primary = keyPolicy.uri(key)
-            let scope = scope(of: key, keyPolicy)
-            advance(primary, scope)
+            let scope = generations.scope(of: key, keyPolicy)
+            generations.advance(primary, scope)
             await attempt(primary) {
-                try await store.perform { [shelf] in
-                    _ = try shelf.removeAll(primary)
-                    if let scope { _ = try shelf.removeShared(scope) }
+                try await store.perform { [responses] in
+                    _ = try responses.removeAll(primary)
+                    if let scope { _ = try responses.removeShared(scope) }
                 }
                 // Keys with additions start with the URI and a space, which no URI has.
-                if keyPolicy.hasAdditions || key.method == Self.queryMethod {
+                if keyPolicy.hasAdditions || key.method == QueryContent.method {
                     try await store.remove(.prefix(Key(primary + " ")))
                 }
             }
@@ -44,12 +50,6 @@ extension HTTPCache {
         }
     }
 
-    /// What was asked for under a key before now is not stored any more.
-    func advance(_ primary: String, _ scope: SearchScope?) {
-        generations.advance(primary)
-        if let scope { generations.advance(scope.listKey) }
-    }
-
     /// A store in trouble does not keep the answer from the client.
     private func attempt(_ key: String?, _ body: () async throws -> Void) async {
         do {
@@ -59,6 +59,7 @@ extension HTTPCache {
         }
     }
 
+    /// The store did not take a response.
     func logRefusal(_ error: any Error, _ key: String) { watch.failed(.write, error, key: key) }
 
     // MARK: Tags
@@ -80,7 +81,7 @@ extension HTTPCache {
                 primary[start...].prefix(upTo: primary[slashes.upperBound...].firstIndex(of: "/") ?? primary.endIndex))
             tags += new.groups.map { Self.tag(group: $0, origin: origin) }
         }
-        for name in configuration.tagFields {
+        for name in context.configuration.tagFields {
             for value in new.head.headerFields[values: name] {
                 tags += value.split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
             }

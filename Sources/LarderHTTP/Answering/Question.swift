@@ -5,7 +5,7 @@ import HTTPTypes
 struct Question: Sendable {
     /// The client's request, with what the configuration adds.
     var request: HTTPRequest
-    /// The request that the rules see; see ``PendingLoad/subject``.
+    /// The request that the rules see; see ``LoadRequest/subject``.
     var subject: HTTPRequest
     /// Whether it has content.
     var hasContent: Bool

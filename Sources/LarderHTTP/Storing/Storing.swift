@@ -7,7 +7,8 @@ import Larder
 /// A whole one is written under its own key. The bytes of a range go to an entry of their own, which the response's
 /// record lists when they are there: what is stored already is not touched.
 struct Storing: Sendable {
-    let cache: HTTPCache
+    private let changes: StoreChanges
+    private let lookup: Lookup
     let new: NewResponse
     let writer: BodyWriter
     private let key: Key
@@ -20,12 +21,16 @@ struct Storing: Sendable {
     private let storagePolicy: StoragePolicy
     /// What an invalidation since it was asked for would have changed.
     private let guards: [(key: String, generation: UInt32)]
-    private let replaced: [Shelf.Found]
+    private let replaced: [ResponseStore.Found]
 
     /// Nil when the store will not have it: too large, no room, in trouble. The answer goes on without it.
-    init?(cache: HTTPCache, pending: PendingLoad, new: NewResponse, found: [Shelf.Found], length: Int64?) async {
+    init?(
+        changes: StoreChanges, lookup: Lookup, pending: LoadRequest, new: NewResponse, found: [ResponseStore.Found],
+        length: Int64?
+    ) async {
         guard let own = pending.primary else { return nil }
-        self.cache = cache
+        self.changes = changes
+        self.lookup = lookup
         self.new = new
         storagePolicy = pending.plan.storagePolicy
         if let scope = pending.search, let variation = URLVariation(of: new.head) {
@@ -37,7 +42,7 @@ struct Storing: Sendable {
             shared = nil
             guards = [(own, pending.generation)]
         }
-        tags = cache.tags(of: new, primary: primary, own: pending.plan.tags)
+        tags = changes.tags(of: new, primary: primary, own: pending.plan.tags)
         partID = new.announcedRange.map { _ in .random(in: .min ... .max) }
         if let range = new.announcedRange, let combined = new.combines,
             found[combined].response.body.available.contains(range)
@@ -45,14 +50,14 @@ struct Storing: Sendable {
             return nil
         }
         do {
-            key = try await cache.shelf.key(for: new.selecting, primary: primary)
+            key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
             let target = partID.map { [key] in StoredPart.key(key, $0) } ?? key
             // Not declared to the writer: a body that is cut off may still be stored as a part.
-            writer = try cache.store.writer(for: target, PutOptions(storagePolicy: storagePolicy))
-            if let length { try cache.checkRoom(length, target) }
+            writer = try changes.store.writer(for: target, PutOptions(storagePolicy: storagePolicy))
+            if let length { try changes.checkRoom(length, target) }
         } catch {
-            cache.logRefusal(error, primary)
+            changes.logRefusal(error, primary)
             return nil
         }
     }
@@ -63,7 +68,7 @@ struct Storing: Sendable {
             isCurrent
         else { return await writer.cancelElsewhere() }
         do {
-            if let shared { try await cache.store.perform { try cache.shelf.forgetUnlisted(shared.scope) } }
+            if let shared { try await changes.store.perform { try changes.responses.forgetUnlisted(shared.scope) } }
             let isStored: Bool
             if let partID {
                 let range = new.firstPosition..<(new.firstPosition + receivedBytes)
@@ -72,45 +77,45 @@ struct Storing: Sendable {
                 isStored = try await finish(response)
             }
             if isStored, key != Key(primary) {
-                try await cache.store.perform {
-                    try cache.shelf.list(new.selecting, response.policy, at: key, primary: primary)
+                try await changes.store.perform {
+                    try changes.responses.list(new.selecting, response.policy, at: key, primary: primary)
                 }
             }
             if isStored, let shared {
-                try await cache.store.perform {
-                    let listed = try cache.shelf.list(shared.variation, response.policy, in: shared.scope)
-                    cache.variations.note(listed, of: shared.scope)
+                try await changes.store.perform {
+                    let listed = try changes.responses.list(shared.variation, response.policy, in: shared.scope)
+                    lookup.note(listed, of: shared.scope)
                 }
             }
-            for old in replaced { _ = try await cache.shelf.remove(old) }
-            cache.watch.succeeded(.write)
+            for old in replaced { _ = try await changes.responses.remove(old) }
+            changes.watch.succeeded(.write)
             // Invalidated while it was being committed: whoever did that may have looked before it was there.
             if !isCurrent {
-                _ = try await cache.store.perform { try cache.shelf.removeAll(primary) }
+                _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
             }
         } catch {
             await writer.cancelElsewhere()
-            cache.logRefusal(error, primary)
+            changes.logRefusal(error, primary)
         }
     }
 
     /// Whether nothing was invalidated since it was asked for.
-    private var isCurrent: Bool { guards.allSatisfy { cache.generations.current($0.key) == $0.generation } }
+    private var isCurrent: Bool { guards.allSatisfy { changes.generations.current($0.key) == $0.generation } }
 
     private func finish(_ response: StoredResponse) async throws -> Bool {
         if !response.body.isComplete, try await isLess(response) {
             await writer.cancelElsewhere()
             return false
         }
-        try writer.use(cache.shelf.options(for: response, tags: tags, storagePolicy: storagePolicy))
-        let there = try await cache.shelf.record(at: key)
+        try writer.use(changes.responses.options(for: response, tags: tags, storagePolicy: storagePolicy))
+        let there = try await changes.responses.record(at: key)
         if let there, isOlder(response, than: there.response) {
             await writer.cancelElsewhere()
             return false
         }
         try await writer.commit()
         if let old = there?.parts, !old.isEmpty {
-            try await cache.store.perform { try cache.shelf.remove(old, of: key) }
+            try await changes.store.perform { try changes.responses.remove(old, of: key) }
         }
         return true
     }
@@ -118,37 +123,39 @@ struct Storing: Sendable {
     /// Whether what is stored came while the body of this response was still arriving: then that is the current one.
     private func isOlder(_ response: StoredResponse, than stored: StoredResponse) -> Bool {
         // A time to come is that of a clock that went back since.
-        guard stored.responseTime > response.responseTime, stored.responseTime <= cache.now, !stored.isInvalidated
+        guard stored.responseTime > response.responseTime, stored.responseTime <= changes.context.now,
+            !stored.isInvalidated
         else {
             return false
         }
-        return stored.body.isComplete || !cache.rules.areCombinable(stored, response)
+        return stored.body.isComplete || !changes.context.rules.areCombinable(stored, response)
     }
 
     /// Whether a body that was cut off has fewer bytes than the parts that are there.
     private func isLess(_ response: StoredResponse) async throws -> Bool {
-        let found = try await cache.store.perform { try cache.shelf.findOne(key)?.response }
+        let found = try await changes.store.perform { try changes.responses.findOne(key)?.response }
         return found.map {
-            cache.rules.areCombinable($0, response) && $0.body.available.count >= response.body.available.count
+            changes.context.rules.areCombinable($0, response)
+                && $0.body.available.count >= response.body.available.count
         } ?? false
     }
 
     private func finish(_ part: StoredPart, of response: StoredResponse) async throws -> Bool {
-        let shelf = cache.shelf
+        let responses = changes.responses
         try writer.use(
             PutOptions(
-                lifetime: shelf.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
+                lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
                 metadata: StoredPart.metadata))
         try await writer.commit()
-        return try await cache.store.perform {
-            let isAdded = try shelf.add(
-                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, now: cache.now
+        return try await changes.store.perform {
+            let isAdded = try responses.add(
+                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, now: changes.context.now
             ) { response, parts in
-                var options = shelf.options(for: response, tags: tags, storagePolicy: storagePolicy)
+                var options = responses.options(for: response, tags: tags, storagePolicy: storagePolicy)
                 options.metadata = StoredRecord(response, parts: parts).encoded
                 return options
             }
-            if !isAdded { try shelf.remove([part], of: key) }
+            if !isAdded { try responses.remove([part], of: key) }
             return isAdded
         }
     }
@@ -157,16 +164,16 @@ struct Storing: Sendable {
     func combine() async {
         guard partID != nil, isCurrent else { return }
         do {
-            try await cache.shelf.combine(key, primary: primary, tags: tags, storagePolicy: storagePolicy)
+            try await changes.responses.combine(key, primary: primary, tags: tags, storagePolicy: storagePolicy)
         } catch {
-            cache.logRefusal(error, primary)
+            changes.logRefusal(error, primary)
         }
     }
 
     /// Gives up; nothing is stored.
     /// - Parameter error: why the store took no more, if that is why.
     func cancel(_ error: (any Error)?) async {
-        if let error { cache.logRefusal(error, primary) }
+        if let error { changes.logRefusal(error, primary) }
         await writer.cancelElsewhere()
     }
 }

@@ -2,7 +2,7 @@ import HTTPCaching
 import Larder
 
 /// Responses that answer several queries.
-extension Shelf {
+extension ResponseStore {
     /// The variations of a path, the latest first.
     func variations(_ scope: SearchScope) async throws -> [URLVariation] {
         try await store.get(Key(scope.listKey), includingExpired: true)

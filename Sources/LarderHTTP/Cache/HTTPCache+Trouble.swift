@@ -3,10 +3,10 @@ import Larder
 /// How the store behind a cache is.
 extension HTTPCache {
     /// Times that the store could not be read or written since the cache was made. A body over a limit does not count.
-    public var storeFailures: UInt64 { watch.failures }
+    public var storeFailures: UInt64 { changes.watch.failures }
 
     /// Takes over the count of a cache whose place this one takes, so that figures do not fall back.
-    package func continueCounting(after other: HTTPCache) { watch.add(other.watch.failures) }
+    package func continueCounting(after other: HTTPCache) { changes.watch.add(other.changes.watch.failures) }
 
     /// What is wrong with the store now; empty when all is well. Waits for the disk, on no thread of the cooperative
     /// pool.
@@ -14,7 +14,7 @@ extension HTTPCache {
     /// Failures of reading and writing stand here until the same succeeds again; those of the store's own work until
     /// the store reports them over.
     public func storeTroubles() async -> [StoreTrouble] {
-        var troubles = watch.troubles
+        var troubles = changes.watch.troubles
         do {
             try await store.perform { [store] in try store.checkPlace() }
         } catch {

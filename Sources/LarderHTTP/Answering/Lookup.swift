@@ -7,21 +7,34 @@ import Larder
 /// Own key first, then the variations that are known of the path, then those of its list that are not: a shared
 /// response takes two lookups, the first time that a process sees its path three. Nothing when the store cannot be
 /// read, for a cache in trouble is a miss.
-extension HTTPCache {
+final class Lookup: Sendable {
+    private let responses: ResponseStore
+    private let watch: StoreWatch
+    private let variations = VariationMemory()
+
+    /// - Parameter watch: told how the store does.
+    init(_ responses: ResponseStore, _ watch: StoreWatch) {
+        self.responses = responses
+        self.watch = watch
+    }
+
+    /// The variations of a path have become these.
+    func note(_ listed: [URLVariation], of scope: SearchScope) { variations.note(listed, of: scope) }
+
     /// The cooperative pool does not wait.
-    func find(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) async -> [Shelf.Found] {
+    func find(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) async -> [ResponseStore.Found] {
         do {
-            var found = try await shelf.find(primary, for: request.headerFields)
+            var found = try await responses.find(primary, for: request.headerFields)
             if found.isEmpty, let scope {
                 let known = variations.variations(scope)
                 for variation in known where found.isEmpty {
-                    found = try await shelf.find(scope.primary(variation), for: request.headerFields)
+                    found = try await responses.find(scope.primary(variation), for: request.headerFields)
                 }
                 if found.isEmpty {
-                    let listed = try await shelf.variations(scope)
+                    let listed = try await responses.variations(scope)
                     variations.note(listed, of: scope)
                     for variation in listed where found.isEmpty && !known.contains(variation) {
-                        found = try await shelf.find(scope.primary(variation), for: request.headerFields)
+                        found = try await responses.find(scope.primary(variation), for: request.headerFields)
                     }
                 }
             }
@@ -33,28 +46,28 @@ extension HTTPCache {
     }
 
     /// As above, waiting on the calling thread.
-    func findWaiting(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) -> [Shelf.Found] {
+    func findWaiting(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) -> [ResponseStore.Found] {
         search(primary, scope) { key in
-            try shelf.findWaiting(key, for: request.headerFields)
+            try responses.findWaiting(key, for: request.headerFields)
         } list: { scope in
-            try shelf.variationsWaiting(scope)
+            try responses.variationsWaiting(scope)
         } ?? []
     }
 
     /// As above; nil where it would take waiting.
-    func findAtOnce(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) -> [Shelf.Found]? {
+    func findAtOnce(_ primary: String, _ scope: SearchScope?, for request: HTTPRequest) -> [ResponseStore.Found]? {
         search(primary, scope) { key in
-            try shelf.findAtOnce(key, for: request.headerFields)
+            try responses.findAtOnce(key, for: request.headerFields)
         } list: { scope in
-            try shelf.variationsAtOnce(scope)
+            try responses.variationsAtOnce(scope)
         }
     }
 
     /// The search by lookups that return nil where they would have to wait.
     private func search(
-        _ primary: String, _ scope: SearchScope?, at key: (String) throws -> [Shelf.Found]?,
+        _ primary: String, _ scope: SearchScope?, at key: (String) throws -> [ResponseStore.Found]?,
         list: (SearchScope) throws -> [URLVariation]?
-    ) -> [Shelf.Found]? {
+    ) -> [ResponseStore.Found]? {
         do {
             guard var found = try key(primary) else { return nil }
             if found.isEmpty, let scope {
@@ -79,7 +92,7 @@ extension HTTPCache {
         }
     }
 
-    private func unreadable(_ primary: String, _ error: any Error) -> [Shelf.Found] {
+    private func unreadable(_ primary: String, _ error: any Error) -> [ResponseStore.Found] {
         watch.failed(.read, error, key: primary)
         return []
     }
