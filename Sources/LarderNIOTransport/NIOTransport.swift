@@ -144,7 +144,7 @@ public final class NIOTransport: Transport {
         let loop = configuration.eventLoopGroup.any()
         while true {
             let opened: Opening.Outcome
-            switch try await pool.lease(hop, deadline, isNew: isNew, timer: loop) {
+            switch try await pool.acquire(hop, deadline, isNew: isNew, timer: loop) {
             case .kept(let connection): return (connection, true)
             case .stream(let session):
                 if let connection = await session.open() { return (connection, true) }

@@ -110,11 +110,11 @@ import Testing
         try await ScriptedServer.run(script: Self.forEver) { server in
             try await withTransport { transport in
                 // A place at the endpoint stays taken, so that it takes connections back.
-                let held = try await transport.pool.lease(endpoint(server), .distantFuture, timer: Self.loop)
+                let held = try await transport.pool.acquire(endpoint(server), .distantFuture, timer: Self.loop)
                 guard case .place = held else { Issue.record("a connection at the start"); return }
                 try await transport.send(get(server), expecting: "0")
                 guard
-                    case .kept(let closed) = try await transport.pool.lease(
+                    case .kept(let closed) = try await transport.pool.acquire(
                         endpoint(server), .distantFuture, timer: Self.loop)
                 else { Issue.record("no connection was kept"); return }
                 await closed.close()

@@ -44,11 +44,13 @@ extension CacheRules {
 
     /// Section 4.3.4: the candidates with the same strong validator, otherwise the most recent one with the same weak
     /// validators, otherwise without any validator the one that was asked about.
-    func identify(_ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], responseTime: Instant)
+    func identify(
+        _ response: HTTPResponse, forwardedRequest: ForwardedRequest, stored: [StoredResponse], responseTime: Instant
+    )
         -> Identified
     {
-        let candidates = exchange.candidates.filter { stored.indices.contains($0) }
-        let clientTags = exchange.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
+        let candidates = forwardedRequest.candidates.filter { stored.indices.contains($0) }
+        let clientTags = forwardedRequest.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
         let tag = response.headerFields.single(.eTag).flatMap { EntityTag($0) }
         if let tag, !tag.isWeak {
             let matching = candidates.filter { stored[$0].entityTag.map { $0.matchesStrongly(tag) } ?? false }
@@ -68,9 +70,9 @@ extension CacheRules {
             }
             if let index = select(matching, stored: stored) { return .these([index]) }
             if let tag, clientTags.contains(where: { $0.matchesWeakly(tag) }) { return .clients }
-            return exchange.purpose == .validate ? .nothing : .clients
+            return forwardedRequest.purpose == .validate ? .nothing : .clients
         }
-        if exchange.purpose == .validate, let selected = exchange.selected {
+        if forwardedRequest.purpose == .validate, let selected = forwardedRequest.selected {
             // The question was about the selected response and, where the client has tags of its own, about those:
             // only equal ones leave no doubt.
             let known = candidates.compactMap { stored[$0].entityTag }

@@ -83,7 +83,7 @@ struct AnswerBuilder: Sendable {
         _ pending: LoadRequest, _ error: FetchError, isAsked: Bool = true
     ) throws(FetchError) -> FetchResponse {
         let now = context.now
-        var served = rules.failed(pending.exchange, stored: pending.found.map(\.response), now: now)
+        var served = rules.failed(pending.forwardedRequest, stored: pending.found.map(\.response), now: now)
         if served == nil, pending.plan.policy.contains(.fallbackToCacheIfLoadFails) {
             served = serveRegardless(pending.subject, pending.found, now: now)
         }
@@ -92,7 +92,8 @@ struct AnswerBuilder: Sendable {
         let status =
             isAsked
             ? rules.cacheStatus(
-                forwarded: pending.exchange, receivedStatus: nil, sentStatus: served.head.status.code, stored: nil,
+                forwarded: pending.forwardedRequest, receivedStatus: nil, sentStatus: served.head.status.code,
+                stored: nil,
                 now: now) : nil
         var response = response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
         if isAsked { response.originError = error }

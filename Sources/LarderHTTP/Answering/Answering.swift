@@ -52,8 +52,8 @@ struct Answering: Sendable {
         let (subject, plan, url, hasContent) = (question.subject, question.plan, question.url, question.hasContent)
         guard question.reads else {
             if plan.isOffline || plan.policy.contains(.doNotLoad) { throw notCached(url) }
-            let exchange = Exchange(request: subject, reason: .bypass, hasContent: hasContent)
-            return .init(answer: .load(LoadRequest(question, found: found, exchange: exchange)))
+            let forwardedRequest = ForwardedRequest(request: subject, reason: .bypass, hasContent: hasContent)
+            return .init(answer: .load(LoadRequest(question, found: found, forwardedRequest: forwardedRequest)))
         }
         let use = try use(of: found, for: subject, plan: plan, now: now, url: url)
         if use == .use, !hasContent, let served = builder.serveRegardless(subject, found, now: now) {
@@ -74,14 +74,14 @@ struct Answering: Sendable {
             var result = LocalResult(answer: .response(builder.response(from: served, found, now: now)))
             if let background = served.background, let primary = question.primary {
                 result.refresh = LocalResult.Refresh(
-                    exchange: background, question: question, primary: primary, found: found)
+                    forwardedRequest: background, question: question, primary: primary, found: found)
             }
             return result
         case .refuse(let head):
             if plan.isOffline { throw notCached(url) }
             return .init(answer: .response(builder.refusal(head)))
-        case .forward(let exchange):
-            return .init(answer: .load(LoadRequest(question, found: found, exchange: exchange)))
+        case .forward(let forwardedRequest):
+            return .init(answer: .load(LoadRequest(question, found: found, forwardedRequest: forwardedRequest)))
         }
     }
 

@@ -17,7 +17,7 @@ struct LocalResult: Sendable {
 
     /// A stored response that is served stale while it is validated (RFC 5861 section 3).
     struct Refresh: Sendable {
-        var exchange: Exchange
+        var forwardedRequest: ForwardedRequest
         var question: Question
         var primary: String
         var found: [ResponseStore.Found]
@@ -36,7 +36,7 @@ package struct LoadRequest: Sendable {
     /// What is stored under the key.
     var found: [ResponseStore.Found]
     /// The request to send, and why.
-    var exchange: Exchange
+    var forwardedRequest: ForwardedRequest
     /// How this fetch wants it.
     var plan: FetchPlan
     /// What an invalidation since then would have changed.
@@ -46,12 +46,12 @@ package struct LoadRequest: Sendable {
     /// Set where the store could not be asked without waiting, and nothing is decided yet.
     var undecided: Question?
 
-    init(_ question: Question, found: [ResponseStore.Found], exchange: Exchange) {
+    init(_ question: Question, found: [ResponseStore.Found], forwardedRequest: ForwardedRequest) {
         request = question.request
         subject = question.subject
         primary = question.primary
         self.found = found
-        self.exchange = exchange
+        self.forwardedRequest = forwardedRequest
         plan = question.plan
         generation = question.generation
         search = question.search
@@ -60,7 +60,8 @@ package struct LoadRequest: Sendable {
     init(undecided question: Question) {
         self.init(
             question, found: [],
-            exchange: Exchange(request: question.subject, reason: .miss, hasContent: question.hasContent))
+            forwardedRequest: ForwardedRequest(
+                request: question.subject, reason: .miss, hasContent: question.hasContent))
         undecided = question
     }
 }

@@ -95,7 +95,6 @@ extension HTTPField.Name {
     static let xkey = HTTPField.Name("xkey")!
     static let via = HTTPField.Name("Via")!
     static let keepAlive = HTTPField.Name("Keep-Alive")!
-    static let proxyConnection = HTTPField.Name("Proxy-Connection")!
     static let pragma = HTTPField.Name("Pragma")!
     static let host = HTTPField.Name("Host")!
 }

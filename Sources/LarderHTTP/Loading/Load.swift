@@ -18,7 +18,7 @@ final class Load: Sendable {
         /// Of a 206.
         let contentRange: String?
         let spool: Spool
-        let exchange: Exchange
+        let forwardedRequest: ForwardedRequest
         let originStatus: Int
     }
 

@@ -17,7 +17,7 @@ struct LoadRun: Sendable {
     private var url: String { load.url }
 
     func run() async {
-        let origin = loader.origin.endpoint(of: pending.exchange.sent)
+        let origin = loader.origin.endpoint(of: pending.forwardedRequest.sent)
         let admission = loader.failures.admit(origin, now: loader.context.configuration.clock.now()) {
             (try? loader.builder.fallback(pending, FetchError(.origin, url: url, ""))) != nil
         }
@@ -29,7 +29,7 @@ struct LoadRun: Sendable {
         }
         let lastAnswer = loader.failures.lastAnswer
         do {
-            try await exchange(pending.exchange, origin: origin, isRepetition: false)
+            try await ask(pending.forwardedRequest, origin: origin, isRepetition: false)
         } catch {
             loader.failures.failed(
                 origin, error, since: lastAnswer, isProbe: isProbe, now: loader.context.configuration.clock.now())
@@ -57,19 +57,20 @@ struct LoadRun: Sendable {
     }
 
     /// One request and its answer.
-    private func exchange(_ exchange: Exchange, origin: String, isRepetition: Bool) async throws(FetchError) {
+    private func ask(_ forwardedRequest: ForwardedRequest, origin: String, isRepetition: Bool) async throws(FetchError)
+    {
         let requestTime = loader.context.now
         load.markSent(at: requestTime)
         var received = try await loader.origin.send(
-            exchange, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
+            forwardedRequest, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
             onInformational: onInformational)
         loader.failures.succeeded(origin)
         let responseTime = loader.context.now
         let stored = pending.found.map(\.response)
         var decision = rules.received(
-            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime,
+            received.head, for: forwardedRequest, stored: stored, requestTime: requestTime, responseTime: responseTime,
             lifetimeSeconds: pending.plan.secondsToCache)
-        reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
+        reconsider(&decision, received.head, forwardedRequest, requestTime: requestTime, responseTime: responseTime)
 
         // Before anybody hears of the answer (section 4.4).
         var pending = pending
@@ -93,7 +94,7 @@ struct LoadRun: Sendable {
             await drain(received.body)
             // Its place at the host and its connection go before another is asked for.
             received.body = TransportBody(length: 0) { () throws(TransportError) in nil }
-            try await self.exchange(again, origin: origin, isRepetition: true)
+            try await ask(again, origin: origin, isRepetition: true)
             return
         }
         if case .unusable = decision.answer {
@@ -105,12 +106,13 @@ struct LoadRun: Sendable {
             if pending.plan.policy.contains(.fallbackToCacheIfLoadFails) { throw error }
             return arrive(.failure(error), isShareable: nil)
         }
-        await answer(received, decision, exchange, pending, updated, now: responseTime)
+        await answer(received, decision, forwardedRequest, pending, updated, now: responseTime)
     }
 
     /// What the options change of what the rules say.
     private func reconsider(
-        _ decision: inout ReceivedDecision, _ head: HTTPResponse, _ exchange: Exchange, requestTime: Instant,
+        _ decision: inout ReceivedDecision, _ head: HTTPResponse, _ forwardedRequest: ForwardedRequest,
+        requestTime: Instant,
         responseTime: Instant
     ) {
         let plan = pending.plan
@@ -122,7 +124,8 @@ struct LoadRun: Sendable {
         if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil,
             case .asReceived = decision.answer,
             var new = rules.storingRegardless(
-                head, to: exchange.request, hasContent: exchange.hasContent, stored: pending.found.map(\.response),
+                head, to: forwardedRequest.request, hasContent: forwardedRequest.hasContent,
+                stored: pending.found.map(\.response),
                 requestTime: requestTime, responseTime: responseTime)
         {
             if plan.secondsToCache == nil,
@@ -147,13 +150,14 @@ struct LoadRun: Sendable {
     }
 
     private func answer(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ pending: LoadRequest,
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ forwardedRequest: ForwardedRequest,
+        _ pending: LoadRequest,
         _ found: [ResponseStore.Found], now responseTime: Instant
     ) async {
         let code = received.head.status.code
         if case .serve(let served) = decision.answer {
             let status = rules.cacheStatus(
-                forwarded: exchange, receivedStatus: code, sentStatus: served.head.status.code,
+                forwarded: forwardedRequest, receivedStatus: code, sentStatus: served.head.status.code,
                 stored: decision.store?.policy, now: responseTime)
             let source: FetchResponse.Source = served.stale == nil ? .revalidated : .fallback
             let response = loader.builder.response(
@@ -176,7 +180,7 @@ struct LoadRun: Sendable {
         if storing == nil, let obstacle = decision.obstacle, !rules.isLasting(obstacle, status: code) {
             isShareable = nil
         }
-        await deliver(received, decision, exchange, found, storing, isShareable: isShareable, now: responseTime)
+        await deliver(received, decision, forwardedRequest, found, storing, isShareable: isShareable, now: responseTime)
     }
 
     /// Whether a response that was just validated can answer others without asking again.
@@ -186,7 +190,7 @@ struct LoadRun: Sendable {
 
     /// Hands over a response whose body is arriving, and moves the body.
     private func deliver(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ forwardedRequest: ForwardedRequest,
         _ found: [ResponseStore.Found],
         _ storing: Storing?, isShareable: Bool?, now: Instant
     ) async {
@@ -194,7 +198,7 @@ struct LoadRun: Sendable {
         let load = load
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
-        let own = answer(own: storing?.new, received, decision, exchange, now: now)
+        let own = answer(own: storing?.new, received, decision, forwardedRequest, now: now)
         let spool = Spool(
             length: received.body.length, writer: storing?.writer,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
@@ -203,19 +207,19 @@ struct LoadRun: Sendable {
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }
         if hasReader, let reader = spool.makeReader(range) {
-            var response = head(received, decision, exchange, own?.head, isStored: storing != nil, now: now)
+            var response = head(received, decision, forwardedRequest, own?.head, isStored: storing != nil, now: now)
             switch own?.content {
-            case nil: response.body = body(decision, reader, received, found, exchange)
+            case nil: response.body = body(decision, reader, received, found, forwardedRequest)
             case .none?: break
             default:
                 let length = range.map { Int64($0.count) } ?? received.body.length
                 response.body = ResponseBody(length: length) { try await reader.next() }
             }
             var shared: Load.Shared?
-            if let storing, exchange.purpose != .complete {
+            if let storing, forwardedRequest.purpose != .complete {
                 shared = Load.Shared(
                     new: storing.new, contentRange: received.head.headerFields[.contentRange], spool: spool,
-                    exchange: exchange, originStatus: code)
+                    forwardedRequest: forwardedRequest, originStatus: code)
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
@@ -228,20 +232,21 @@ struct LoadRun: Sendable {
     /// a response that is stored: of others the client gets what came. And what a client asked for of the slices that
     /// came.
     private func answer(
-        own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
+        own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision,
+        _ forwardedRequest: ForwardedRequest,
         now: Instant
     ) -> ServedResponse? {
-        guard case .asReceived = decision.answer, exchange.request.method == .get else { return nil }
-        if received.head.status == .partialContent, exchange.purpose == .forward,
-            exchange.sent.headerFields[.range] != exchange.request.headerFields[.range]
+        guard case .asReceived = decision.answer, forwardedRequest.request.method == .get else { return nil }
+        if received.head.status == .partialContent, forwardedRequest.purpose == .forward,
+            forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
         {
-            return rules.serve(slices: received.head, to: exchange.request, now: now)
+            return rules.serve(slices: received.head, to: forwardedRequest.request, now: now)
         }
         guard received.head.status == .ok, var new else { return nil }
-        var request = exchange.request
-        if exchange.purpose == .complete { request.headerFields[.range] = nil }
+        var request = forwardedRequest.request
+        if forwardedRequest.purpose == .complete { request.headerFields[.range] = nil }
         let conditions: [HTTPField.Name] = [.ifNoneMatch, .ifModifiedSince]
-        if conditions.allSatisfy({ exchange.sent.headerFields[$0] == request.headerFields[$0] }) {
+        if conditions.allSatisfy({ forwardedRequest.sent.headerFields[$0] == request.headerFields[$0] }) {
             // The origin has judged them.
             request.headerFields[.ifNoneMatch] = nil
             request.headerFields[.ifModifiedSince] = nil
@@ -256,7 +261,8 @@ struct LoadRun: Sendable {
 
     /// Head and origin of an answer that comes from the network.
     private func head(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ own: HTTPResponse?,
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ forwardedRequest: ForwardedRequest,
+        _ own: HTTPResponse?,
         isStored: Bool, now: Instant
     ) -> FetchResponse {
         var head = own ?? received.head
@@ -265,7 +271,7 @@ struct LoadRun: Sendable {
         if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
         let policy = isStored ? decision.store?.policy : nil
         let status = rules.cacheStatus(
-            forwarded: exchange, receivedStatus: received.head.status.code, sentStatus: head.status.code,
+            forwarded: forwardedRequest, receivedStatus: received.head.status.code, sentStatus: head.status.code,
             stored: policy, now: now)
         loader.builder.finish(&head, status)
         return FetchResponse(
@@ -279,7 +285,7 @@ struct LoadRun: Sendable {
     private func body(
         _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse,
         _ found: [ResponseStore.Found],
-        _ exchange: Exchange
+        _ forwardedRequest: ForwardedRequest
     ) -> ResponseBody {
         guard case .combined(let combination) = decision.answer else {
             return ResponseBody(length: received.body.length) { try await reader.next() }
@@ -293,7 +299,9 @@ struct LoadRun: Sendable {
             steps.append(
                 (
                     gap,
-                    .missing { try await loader.loadGap(gap, of: combination.head, sent: exchange.sent, for: pending) }
+                    .missing {
+                        try await loader.loadGap(gap, of: combination.head, sent: forwardedRequest.sent, for: pending)
+                    }
                 )
             )
         }

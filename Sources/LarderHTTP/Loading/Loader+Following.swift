@@ -39,7 +39,7 @@ extension Loader {
         else { return nil }
         let originStatus = arrival.response.originStatus
         let status = context.rules.cacheStatus(
-            forwarded: pending.exchange, receivedStatus: originStatus, sentStatus: served.head.status.code,
+            forwarded: pending.forwardedRequest, receivedStatus: originStatus, sentStatus: served.head.status.code,
             stored: found[served.index].response.policy, isCollapsed: true, now: now)
         return builder.response(
             from: served, found, source: originStatus == 304 ? .revalidated : .hit, originStatus: originStatus,
@@ -70,7 +70,7 @@ extension Loader {
             head.headerFields[.age] = nil
         }
         let status = context.rules.cacheStatus(
-            forwarded: pending.exchange, receivedStatus: shared.originStatus, sentStatus: head.status.code,
+            forwarded: pending.forwardedRequest, receivedStatus: shared.originStatus, sentStatus: head.status.code,
             stored: shared.new.policy, isCollapsed: true, now: now)
         builder.finish(&head, status)
         return FetchResponse(

@@ -109,7 +109,7 @@ final class Loader: Sendable {
         if pending.subject.method == .head {
             // What comes has no body: others than HEAD can do nothing with it.
             joinKey += " HEAD"
-        } else if pending.exchange.selected == nil, rules.isConditional(pending.subject) {
+        } else if pending.forwardedRequest.selected == nil, rules.isConditional(pending.subject) {
             // One alone may ask the origin in its own words. When another comes, one whole response is for all of them.
             switch joinable.enter(key + " if", load, mayPass: false) {
             case .join: break
@@ -117,8 +117,8 @@ final class Loader: Sendable {
                 return try await lead(
                     load, pending, body: nil, joinKey: key + " if", onInformational: onInformational)
             }
-            pending.exchange.sent.headerFields[.ifNoneMatch] = nil
-            pending.exchange.sent.headerFields[.ifModifiedSince] = nil
+            pending.forwardedRequest.sent.headerFields[.ifNoneMatch] = nil
+            pending.forwardedRequest.sent.headerFields[.ifModifiedSince] = nil
         }
         switch joinable.enter(joinKey, load, isLater: isLater) {
         case .lead: return try await lead(load, pending, body: nil, joinKey: joinKey, onInformational: onInformational)
@@ -126,7 +126,9 @@ final class Loader: Sendable {
             return try await lead(
                 load, pending, body: nil, joinKey: joinKey, after: other, onInformational: onInformational)
         case .alone:
-            if pending.exchange.purpose == .forward { pending.exchange.sent = pending.exchange.request }
+            if pending.forwardedRequest.purpose == .forward {
+                pending.forwardedRequest.sent = pending.forwardedRequest.request
+            }
             let response = try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
             if response.isStored, response.source == .network { joinable.clearPass(joinKey) }
             return response
@@ -136,12 +138,12 @@ final class Loader: Sendable {
 
     /// With the range in whole slices, where that is wanted.
     private func sliced(_ pending: LoadRequest) -> LoadRequest {
-        guard let sliceBytes = configuration.sliceBytes, pending.exchange.purpose == .forward,
-            pending.exchange.reason != .bypass, !pending.plan.policy.contains(.doNotWrite),
-            let range = rules.widenedRange(of: pending.exchange.request, sliceBytes: sliceBytes)
+        guard let sliceBytes = configuration.sliceBytes, pending.forwardedRequest.purpose == .forward,
+            pending.forwardedRequest.reason != .bypass, !pending.plan.policy.contains(.doNotWrite),
+            let range = rules.widenedRange(of: pending.forwardedRequest.request, sliceBytes: sliceBytes)
         else { return pending }
         var sliced = pending
-        sliced.exchange.sent.headerFields[.range] = range
+        sliced.forwardedRequest.sent.headerFields[.range] = range
         return sliced
     }
 
@@ -152,24 +154,28 @@ final class Loader: Sendable {
         if let response = try await follow(leading, pending, isLater: isLater) { return response }
         // What came is of no use to this request: it goes its own way, and no other waits for it.
         var pending = pending
-        if pending.exchange.purpose == .forward { pending.exchange.sent = pending.exchange.request }
+        if pending.forwardedRequest.purpose == .forward {
+            pending.forwardedRequest.sent = pending.forwardedRequest.request
+        }
         return try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
     }
 
     /// Validates in the background (RFC 5861 section 3), unless somebody does already.
     func refresh(_ refresh: LocalResult.Refresh) {
-        let exchange = refresh.exchange
+        let forwardedRequest = refresh.forwardedRequest
         var question = refresh.question
         // Content that is gone cannot be sent again; the next request that has to wait brings its own.
         if question.hadContent, question.content == nil { return }
-        let load = Load(url: exchange.request.url, generation: question.generation, isDetached: true)
-        let joinKey = sharedKey(refresh.primary, exchange.request)
+        let load = Load(url: forwardedRequest.request.url, generation: question.generation, isDetached: true)
+        let joinKey = sharedKey(refresh.primary, forwardedRequest.request)
         guard case .lead = joinable.enter(joinKey, load, mayPass: false) else { return }
-        // The method stays the one that goes to the origin; of GET and HEAD it is that of the exchange.
-        if question.request.method == question.subject.method { question.request.method = exchange.request.method }
-        question.request.headerFields = exchange.request.headerFields
-        question.subject = exchange.request
-        let pending = LoadRequest(question, found: refresh.found, exchange: exchange)
+        // The method stays the one that goes to the origin; of GET and HEAD it is that of the forwarded request.
+        if question.request.method == question.subject.method {
+            question.request.method = forwardedRequest.request.method
+        }
+        question.request.headerFields = forwardedRequest.request.headerFields
+        question.subject = forwardedRequest.request
+        let pending = LoadRequest(question, found: refresh.found, forwardedRequest: forwardedRequest)
         start(
             load, pending, body: question.hadContent ? question.content.map { RequestBody($0) } : nil, joinKey: joinKey,
             isDetached: true,
@@ -181,7 +187,7 @@ final class Loader: Sendable {
     private func collapsingKey(_ pending: LoadRequest, body: RequestBody?) -> (key: String, isLater: Bool)? {
         let subject = pending.subject
         guard configuration.collapsesRequests, let primary = pending.primary, body == nil,
-            pending.exchange.purpose != .complete, pending.exchange.reason != .bypass,
+            pending.forwardedRequest.purpose != .complete, pending.forwardedRequest.reason != .bypass,
             pending.plan.policy.isDisjoint(with: [.doNotRead, .doNotWrite, .askIfModified]), pending.plan.user == nil,
             // The conditions of a single user are that user's own business.
             rules.options.mode == .shared || !rules.isConditional(subject)
@@ -191,7 +197,7 @@ final class Loader: Sendable {
         var key = sharedKey(primary, subject)
         if subject.headerFields.contains(.range) {
             // In whole slices, where those are asked for.
-            guard let range = pending.exchange.sent.headerFields[.range] else { return nil }
+            guard let range = pending.forwardedRequest.sent.headerFields[.range] else { return nil }
             key += JoinableLoads.rangeMark + range
         }
         return (key, collapsing == .later)
@@ -247,10 +253,10 @@ final class Loader: Sendable {
             plan: pending.plan, url: pending.request.url, generation: pending.generation,
             search: pending.search, needsStored: true)
         guard case .load(var renewed)? = try? await answer(question) else { return pending }
-        if renewed.exchange.selected == nil {
+        if renewed.forwardedRequest.selected == nil {
             // For others than those who have what the conditions name.
-            renewed.exchange.sent.headerFields[.ifNoneMatch] = nil
-            renewed.exchange.sent.headerFields[.ifModifiedSince] = nil
+            renewed.forwardedRequest.sent.headerFields[.ifNoneMatch] = nil
+            renewed.forwardedRequest.sent.headerFields[.ifModifiedSince] = nil
         }
         return sliced(renewed)
     }

@@ -24,12 +24,12 @@ struct OriginClient: Sendable {
     /// Memory that the transport takes up, in bytes.
     var heldBytes: Int { transport.heldBytes }
 
-    /// Sends what an exchange says; waits for a place, tries again where that is allowed.
+    /// Sends what a forwarded request says; waits for a place, tries again where that is allowed.
     func send(
-        _ exchange: Exchange, as pending: LoadRequest, url: String, body: RequestBody?,
+        _ forwardedRequest: ForwardedRequest, as pending: LoadRequest, url: String, body: RequestBody?,
         onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> TransportResponse {
-        var head = exchange.sent
+        var head = forwardedRequest.sent
         if pending.subject.method != pending.request.method { head.method = pending.request.method }
         head.headerFields = head.headerFields.withoutConnectionFields(besides: ["host", "content-length"])
         if let name = configuration.viaName { head.headerFields.appendVia(name) }

@@ -12,7 +12,7 @@ final class ConnectionPool: Sendable {
     typealias Endpoint = NIOTransport.Endpoint
 
     /// What a request gets.
-    enum Lease: Sendable {
+    enum Grant: Sendable {
         /// A connection that was used before.
         case kept(Connection)
         /// Leave to open a stream; to be given back with ``endStream(_:)``.
@@ -21,13 +21,13 @@ final class ConnectionPool: Sendable {
         case place
     }
 
-    typealias Grant = Result<Lease, TransportError>
+    typealias Outcome = Result<Grant, TransportError>
 
     struct Waiter {
         let id: Int
         /// Takes no connection that was used before.
         let isForNew: Bool
-        let continuation: CheckedContinuation<Grant, Never>
+        let continuation: CheckedContinuation<Outcome, Never>
     }
 
     private let state: Mutex<PoolState>
@@ -42,9 +42,9 @@ final class ConnectionPool: Sendable {
 
     /// A connection, a stream or a place; waits for one in order, until the deadline.
     /// - Parameter isNew: takes no kept connection; an idle one is closed for its place if need be.
-    func lease(
+    func acquire(
         _ endpoint: Endpoint, _ deadline: NIODeadline, isNew: Bool = false, timer: any EventLoop
-    ) async throws(TransportError) -> Lease {
+    ) async throws(TransportError) -> Grant {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
@@ -52,7 +52,7 @@ final class ConnectionPool: Sendable {
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let waiter = Waiter(id: id, isForNew: isNew, continuation: continuation)
-                let (now, unwanted) = state.withLock { $0.lease(endpoint, waiter) }
+                let (now, unwanted) = state.withLock { $0.acquire(endpoint, waiter) }
                 unwanted?.closeSoon()
                 if let now { return continuation.resume(returning: now) }
                 timer.scheduleTask(deadline: deadline) { self.giveUp(id, endpoint, .timedOut) }
@@ -171,7 +171,7 @@ final class ConnectionPool: Sendable {
     /// Changes what is known of an endpoint, and gives those who wait what there is then.
     private func change(_ endpoint: Endpoint, _ body: (inout PoolState.Host) -> Void) {
         let granted = state.withLock { $0.change(endpoint, body) }
-        for (waiter, lease) in granted { waiter.continuation.resume(returning: .success(lease)) }
+        for (waiter, grant) in granted { waiter.continuation.resume(returning: .success(grant)) }
     }
 
     private func giveUp(_ id: Int, _ endpoint: Endpoint, _ kind: TransportError.Kind) {

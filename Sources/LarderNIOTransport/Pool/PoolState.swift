@@ -58,16 +58,16 @@ struct PoolState {
     }
 
     /// What there is now, nil when the waiter is in the queue; and a connection to be closed, whose place is wanted.
-    mutating func lease(
+    mutating func acquire(
         _ endpoint: Endpoint, _ waiter: ConnectionPool.Waiter
-    ) -> (ConnectionPool.Grant?, unwanted: Connection?) {
+    ) -> (ConnectionPool.Outcome?, unwanted: Connection?) {
         if isClosed { return (.failure(Self.closed(endpoint)), nil) }
         // Cancelled before: giveUp has run, and found no waiter.
         if Task.isCancelled { return (.failure(.cancelled(endpoint, mayHaveBeenSeen: false)), nil) }
         var host = hosts[endpoint] ?? Host()
         defer { hosts[endpoint] = host }
         if !waiter.isForNew, let connection = host.idle.popLast() { return (.success(.kept(connection)), nil) }
-        if let lease = next(&host, endpoint) { return (.success(lease), nil) }
+        if let grant = next(&host, endpoint) { return (.success(grant), nil) }
         guard host.waiting.count < waitingPerHost else {
             let streams = host.sessions.reduce(0) { $0 + $1.limit }
             let what = streams > 0 ? "all \(streams) streams" : "all \(host.places) connections"
@@ -83,7 +83,7 @@ struct PoolState {
     }
 
     /// A stream or a place, if there is one.
-    private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Lease? {
+    private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Grant? {
         if let index = host.sessions.firstIndex(where: { $0.active < $0.limit }) {
             host.sessions[index].active += 1
             return .stream(host.sessions[index].session)
@@ -102,12 +102,12 @@ struct PoolState {
     /// - Returns: those who waited, with what they get.
     mutating func change(
         _ endpoint: Endpoint, _ body: (inout Host) -> Void
-    ) -> [(ConnectionPool.Waiter, ConnectionPool.Lease)] {
+    ) -> [(ConnectionPool.Waiter, ConnectionPool.Grant)] {
         guard var host = hosts[endpoint] else { return [] }
         body(&host)
-        var granted: [(ConnectionPool.Waiter, ConnectionPool.Lease)] = []
-        while !host.waiting.isEmpty, let lease = next(&host, endpoint) {
-            granted.append((host.waiting.removeFirst(), lease))
+        var granted: [(ConnectionPool.Waiter, ConnectionPool.Grant)] = []
+        while !host.waiting.isEmpty, let grant = next(&host, endpoint) {
+            granted.append((host.waiting.removeFirst(), grant))
         }
         hosts[endpoint] = host.places > 0 || !host.waiting.isEmpty ? host : nil
         return granted

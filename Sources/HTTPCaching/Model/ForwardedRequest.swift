@@ -1,7 +1,7 @@
 import HTTPTypes
 
 /// A request on its way to the next hop, and what the cache wants to know when the answer comes.
-public struct Exchange: Sendable, Hashable {
+public struct ForwardedRequest: Sendable, Hashable {
     /// What the request is for.
     public enum Purpose: Sendable, Hashable {
         /// The client's request, unchanged.
@@ -28,7 +28,7 @@ public struct Exchange: Sendable, Hashable {
     /// Whether the request has content.
     public var hasContent: Bool
 
-    /// Makes an exchange. Callers that forward a request without asking
+    /// Makes a forwarded request. Callers that forward a request without asking
     /// ``CacheRules/reuse(_:hasContent:stored:now:isDisconnected:)`` first make one with the reason.
     public init(
         request: HTTPRequest, sent: HTTPRequest? = nil, purpose: Purpose = .forward, reason: CacheStatus.ForwardReason,
