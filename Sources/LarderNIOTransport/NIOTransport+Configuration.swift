@@ -12,13 +12,13 @@ extension NIOTransport {
         /// wait in order for one of them, no longer than ``LarderHTTP/Timeouts/connect``.
         public var connectionsPerHost: Int
         /// Requests that may wait for a connection to one endpoint. Default: 1,024. A request beyond that fails at once
-        /// with ``TransportError/Kind/overloaded``.
+        /// with ``TransportError/Code/overloaded``.
         public var waitingPerHost: Int
         /// How long a connection is kept for the next request. Zero: connections are never used again. Default: 4 s,
         /// less than the 5 s after which common servers close theirs.
         public var idleTimeout: Duration
         /// Bytes of a response's head. Default: 64 KiB. A greater one fails with
-        /// ``TransportError/Kind/responseTooLarge``.
+        /// ``TransportError/Code/responseTooLarge``.
         public var maximumHeadBytes: Int
         /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration

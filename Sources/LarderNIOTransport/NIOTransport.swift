@@ -82,7 +82,8 @@ public final class NIOTransport: Transport {
                     body: TransportBody(length: length) { () throws(TransportError) in try await reader.next() })
             case .stale where isKept: continue
             case .stale, .informational:
-                throw TransportError(.closed, mayHaveBeenSeen: false, "\(hop) closed the connection at once")
+                throw TransportError(
+                    .closed, mayHaveBeenSeen: false, endpoint: "\(hop)", "\(hop) closed the connection at once")
             }
         }
     }
@@ -98,7 +99,7 @@ public final class NIOTransport: Transport {
     public var heldBytes: Int { held.count }
 
     /// Closes connections that nobody uses, and those in use when their responses end. Requests from now on, and those
-    /// that wait for a connection, fail with ``TransportError/Kind/cannotConnect``.
+    /// that wait for a connection, fail with ``TransportError/Code/cannotConnect``.
     public func close() async {
         let (idle, sessions) = pool.close()
         for session in sessions { session.closeWhenUnused() }
@@ -156,7 +157,7 @@ public final class NIOTransport: Transport {
                     opened = try await connector.connect(to: hop, on: loop, deadline)
                 } catch {
                     // The origin takes no further connection: a stream of one that there is has to do.
-                    guard error.kind != .cancelled, pool.hasSession(hop), .now() < deadline else { throw error }
+                    guard error.code != .cancelled, pool.hasSession(hop), .now() < deadline else { throw error }
                     loop.scheduleTask(in: PoolState.Host.rest) { [pool] in pool.lookAgain(hop) }
                     continue
                 }
@@ -165,7 +166,8 @@ public final class NIOTransport: Transport {
             case .connection(let connection): return (connection, false)
             case .session(let session):
                 if let connection = await session.open() { return (connection, false) }
-                throw TransportError(.closed, mayHaveBeenSeen: false, "\(hop) closed the connection at once")
+                throw TransportError(
+                    .closed, mayHaveBeenSeen: false, endpoint: "\(hop)", "\(hop) closed the connection at once")
             }
         }
     }
@@ -173,5 +175,5 @@ public final class NIOTransport: Transport {
 
 extension TransportError {
     /// The server said that it did not process the request, or had said before that it would not.
-    fileprivate var isRefusal: Bool { kind == .closed && !mayHaveBeenSeen }
+    fileprivate var isRefusal: Bool { code == .closed && !mayHaveBeenSeen }
 }

@@ -232,7 +232,7 @@ import Testing
             for task in tasks {
                 let (response, text) = try await task.value
                 #expect(response.source == .fallback && text == "old")
-                #expect(response.originError?.transport?.kind == .closed)
+                #expect(response.originError?.transport?.code == .closed)
             }
             #expect(fixture.transport.sent.count == 1)
         }

@@ -154,7 +154,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(request("https"))
                 }
-                #expect(error?.kind == .cannotConnect)
+                #expect(error?.code == .cannotConnect)
                 #expect(error?.mayHaveBeenSeen == false)
                 #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
                 #expect(error?.message.contains("QWxh") == false)
@@ -172,7 +172,7 @@ import Testing
                 var request = request("https")
                 request.timeouts.connect = .milliseconds(100)
                 let error = await failure { [request] () throws(TransportError) in try await transport.send(request) }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }

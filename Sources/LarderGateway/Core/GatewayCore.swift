@@ -212,7 +212,7 @@ final class GatewayCore: Sendable {
 
     /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.
     static func answer(to error: FetchError) -> OwnAnswer {
-        switch error.kind {
+        switch error.code {
         case .overloaded: .retryLater(503, "Too many requests wait for the origin.")
         case .timedOut: OwnAnswer(504, "The origin did not answer in time.")
         case .notCached: OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
@@ -220,13 +220,13 @@ final class GatewayCore: Sendable {
         case .unknownPolicy, .policyFailed: OwnAnswer(500, "A policy of the cache failed.")
         case .tooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .cancelled: OwnAnswer(503, "The request was cancelled.")
-        case .origin: originAnswer(error.transport)
+        default: originAnswer(error.transport)
         }
     }
 
     /// Without names and addresses, which are nothing that clients should know.
     private static func originAnswer(_ error: TransportError?) -> OwnAnswer {
-        switch error?.kind {
+        switch error?.code {
         case .cannotConnect:
             switch error?.connectFailure {
             case .nameNotFound: OwnAnswer(502, "The origin cannot be reached: its name has no address.")

@@ -29,7 +29,7 @@ final class AccessLogWriter: Sendable {
                 path, .writeOnly, options: [.append, .create, .closeOnExec], permissions: [.ownerReadWrite, .groupRead])
         } catch {
             throw GatewayError(
-                .io, "the access log '\(path)' cannot be opened: \(error)", path: path, systemError: error as? Errno)
+                .io, "the access log '\(path)' cannot be opened: \(error)", path: path, cause: error)
         }
     }
 

@@ -65,7 +65,7 @@ final class ServerTLS: Sendable {
             try load(path)
             return nil
         } catch let error as Errno {
-            return GatewayError(.tls, "cannot open '\(path)': \(error)", path: FilePath(path), systemError: error)
+            return GatewayError(.tls, "cannot open '\(path)': \(error)", path: FilePath(path), cause: error)
         } catch {
             return GatewayError(.tls, "'\(path)' is not \(kind)", path: FilePath(path))
         }

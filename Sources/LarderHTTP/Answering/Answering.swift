@@ -96,7 +96,7 @@ struct Answering: Sendable {
             do {
                 return try user.reuse(candidate.response, for: request, now: now)
             } catch {
-                throw FetchError(.policyFailed, url: url, "the policy failed for \(url): \(error)")
+                throw FetchError(.policyFailed, url: url, "the policy failed for \(url): \(error)", cause: error)
             }
         }
         return plan.policy.ignoresExpiry ? .use : .followRules

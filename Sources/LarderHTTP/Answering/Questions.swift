@@ -58,7 +58,7 @@ struct Questions: Sendable {
             additions = try policy.additions(request, hasContent: question.hasContent, body: body?.bytes)
         } catch {
             throw FetchError(
-                .policyFailed, url: question.url, "the key policy failed for \(question.url): \(error)")
+                .policyFailed, url: question.url, "the key policy failed for \(question.url): \(error)", cause: error)
         }
         if key.method == QueryContent.method {
             guard let content = question.hasContent ? body?.bytes : [] else {

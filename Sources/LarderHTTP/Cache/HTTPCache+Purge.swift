@@ -3,7 +3,7 @@ import Larder
 /// Taking responses out of the cache by hand.
 extension HTTPCache {
     /// Removes everything stored for a URL: all methods and variants. Returns how many responses.
-    /// Throws ``FetchError/Kind/invalidURL``, and `LarderError` when the store cannot be written.
+    /// Throws ``FetchError/Code/invalidURL``, and `LarderError` when the store cannot be written.
     @discardableResult
     public func purge(_ url: String) throws -> Int {
         try changes.purge(Self.request(for: url))

@@ -42,7 +42,7 @@ extension HTTPCache {
         switch stored {
         case .success(.response(let response)): cached = options.watched(response)
         case .success(.load): break
-        case .failure(let error): if error.kind != .notCached { throw error }
+        case .failure(let error): if error.code != .notCached { throw error }
         }
         var asking = options
         if asking.policyID == nil {

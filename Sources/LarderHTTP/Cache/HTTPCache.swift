@@ -45,7 +45,7 @@ public final class HTTPCache: Sendable {
     }
 
     /// Offline mode: while true no connection is attempted, and what is not stored ends with
-    /// ``FetchError/Kind/notCached``. Stale responses are used where RFC 9111 section 4.2.4 lets a disconnected cache.
+    /// ``FetchError/Code/notCached``. Stale responses are used where RFC 9111 section 4.2.4 lets a disconnected cache.
     public var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
@@ -79,7 +79,7 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// Fetches a URL with GET. Errors as above, and ``FetchError/Kind/invalidURL``.
+    /// Fetches a URL with GET. Errors as above, and ``FetchError/Code/invalidURL``.
     public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse
     {
         try await fetch(Self.request(for: url), body: nil, options)
@@ -150,7 +150,7 @@ public final class HTTPCache: Sendable {
 
     // MARK: Cancelling
 
-    /// Cancels every load of a URL; those who wait for one get ``FetchError/Kind/cancelled``. Returns how many loads.
+    /// Cancels every load of a URL; those who wait for one get ``FetchError/Code/cancelled``. Returns how many loads.
     ///
     /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default
     /// port, an empty path and a fragment make no difference.

@@ -47,7 +47,7 @@ public struct HTTPCacheConfiguration: Sendable {
     /// slow uploads leave room for others. Further requests wait, no longer than ``Timeouts/queue``. 1 or more;
     /// default: 256.
     public var requestsPerHost = 256
-    /// Requests that may wait for one host. One more fails at once with ``FetchError/Kind/overloaded``. 0 or more;
+    /// Requests that may wait for one host. One more fails at once with ``FetchError/Code/overloaded``. 0 or more;
     /// default: 1,024.
     public var waitingPerHost = 1_024
     /// Requests at once. From 64 on, one host gets fewer as places get scarce, so that hosts that do not answer leave

@@ -129,7 +129,7 @@ final class Load: Sendable {
         if isLast { cancel() }
     }
 
-    /// Gives the load up: the connection is closed, whoever waits gets ``FetchError/Kind/cancelled``.
+    /// Gives the load up: the connection is closed, whoever waits gets ``FetchError/Code/cancelled``.
     func cancel() {
         let task = state.withLock { state in
             state.isCancelled = true

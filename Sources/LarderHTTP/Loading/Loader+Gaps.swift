@@ -10,7 +10,7 @@ extension Loader {
     ///   - head: of the representation that they have to belong to.
     ///   - sent: the request that brought the first gap: its `If-Range` makes the origin answer with the whole when the
     ///     representation is another by now.
-    /// - Throws: ``FetchError/Kind/origin`` then. The client has a part of the old one already, and has to ask again.
+    /// - Throws: ``FetchError/Code/origin`` then. The client has a part of the old one already, and has to ask again.
     func loadGap(
         _ gap: Range<Int64>, of head: HTTPResponse, sent: HTTPRequest, for pending: LoadRequest
     ) async throws -> ResponseBody {

@@ -80,7 +80,7 @@ struct OriginClient: Sendable {
                 let why = "no request to \(host) ended in time to make room for this one (Timeouts.queue)"
                 throw FetchError(
                     .timedOut, url: url, "\(url) could not be loaded: \(why)",
-                    transport: TransportError(.overloaded, mayHaveBeenSeen: false, why))
+                    cause: TransportError(.overloaded, mayHaveBeenSeen: false, why))
             case .overloaded(let running, let waiting):
                 throw FetchError(
                     TransportError(
@@ -130,9 +130,9 @@ struct OriginClient: Sendable {
 
     private func mayRepeat(_ request: TransportRequest, after error: TransportError) -> Bool {
         guard request.body?.isReplayable ?? true else { return false }
-        switch error.kind {
+        switch error.code {
         case .cancelled, .invalidRequest, .requestBodyFailed, .malformedResponse, .responseTooLarge: return false
-        case .cannotConnect, .overloaded, .timedOut, .closed, .incompleteResponse: break
+        default: break
         }
         if !error.mayHaveBeenSeen { return true }
         let idempotent: [HTTPRequest.Method] = [.get, .head, .put, .delete, .options, .trace]

@@ -112,7 +112,7 @@ final class OriginFailures: Sendable {
         state.withLock { state in
             if isProbe { state.failures[origin]?.probedUntil = nil }
             let isUnreachable: Bool
-            switch error.transport?.kind {
+            switch error.transport?.code {
             case .cannotConnect: isUnreachable = true
             case .timedOut: isUnreachable = error.transport?.mayHaveBeenSeen == false
             case .closed: isUnreachable = false

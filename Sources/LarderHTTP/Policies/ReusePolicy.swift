@@ -7,7 +7,7 @@ import Synchronization
 /// It neither loads nor stores; two values of one type with different settings can stand side by side under two ids.
 public protocol ReusePolicy: Sendable {
     /// Decides about one stored response that matches the request. Throwing ends the fetch with
-    /// ``FetchError/Kind/policyFailed``.
+    /// ``FetchError/Code/policyFailed``.
     func reuse(_ stored: StoredResponse, for request: HTTPRequest, now: Instant) throws -> Reuse
 }
 

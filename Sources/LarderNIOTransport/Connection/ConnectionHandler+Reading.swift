@@ -82,7 +82,10 @@ extension ConnectionHandler {
         guard code != 101, exchange.interimCount <= Exchange.maximumInterim else {
             let what =
                 code == 101 ? "changed to a protocol that nobody asked for" : "sent interim responses without end"
-            return fail(exchange, TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(endpoint) \(what)"))
+            return fail(
+                exchange,
+                TransportError(
+                    .malformedResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what)"))
         }
         exchange.interim = head.response
         timer.set(nil)
@@ -122,7 +125,7 @@ extension ConnectionHandler {
                 TransportError(
                     isUnanswered ? .closed : .incompleteResponse, mayHaveBeenSeen: true,
                     lostKeptConnection: exchange.isKept && isUnanswered && exchange.interimCount == 0,
-                    "\(endpoint) closed the connection before it answered\(why)"))
+                    endpoint: "\(endpoint)", "\(endpoint) closed the connection before it answered\(why)"))
         }
         // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section
         // 9.8).
@@ -130,7 +133,8 @@ extension ConnectionHandler {
         fail(
             exchange,
             TransportError(
-                .incompleteResponse, mayHaveBeenSeen: true, "\(endpoint) closed the connection within the content\(why)"
+                .incompleteResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "\(endpoint) closed the connection within the content\(why)"
             ))
     }
 }

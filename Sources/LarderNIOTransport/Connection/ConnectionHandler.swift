@@ -162,6 +162,8 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         let what =
             pendingWrites > 0 && exchange.decoder == nil
             ? "did not take the request" : exchange.decoder == nil ? "did not answer" : "sent no more content"
-        fail(exchange, TransportError(.timedOut, mayHaveBeenSeen: true, "\(endpoint) \(what) in time"))
+        fail(
+            exchange,
+            TransportError(.timedOut, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what) in time"))
     }
 }

@@ -52,7 +52,9 @@ struct Connector: Sendable {
         let timer = loop.scheduleTask(deadline: deadline) {
             attempt.end(
                 .failure(
-                    TransportError(.timedOut, mayHaveBeenSeen: false, "\(endpoint) did not take a connection in time")))
+                    TransportError(
+                        .timedOut, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                        "\(endpoint) did not take a connection in time")))
         }
         let proxy = proxy.flatMap { $0.serves(endpoint) ? $0 : nil }
         let hop = proxy?.endpoint ?? endpoint

@@ -86,7 +86,8 @@ struct RequestMessage: Sendable {
         do {
             while let piece = try await pull() { bytes += piece }
         } catch {
-            throw TransportError(.requestBodyFailed, mayHaveBeenSeen: false, "the content cannot be read: \(error)")
+            throw TransportError(
+                .requestBodyFailed, mayHaveBeenSeen: false, "the content cannot be read: \(error)", cause: error)
         }
         guard Int64(bytes.count) == end else {
             throw TransportError(

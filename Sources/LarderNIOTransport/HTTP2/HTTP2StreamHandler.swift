@@ -109,7 +109,9 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         guard exchange.message.isReplayable else {
             return waiter.resume(
                 returning: .failure(
-                    TransportError(.closed, mayHaveBeenSeen: false, "\(endpoint) closed the connection at once")))
+                    TransportError(
+                        .closed, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                        "\(endpoint) closed the connection at once")))
         }
         waiter.resume(returning: .success(.stale))
     }
@@ -222,6 +224,8 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
             ? "did not take the request" : hasHead ? "sent no more content" : "did not answer"
         // Not a sign of life on the whole connection since: it may be dead, and would take every request with it.
         if let session, session.heard < began { session.leave() }
-        fail(exchange, TransportError(.timedOut, mayHaveBeenSeen: true, "\(endpoint) \(what) in time"))
+        fail(
+            exchange,
+            TransportError(.timedOut, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what) in time"))
     }
 }

@@ -174,7 +174,7 @@ final class ConnectionPool: Sendable {
         for (waiter, grant) in granted { waiter.continuation.resume(returning: .success(grant)) }
     }
 
-    private func giveUp(_ id: Int, _ endpoint: Endpoint, _ kind: TransportError.Kind) {
+    private func giveUp(_ id: Int, _ endpoint: Endpoint, _ code: TransportError.Code) {
         let (waiter, isConnected) = state.withLock { state -> (Waiter?, Bool) in
             guard let place = state.hosts[endpoint]?.waiting.firstIndex(where: { $0.id == id }) else {
                 return (nil, false)
@@ -182,13 +182,17 @@ final class ConnectionPool: Sendable {
             return (state.hosts[endpoint]?.waiting.remove(at: place), state.hosts[endpoint]?.sessions.isEmpty == false)
         }
         let error: TransportError
-        if kind == .cancelled {
+        if code == .cancelled {
             error = .cancelled(endpoint, mayHaveBeenSeen: false)
         } else if isConnected {
             // The origin can be reached: its streams are taken.
-            error = TransportError(.overloaded, mayHaveBeenSeen: false, "no stream of \(endpoint) became free in time")
+            error = TransportError(
+                .overloaded, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                "no stream of \(endpoint) became free in time")
         } else {
-            error = TransportError(kind, mayHaveBeenSeen: false, "no connection to \(endpoint) became free in time")
+            error = TransportError(
+                code, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                "no connection to \(endpoint) became free in time")
         }
         waiter?.continuation.resume(returning: .failure(error))
     }

@@ -54,7 +54,9 @@ struct PoolState {
     }
 
     static func closed(_ endpoint: Endpoint) -> TransportError {
-        TransportError(.cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): the transport is closed")
+        TransportError(
+            .cannotConnect, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+            "cannot connect to \(endpoint): the transport is closed")
     }
 
     /// What there is now, nil when the waiter is in the queue; and a connection to be closed, whose place is wanted.
@@ -75,6 +77,7 @@ struct PoolState {
                 .failure(
                     TransportError(
                         .overloaded, mayHaveBeenSeen: false,
+                        endpoint: "\(endpoint)",
                         "\(what) to \(endpoint) are in use, and \(host.waiting.count) requests wait")), nil
             )
         }
