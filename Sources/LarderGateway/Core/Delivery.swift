@@ -26,7 +26,8 @@ protocol DeliverySink: AnyObject {
 /// What of an exchange cannot be done at once: asking the origin, and content that arrives or comes from a disk. One
 /// task, which a client that leaves cancels.
 ///
-/// SAFETY: everything that changes is used on `eventLoop` only, besides `isClosed`, which has a lock.
+// SAFETY: everything that changes is touched on `eventLoop` only, which the methods assert that the sink calls;
+// `isClosed` has a lock, and the task touches nothing else but through `execute`.
 final class Delivery: @unchecked Sendable {
     private let eventLoop: any EventLoop
     private let tasks: RunningTasks
@@ -52,6 +53,7 @@ final class Delivery: @unchecked Sendable {
 
     /// Loads what the store could not answer.
     func load(_ pending: LoadRequest, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+        eventLoop.assertInEventLoop()
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
             let hasContent =
@@ -94,11 +96,13 @@ final class Delivery: @unchecked Sendable {
 
     /// Brings content whose head has been written.
     func send(_ body: ResponseBody) {
+        eventLoop.assertInEventLoop()
         task = tasks.start { await self.pump(body) }
     }
 
     /// Removes stored responses: that may wait for the disk, so it is done away from the event loop.
     func purge(_ order: PurgeOrder) {
+        eventLoop.assertInEventLoop()
         guard let core = sink?.worker.core else { return }
         task = tasks.start {
             let answer = await core.perform(order)
@@ -110,12 +114,14 @@ final class Delivery: @unchecked Sendable {
     /// silent.
     /// - Parameter isMoving: whether the client took something lately.
     func loadBytes(isMoving: Bool) -> Int {
+        eventLoop.assertInEventLoop()
         guard isLoading, isMoving || isStored || sink?.takesMore == false else { return 0 }
         return MemoryBudget.loadBytes
     }
 
     /// The client takes more.
     func resume() {
+        eventLoop.assertInEventLoop()
         guard let writer, let sink, sink.takesMore else { return }
         self.writer = nil
         writer.resume()
@@ -123,6 +129,7 @@ final class Delivery: @unchecked Sendable {
 
     /// Nobody wants the rest.
     func cancel() {
+        eventLoop.assertInEventLoop()
         isOver = true
         isClosed.withLock { $0 = true }
         sink = nil

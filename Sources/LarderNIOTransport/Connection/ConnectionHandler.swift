@@ -4,7 +4,8 @@ import NIOCore
 import NIOTLS
 
 /// An HTTP/1.1 client's end of a connection: one exchange at a time.
-// SAFETY: everything that changes is read and changed on the channel's event loop only.
+// SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
+// what `Connection` executes there; the latter asserts it.
 final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -29,7 +30,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     /// Parts of the request that the system has not taken.
     var pendingWrites = 0
     private(set) lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
-    private let loop: any EventLoop
+    let loop: any EventLoop
 
     /// - Parameter isSecured: whether TLS stands, or there is none to wait for.
     init(
@@ -97,6 +98,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     /// Begins an exchange, unless the connection has gone meanwhile.
     func start(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        loop.assertInEventLoop()
         if let error = exchange.abortion {
             // Cancelled between taking the connection and now.
             close()

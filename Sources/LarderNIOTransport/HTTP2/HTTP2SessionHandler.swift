@@ -3,7 +3,8 @@ import NIOCore
 import NIOHTTP2
 
 /// Watches over an HTTP/2 connection: what the server allows, when it is over, and how long it is kept unused.
-// SAFETY: everything that changes is read and changed on the channel's event loop only.
+// SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
+// what `HTTP2Session` executes there.
 final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
