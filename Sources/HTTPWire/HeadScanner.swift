@@ -27,7 +27,7 @@ package struct HeadScanner: Sendable {
 
     /// Looks for the end of the head.
     /// - Parameter bytes: all bytes since the last message's end, those of earlier calls included.
-    /// - Returns: the head with its empty line, or nil while that has not arrived. The scanner then starts anew only
+    /// - Returns: the head with its empty line, or nil while that has not arrived. The scanner then starts again only
     ///   after ``reset()``.
     /// - Throws: as soon as it is certain that the head cannot be right. The same error however the bytes were cut.
     package mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> Range<Int>? {

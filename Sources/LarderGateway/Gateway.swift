@@ -133,15 +133,16 @@ public final class Gateway: Sendable {
         if configuration.routes.otherwise != nil, configuration.routes.allowsForwarding {
             throw GatewayError(
                 .invalidArgument,
-                "an origin for all hosts leaves none to forward to: name the hosts that it is for, or forward nothing")
+                "an origin for all hosts leaves none to forward to: name the hosts it is for, or turn forwarding off"
+            )
         }
         if configuration.limits.memoryBytes < 1 << 20 {
             throw GatewayError(
                 .invalidArgument,
-                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs 1 MiB at least")
+                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs at least 1 MiB")
         }
         if let count = configuration.eventLoops, count < 1 {
-            throw GatewayError(.invalidArgument, "the gateway needs one event loop at least, not \(count)")
+            throw GatewayError(.invalidArgument, "the gateway needs at least one event loop, not \(count)")
         }
     }
 

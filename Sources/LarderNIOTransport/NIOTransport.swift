@@ -98,7 +98,7 @@ public final class NIOTransport: Transport {
     /// into.
     public var heldBytes: Int { held.count }
 
-    /// Closes connections that nobody uses, and those in use when their responses end. Requests from now on, and those
+    /// Closes unused connections, and those in use when their responses end. Requests from now on, and those
     /// that wait for a connection, fail with ``TransportError/Code/cannotConnect``.
     public func close() async {
         let (idle, sessions) = pool.close()

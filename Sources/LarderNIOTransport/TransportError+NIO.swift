@@ -29,7 +29,7 @@ extension TransportError {
         if case ChannelError.connectTimeout = error {
             return TransportError(
                 .timedOut, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
-                "\(endpoint) did not take a connection in time", cause: error)
+                "\(endpoint) did not accept a connection in time", cause: error)
         }
         let (failure, text) = connectFailure(error)
         var result = TransportError(

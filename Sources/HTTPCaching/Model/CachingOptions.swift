@@ -4,7 +4,7 @@ import HTTPTypes
 ///
 /// Every default is conforming. Options that change what is stored (`mode`, `targetedFields`, the heuristic ones,
 /// `trustsAge`) are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options
-/// has to be made anew from the stored fields.
+/// has to be made again from the stored fields.
 public struct CachingOptions: Sendable, Hashable {
     /// What to do with a response that sets a cookie (RFC 9111 section 7.3).
     public enum SetCookiePolicy: UInt8, Sendable, Hashable {

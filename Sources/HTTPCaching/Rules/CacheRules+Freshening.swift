@@ -37,7 +37,7 @@ extension CacheRules {
     /// Which stored responses a 304 identifies for an update.
     enum Identified: Equatable {
         case these([Int])
-        /// One of the client's own; nothing stored here is current.
+        /// One that the client set; nothing stored here is current.
         case clients
         case nothing
     }

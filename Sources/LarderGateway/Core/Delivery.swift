@@ -127,7 +127,7 @@ final class Delivery: @unchecked Sendable {
         writer.resume()
     }
 
-    /// Nobody wants the rest.
+    /// The rest is not wanted.
     func cancel() {
         eventLoop.assertInEventLoop()
         isOver = true

@@ -292,7 +292,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     // MARK: Endings
 
-    /// Answers what is no proper request, or more than is allowed, and closes.
+    /// Answers what is not a valid request, or more than is allowed, and closes.
     func refuse(_ status: Int, _ text: String) {
         if responder.current == nil {
             responder.begin(

@@ -54,7 +54,7 @@ final class HTTP1Responder {
     /// A request has come.
     func begin(_ request: CurrentRequest) { current = request }
 
-    /// Answers what cannot be answered as asked, or is no proper request.
+    /// Answers what cannot be answered as asked, or is not a valid request.
     func refuse(_ status: Int, _ text: String) {
         current?.closes = true
         write(OwnAnswer(status, text))

@@ -102,7 +102,7 @@ extension HTTP2StreamHandler {
         case .stored(let response): write(response)
         case .load(let pending): load(pending, length: length)
         case .purge(let order): purge(order)
-        case .tunnel: refuse(501, "This gateway makes no tunnels over HTTP/2.")
+        case .tunnel: refuse(501, "This gateway does not open tunnels over HTTP/2.")
         }
     }
 

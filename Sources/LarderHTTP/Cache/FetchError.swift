@@ -18,7 +18,7 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
         public static let unknownPolicy = Code(.unknownPolicy)
         /// A policy of the caller failed.
         public static let policyFailed = Code(.policyFailed)
-        /// The origin cannot be reached or gave no proper answer: see ``FetchError/transport``.
+        /// The origin cannot be reached or gave no valid answer: see ``FetchError/transport``.
         public static let origin = Code(.origin)
         /// Too many requests wait for the origin already; this one was not sent. Trying later may help.
         public static let overloaded = Code(.overloaded)

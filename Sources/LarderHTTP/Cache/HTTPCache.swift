@@ -87,7 +87,9 @@ public final class HTTPCache: Sendable {
 
     /// The request for a URL: GET, with the parts in their places.
     public static func request(for url: String, method: HTTPRequest.Method = .get) throws(FetchError) -> HTTPRequest {
-        func invalid(_ why: String) -> FetchError { FetchError(.invalidURL, url: url, "'\(url)' is no URL: \(why)") }
+        func invalid(_ why: String) -> FetchError {
+            FetchError(.invalidURL, url: url, "'\(url)' is not a valid URL: \(why)")
+        }
         guard let colon = url.firstRange(of: "://") else { throw invalid("it has no scheme, such as https://") }
         let scheme = url[..<colon.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else { throw invalid("the scheme is neither http nor https") }
@@ -99,7 +101,7 @@ public final class HTTPCache: Sendable {
         var path = String(rest[authority.endIndex...])
         if !path.hasPrefix("/") { path = "/" + path }
         let request = HTTPRequest(method: method, scheme: scheme, authority: String(authority), path: path)
-        guard CacheRules().cacheKey(for: request) != nil else { throw invalid("the host or the port is not right") }
+        guard CacheRules().cacheKey(for: request) != nil else { throw invalid("the host or the port is not valid") }
         return request
     }
 

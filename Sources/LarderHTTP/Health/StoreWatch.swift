@@ -72,7 +72,7 @@ final class StoreWatch: Sendable {
             return old
         }
         guard let old else { return }
-        // As loud as the beginning, or the log would say for ever that the store fails.
+        // At the level of a failure, or the log would never say that the store works again.
         logger.warning(
             "the store works again", metadata: ["work": "\(work.rawValue)", "failures": "\(old.count)"])
     }

@@ -8,7 +8,7 @@ final class JoinableLoads: Sendable {
         var loads: [String: Load] = [:]
         /// Loads that will be sent when the one before them is answered, for those who came after that one was sent.
         var next: [String: Load] = [:]
-        /// Keys whose last response could not be stored: nobody waits for the next one.
+        /// Keys whose last response could not be stored: requests do not wait for the next one.
         var passes: Set<String> = []
 
         mutating func leading(_ key: String, _ generation: UInt32) -> Load? { Self.usable(loads[key], generation) }
@@ -26,7 +26,7 @@ final class JoinableLoads: Sendable {
     private let state = Mutex(State())
 
     enum Place {
-        /// Somebody asks already.
+        /// Another load asks already.
         case join(Load)
         /// This load is the one that others join.
         case lead
@@ -71,7 +71,7 @@ final class JoinableLoads: Sendable {
         }
     }
 
-    /// Takes a load out, so that nobody joins it any more.
+    /// Takes a load out, so that it is not joined any more.
     /// - Parameter isShareable: whether what came could answer others; nil where it says nothing of the next.
     func leave(_ key: String, _ load: Load, isShareable: Bool?) {
         state.withLock { state in

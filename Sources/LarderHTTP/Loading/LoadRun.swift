@@ -251,7 +251,7 @@ struct LoadRun: Sendable {
             request.headerFields[.ifNoneMatch] = nil
             request.headerFields[.ifModifiedSince] = nil
         }
-        // Who asked first gets the fields that are not stored, too.
+        // The first caller gets the fields that are not stored, too.
         new.head = received.head
         var served = rules.serve(
             arriving: new, to: request, length: received.body.length, isFollower: false, now: now)
@@ -311,7 +311,7 @@ struct LoadRun: Sendable {
     }
 
     private func drain(_ body: TransportBody) async {
-        // The connection can go on after a short body; nobody waits for a long one.
+        // The connection can go on after a short body; a long one is not worth waiting for.
         var count = 0
         while count < 1 << 20, let piece = try? await body.next() { count += piece.count }
     }

@@ -160,7 +160,7 @@ final class Loader: Sendable {
         return try await lead(load, pending, body: nil, joinKey: nil, onInformational: onInformational)
     }
 
-    /// Validates in the background (RFC 5861 section 3), unless somebody does already.
+    /// Validates in the background (RFC 5861 section 3), unless a load does already.
     func refresh(_ refresh: LocalResult.Refresh) {
         let forwardedRequest = refresh.forwardedRequest
         var question = refresh.question

@@ -4,8 +4,9 @@ import Synchronization
 /// A body while it arrives: one load appends, any number of readers follow at their own pace.
 ///
 /// While the body is stored, readers read what the store's writer has: memory for a small body, its file for a large
-/// one. So a slow reader holds nobody up, and memory stays bounded whatever the length. A body that is not stored, or
-/// no longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets the pace.
+/// one. So a slow reader does not hold up the others, and memory stays bounded whatever the length. A body that is not
+/// stored, or no longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets
+/// the pace.
 final class Spool: Sendable {
     /// The most bytes of a body that is not stored that wait for readers. 64 KiB.
     static let window: Int64 = 64 * 1024

@@ -89,7 +89,7 @@ struct Storing: Sendable {
             }
             for old in replaced { _ = try await changes.responses.remove(old) }
             changes.watch.succeeded(.write)
-            // Invalidated while it was being committed: whoever did that may have looked before it was there.
+            // Invalidated while it was being committed: that may have looked before it was there.
             if !isCurrent {
                 _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
             }

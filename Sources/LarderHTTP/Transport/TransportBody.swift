@@ -34,6 +34,6 @@ public struct TransportBody: AsyncSequence, Sendable {
         public mutating func next() async throws -> [UInt8]? { try await body.next() }
     }
 
-    /// Starts with the next piece that nobody took.
+    /// Starts with the next piece that was not taken.
     public func makeAsyncIterator() -> Iterator { Iterator(body: self) }
 }

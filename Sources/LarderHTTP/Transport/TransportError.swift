@@ -1,4 +1,4 @@
-/// Why the next hop gave no proper answer.
+/// Why the next hop gave no valid answer.
 public struct TransportError: Error, Sendable, CustomStringConvertible {
     /// What went wrong, and so what the caller can do about it.
     public struct Code: Sendable, Hashable, CaseIterable, CustomStringConvertible {
@@ -11,7 +11,7 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
 
         private init(_ value: Value) { self.value = value }
 
-        /// The request cannot be sent: a scheme other than http and https, no host, or a head that has no proper form.
+        /// The request cannot be sent: a scheme other than http and https, no host, or a head that has no valid form.
         public static let invalidRequest = Code(.invalidRequest)
         /// No connection: the name has no address, no server listens, TLS failed, or a proxy refused.
         public static let cannotConnect = Code(.cannotConnect)

@@ -23,7 +23,7 @@ protocol ExchangeHandler: AnyObject, Sendable {
     func isCurrent(_ exchange: Exchange) -> Bool
     /// Begins to measure the time that the origin has for what is waited for.
     func setTimeLimit()
-    /// Reads what has arrived, and gives it to who waits.
+    /// Reads what has arrived, and gives it to the task that waits.
     func process()
     /// Asks for more where there is use for it.
     func readOn()

@@ -10,13 +10,13 @@ extension ConnectionHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
         guard let exchange else {
-            // Nobody asked for it.
+            // It was not asked for.
             return close()
         }
         if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
         let isContent = exchange.decoder != nil
         process()
-        // Each piece of content starts the limit anew; of a head, only the whole.
+        // Each piece of content starts the limit again; of a head, only the whole.
         if isContent { setTimeLimit() }
     }
 
@@ -35,7 +35,7 @@ extension ConnectionHandler {
 
     func isCurrent(_ exchange: Exchange) -> Bool { self.exchange === exchange }
 
-    /// Reads what has arrived, and gives it to who waits.
+    /// Reads what has arrived, and gives it to the task that waits.
     func process() {
         guard let exchange else { return }
         do throws(WireError) {
@@ -74,7 +74,7 @@ extension ConnectionHandler {
             exchange.head = (head.response, length)
             exchange.decoder = BodyDecoder(head.framing)
             exchange.persists = head.persists
-            // Nobody reads the rest of the request.
+            // The rest of the request will not be read.
             exchange.upload?.cancel()
             return timer.set(nil)
         }

@@ -54,7 +54,7 @@ struct Connector: Sendable {
                 .failure(
                     TransportError(
                         .timedOut, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
-                        "\(endpoint) did not take a connection in time")))
+                        "\(endpoint) did not accept a connection in time")))
         }
         let proxy = proxy.flatMap { $0.serves(endpoint) ? $0 : nil }
         let hop = proxy?.endpoint ?? endpoint
@@ -80,13 +80,13 @@ struct Connector: Sendable {
             }
     }
 
-    /// Tells the pool and who waits what became of a connection.
+    /// Tells the pool and the waiting task what became of a connection.
     private func settle(
         _ result: Result<Opening.Outcome, any Error>, of channel: any Channel, _ endpoint: NIOTransport.Endpoint,
         _ attempt: Attempt
     ) {
         let outcome = result.mapError { TransportError.cannotConnect(endpoint, $0) }
-        // The pool first: who waits may ask it for more at once.
+        // The pool first: the waiting task may ask it for more at once.
         switch outcome {
         case .success(let opened): pool.settle(endpoint, opened)
         case .failure: pool.settle(endpoint, nil)
@@ -180,7 +180,7 @@ private final class Attempt: Sendable {
         return outcome == nil
     }
 
-    /// The channel to be closed if nobody wants it any more.
+    /// The channel to close if it is not wanted any more.
     func note(_ channel: any Channel) {
         let isOver = state.withLock { state in
             state.channel = channel

@@ -62,7 +62,7 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
                 return try open(context)
             }
         } catch {
-            let why = "the proxy \(proxy) gave no proper answer: \(error)"
+            let why = "the proxy \(proxy) gave no valid answer: \(error)"
             fail(context, TransportError(.cannotConnect, mayHaveBeenSeen: false, endpoint: "\(endpoint)", why))
         }
     }

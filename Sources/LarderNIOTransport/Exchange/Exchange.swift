@@ -48,7 +48,7 @@ final class Exchange: @unchecked Sendable {
     static let maximumInterim = 64
     var interimCount = 0
     var interim: HTTPResponse?
-    /// The final head, until somebody took it.
+    /// The final head, until it is taken.
     var head: (response: HTTPResponse, length: Int64?)?
     /// There from the final head on.
     var decoder: BodyDecoder?

@@ -87,7 +87,7 @@ extension HTTP2StreamHandler {
             guard let name = HTTPField.Name(name), name.rawName == name.canonicalName,
                 !Self.forbidden.contains(name.canonicalName),
                 !value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 })
-            else { throw malformed("a field that has no proper form, or no place in HTTP/2") }
+            else { throw malformed("a field that has no valid form, or no place in HTTP/2") }
             fields.append(HTTPField(name: name, value: value))
         }
         guard let status else { throw malformed("no status") }

@@ -153,7 +153,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         if wants { context?.read() }
     }
 
-    /// Reads what has arrived, and gives it to who waits.
+    /// Reads what has arrived, and gives it to the task that waits.
     func process() {
         guard let exchange else { return }
         while self.exchange === exchange, exchange.interim == nil, !arrived.isEmpty {

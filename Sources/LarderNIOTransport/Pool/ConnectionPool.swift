@@ -2,7 +2,7 @@ import LarderHTTP
 import NIOCore
 import Synchronization
 
-/// Which connections there are, and who waits for one.
+/// Which connections there are, and which tasks wait for one.
 ///
 /// A place is one connection that may exist. It is taken before the connection is opened, and given back when the
 /// connection is closed for good or was never made; an open one goes from exchange to exchange without giving it back.
