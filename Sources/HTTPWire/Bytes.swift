@@ -50,7 +50,8 @@ extension UnsafeRawBufferPointer {
     func firstControl(from start: Int) -> Int {
         var index = start
         while index &+ 8 <= count {
-            // SAFETY: eight bytes from `index` are within the buffer. Little endian, so that the first byte is the lowest.
+            // SAFETY: eight bytes from `index` are within the buffer. Little endian, so that the first byte is the
+            // lowest.
             let word = UInt64(littleEndian: loadUnaligned(fromByteOffset: index, as: UInt64.self))
             // The highest bit of each byte below 0x20, or equal to 0x7F. A borrow spoils bytes after a hit only.
             let below = (word &- 0x2020_2020_2020_2020) & ~word

@@ -12,8 +12,8 @@ struct ChunkDecoder: Sendable {
 
     /// Digits of a size, leading zeros included: 2^60 bytes are enough for anybody, and fit in 64 bits.
     private static let sizeDigits = 15
-    /// Bytes of chunk extensions beyond those of data: "A recipient MUST ignore unrecognized chunk extensions", and "A server
-    /// ought to limit the total length of chunk extensions received" (section 7.1.1).
+    /// Bytes of chunk extensions beyond those of data: "A recipient MUST ignore unrecognized chunk extensions", and "A
+    /// server ought to limit the total length of chunk extensions received" (section 7.1.1).
     private static let extensionBytes = 16 << 10
     /// Bytes of trailer fields, which are checked and dropped.
     private static let trailerBytes = 16 << 10

@@ -1,3 +1,17 @@
+/// How the end of a message's content is found (RFC 9112 section 6).
+package enum BodyFraming: Hashable, Sendable {
+    /// The message ends with its head.
+    case none
+    /// `Content-Length`.
+    case length(Int64)
+    /// `Transfer-Encoding: chunked`.
+    case chunked
+    /// A response that the end of the connection ends.
+    case untilClose
+    /// A successful response to CONNECT: what follows is no message.
+    case tunnel
+}
+
 /// What the fields say of a message's end and of its connection, before it is known what the message is.
 struct FramingFields {
     /// The list of transfer codings.
@@ -81,8 +95,8 @@ struct FramingFields {
         }
     }
 
-    /// The elements of a list (RFC 9110 section 5.6.1), empty ones included. Quoted strings are not known here: no field
-    /// of this file has them.
+    /// The elements of a list (RFC 9110 section 5.6.1), empty ones included. Quoted strings are not known here: no
+    /// field of this file has them.
     @inline(__always) private static func forEachElement(
         _ bytes: UnsafeRawBufferPointer, _ value: Range<Int>, _ body: (Range<Int>) -> Void
     ) {

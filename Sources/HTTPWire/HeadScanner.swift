@@ -17,9 +17,9 @@ package struct HeadScanner: Sendable {
 
     /// - Parameters:
     ///   - limits: of the head.
-    ///   - isRequest: whether an empty line before the start line is passed over: "a server that is expecting to receive
-    ///     and parse a request-line SHOULD ignore at least one empty line (CRLF) received prior to the request-line"
-    ///     (RFC 9112 section 2.2). One is.
+    ///   - isRequest: whether an empty line before the start line is passed over: "a server that is expecting to
+    ///     receive and parse a request-line SHOULD ignore at least one empty line (CRLF) received prior to the
+    ///     request-line" (RFC 9112 section 2.2). One is.
     package init(limits: HeadLimits = HeadLimits(), isRequest: Bool) {
         self.limits = limits
         self.skipsEmptyLine = isRequest
@@ -27,8 +27,8 @@ package struct HeadScanner: Sendable {
 
     /// Looks for the end of the head.
     /// - Parameter bytes: all bytes since the last message's end, those of earlier calls included.
-    /// - Returns: the head with its empty line, or nil while that has not arrived. The scanner then starts anew only after
-    ///   ``reset()``.
+    /// - Returns: the head with its empty line, or nil while that has not arrived. The scanner then starts again only
+    ///   after ``reset()``.
     /// - Throws: as soon as it is certain that the head cannot be right. The same error however the bytes were cut.
     package mutating func scan(_ bytes: UnsafeRawBufferPointer) throws(WireError) -> Range<Int>? {
         while searched < bytes.count, let feed = bytes.firstLineFeed(from: searched) {

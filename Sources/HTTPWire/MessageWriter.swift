@@ -5,11 +5,11 @@ import HTTPTypes
 package enum MessageWriter {
     /// Writes a request line, `Host`, fields and the empty line.
     ///
-    /// `Host` comes first (RFC 9110 section 7.2); fields of that name in the request are passed over. Fields that say where
-    /// the message ends are the caller's to add.
+    /// `Host` comes first (RFC 9110 section 7.2); fields of that name in the request are passed over. Fields that say
+    /// where the message ends are the caller's to add.
     /// - Parameters:
-    ///   - request: the path, `/` where it has none, is the target; the authority is `Host`. For CONNECT the authority is
-    ///     the target.
+    ///   - request: the path, `/` where it has none, is the target; the authority is `Host`. For CONNECT the authority
+    ///     is the target.
     ///   - additional: fields written after those of the request.
     /// - Throws: ``WireError/unwritable``.
     package static func append(

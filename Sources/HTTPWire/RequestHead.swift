@@ -2,8 +2,8 @@ import HTTPTypes
 
 /// The head of a request.
 package struct RequestHead: Sendable {
-    /// Method and effective target: scheme, authority and path with query. The path of an `OPTIONS` for the whole server
-    /// is `*`; CONNECT has none. Fields as received, in order, without `Host`, which is the authority now.
+    /// Method and effective target: scheme, authority and path with query. The path of an `OPTIONS` for the whole
+    /// server is `*`; CONNECT has none. Fields as received, in order, without `Host`, which is the authority now.
     package var request: HTTPRequest
     package var version: HTTPVersion
     package var targetForm: RequestHeadView.TargetForm

@@ -1,7 +1,7 @@
 /// The parts of a request's head as ranges of its bytes: to decide on a request before anything is allocated for it.
 ///
-/// Keep one for all connections of a thread: ``parse(_:limits:)`` uses the room of the last head again. Ranges are of the
-/// bytes given to ``parse(_:limits:)``.
+/// Keep one for all connections of a thread: ``parse(_:limits:)`` uses the room of the last head again. Ranges are of
+/// the bytes given to ``parse(_:limits:)``.
 package struct RequestHeadView: Sendable {
     /// The forms of a request target (RFC 9112 section 3.2).
     package enum TargetForm: UInt8, Hashable, Sendable {
@@ -84,9 +84,9 @@ package struct RequestHeadView: Sendable {
         self.version = version
     }
 
-    /// RFC 9112 section 3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request message
-    /// that lacks a Host header field and to any request message that contains more than one Host header field line or a
-    /// Host header field with an invalid field value."
+    /// RFC 9112 section 3.2: "A server MUST respond with a 400 (Bad Request) status code to any HTTP/1.1 request
+    /// message that lacks a Host header field and to any request message that contains more than one Host header field
+    /// line or a Host header field with an invalid field value."
     private mutating func settle(_ host: Range<Int>?, _ bytes: UnsafeRawBufferPointer) throws(WireError) {
         guard let host else {
             if version == .http11 { throw .missingHost }

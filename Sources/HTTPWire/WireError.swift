@@ -29,7 +29,7 @@ package enum WireError: String, Error, Hashable, CaseIterable {
     case tooManyFields = "more fields than the limit"
     case missingHost = "no Host"
     case repeatedHost = "more than one Host"
-    case invalidHost = "the host has no proper form"
+    case invalidHost = "the host has no valid form"
 
     // MARK: Framing
 

@@ -29,7 +29,8 @@ public struct AsyncHTTPClientTransport: Transport {
     /// Uses a client, which the caller shuts down.
     public init(_ client: HTTPClient) { self.client = client }
 
-    /// A client that leaves redirects and compression to the cache's caller, with the connection limits of `configuration`.
+    /// A client that leaves redirects and compression to the cache's caller, with the connection limits of
+    /// `configuration`.
     public static func makeClient(_ configuration: HTTPClient.Configuration = HTTPClient.Configuration()) -> HTTPClient
     {
         var configuration = configuration
@@ -82,25 +83,37 @@ public struct AsyncHTTPClientTransport: Transport {
     ) async throws(TransportError) -> R {
         do {
             return try await body()
-        } catch is CancellationError {
-            throw TransportError(.cancelled, mayHaveBeenSeen: true, "the request to \(name) was cancelled")
+        } catch let error as CancellationError {
+            throw TransportError(
+                .cancelled, mayHaveBeenSeen: true, endpoint: name, "the request to \(name) was cancelled", cause: error)
         } catch let error as HTTPClientError {
-            let (kind, isSeen) = classify(error, isBody: isBody)
-            throw TransportError(kind, mayHaveBeenSeen: isSeen, "\(name): \(error.shortDescription)")
+            let (code, isSeen) = classify(error, isBody: isBody)
+            throw TransportError(
+                code, mayHaveBeenSeen: isSeen, endpoint: name, "\(name): \(error.shortDescription)", cause: error)
         } catch let error as NIOConnectionError {
-            throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "no connection to \(name): \(error)")
+            throw TransportError(
+                .cannotConnect, mayHaveBeenSeen: false, endpoint: name, "no connection to \(name): \(error)",
+                cause: error)
         } catch let error as IOError where [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH].contains(error.errnoCode) {
-            throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "no connection to \(name): \(error)")
+            throw TransportError(
+                .cannotConnect, mayHaveBeenSeen: false, endpoint: name, "no connection to \(name): \(error)",
+                cause: error)
         } catch let error as HTTPParserError where isBody && error == .invalidEOFState {
-            throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "\(name) closed the connection early")
+            throw TransportError(
+                .incompleteResponse, mayHaveBeenSeen: true, endpoint: name, "\(name) closed the connection early",
+                cause: error)
         } catch let error as HTTPParserError {
-            throw TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(name): \(error.debugDescription)")
+            throw TransportError(
+                .malformedResponse, mayHaveBeenSeen: true, endpoint: name, "\(name): \(error.debugDescription)",
+                cause: error)
         } catch {
-            throw TransportError(isBody ? .incompleteResponse : .closed, mayHaveBeenSeen: true, "\(name): \(error)")
+            throw TransportError(
+                isBody ? .incompleteResponse : .closed, mayHaveBeenSeen: true, endpoint: name, "\(name): \(error)",
+                cause: error)
         }
     }
 
-    private static func classify(_ error: HTTPClientError, isBody: Bool) -> (TransportError.Kind, Bool) {
+    private static func classify(_ error: HTTPClientError, isBody: Bool) -> (TransportError.Code, Bool) {
         switch error {
         case .invalidURL, .emptyHost, .emptyScheme, .traceRequestWithBody:
             (.invalidRequest, false)

@@ -3,9 +3,9 @@ import NIOCore
 
 /// Stops a listener for a while when no connection can be accepted, for want of descriptors or memory.
 ///
-/// A connection that waits to be accepted keeps the listener's socket readable, so going on at once would only fail again, as
-/// fast as a core can. NIO's own back-off holds reads back and leaves the socket registered, which spins all the same; turning
-/// automatic reading off takes it out of the selector.
+/// A connection that waits to be accepted keeps the listener's socket readable, so going on at once would only fail
+/// again, as fast as a core can. NIO's own back-off holds reads back and leaves the socket registered, which spins all
+/// the same; turning automatic reading off takes it out of the selector.
 final class AcceptGuard: ChannelInboundHandler {
     typealias InboundIn = Channel
 
@@ -41,7 +41,9 @@ final class AcceptGuard: ChannelInboundHandler {
         if let last = told[error.errnoCode], now - last < Self.silence { return }
         told[error.errnoCode] = now
         logger.error(
-            "cannot accept connections; trying again every second. Raise the limit of open files or lower 'connections'",
+            """
+            cannot accept connections; trying again every second. Raise the limit of open files or lower 'connections'
+            """,
             metadata: ["error": "\(error)"])
     }
 

@@ -74,11 +74,12 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to the hard
-    /// one: see ``DescriptorLimit``.
+    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to
+    /// the hard one: see ``DescriptorLimit``.
     ///
     /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that contradict
-    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be read, `io` for the access log.
+    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be
+    /// read, `io` for the access log.
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
@@ -89,7 +90,10 @@ public final class Gateway: Sendable {
         let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
         if core.connectionLimit < configuration.limits.connections {
             core.logger.warning(
-                "too few open files are allowed for all connections: raise the limit of open files, or lower the one of connections",
+                """
+                too few open files are allowed for all connections: raise the limit of open files, or lower the one of \
+                connections
+                """,
                 metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
         }
         let count = configuration.eventLoops ?? System.coreCount
@@ -129,15 +133,16 @@ public final class Gateway: Sendable {
         if configuration.routes.otherwise != nil, configuration.routes.allowsForwarding {
             throw GatewayError(
                 .invalidArgument,
-                "an origin for all hosts leaves none to forward to: name the hosts that it is for, or forward nothing")
+                "an origin for all hosts leaves none to forward to: name the hosts it is for, or turn forwarding off"
+            )
         }
         if configuration.limits.memoryBytes < 1 << 20 {
             throw GatewayError(
                 .invalidArgument,
-                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs 1 MiB at least")
+                "'memoryBytes' is \(configuration.limits.memoryBytes): the gateway needs at least 1 MiB")
         }
         if let count = configuration.eventLoops, count < 1 {
-            throw GatewayError(.invalidArgument, "the gateway needs one event loop at least, not \(count)")
+            throw GatewayError(.invalidArgument, "the gateway needs at least one event loop, not \(count)")
         }
     }
 
@@ -158,8 +163,8 @@ public final class Gateway: Sendable {
         try? await shedding.run().get()
     }
 
-    /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with the
-    /// one they began with.
+    /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with
+    /// the one they began with.
     func use(_ cache: HTTPCache) async {
         core.cache = cache
         // An event loop that is gone serves nothing any more.
@@ -196,11 +201,11 @@ public final class Gateway: Sendable {
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
-    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns, every
-    /// connection is closed and nothing of the gateway runs any more.
+    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns,
+    /// every connection is closed and nothing of the gateway runs any more.
     ///
-    /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call gives
-    /// responses their time cuts them at once.
+    /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call
+    /// gives responses their time cuts them at once.
     /// - Parameter drain: how long responses may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
         let task = stopping.withLock { state in

@@ -8,31 +8,33 @@ extension NIOTransport {
     public struct Configuration: Sendable {
         /// Where connections live. Default: the process's own, which never ends.
         public var eventLoopGroup: any EventLoopGroup
-        /// Connections to one endpoint at the same time, idle ones included. 1 or more; default: 64. Further requests wait
-        /// in order for one of them, no longer than ``LarderHTTP/Timeouts/connect``.
+        /// Connections to one endpoint at the same time, idle ones included. 1 or more; default: 64. Further requests
+        /// wait in order for one of them, no longer than ``LarderHTTP/Timeouts/connect``.
         public var connectionsPerHost: Int
         /// Requests that may wait for a connection to one endpoint. Default: 1,024. A request beyond that fails at once
-        /// with ``TransportError/Kind/overloaded``.
+        /// with ``TransportError/Code/overloaded``.
         public var waitingPerHost: Int
-        /// How long a connection is kept for the next request. Zero: connections are never used again. Default: 4 s, less
-        /// than the 5 s after which common servers close theirs.
+        /// How long a connection is kept for the next request. Zero: connections are never used again. Default: 4 s,
+        /// less than the 5 s after which common servers close theirs.
         public var idleTimeout: Duration
         /// Bytes of a response's head. Default: 64 KiB. A greater one fails with
-        /// ``TransportError/Kind/responseTooLarge``.
+        /// ``TransportError/Code/responseTooLarge``.
         public var maximumHeadBytes: Int
         /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration
-        /// Whether servers are offered HTTP/2 (RFC 9113) on connections with TLS. One connection to such a server carries
-        /// as many requests at once as it allows; see ``http2ConnectionsPerHost``. Default: false.
+        /// Whether servers are offered HTTP/2 (RFC 9113) on connections with TLS. One connection to such a server
+        /// carries as many requests at once as it allows; see ``http2ConnectionsPerHost``. Default: false.
         public var http2: Bool
-        /// Connections to one server that speaks HTTP/2. A further one is opened when all streams of the others are taken, so
-        /// that a few slow answers do not hold up all others; further requests wait as for a connection. 1 or more; default:
+        /// Connections to one server that speaks HTTP/2. A further one is opened when all streams of the others are
+        /// taken, so that a few slow answers do not hold up all others; further requests wait as for a connection. 1 or
+        /// more; default:
         /// 8. RFC 9113 section 9.1 recommends one, for clients of a single user.
         public var http2ConnectionsPerHost: Int
         /// The proxy that connections are made through; nil for none. Default: nil.
         public var proxy: Proxy?
         /// Where requests go; nil for where their scheme and authority say. Default: nil. A reverse proxy sends all to
-        /// its origin, and `Host` stays as the request has it. A request's own ``TransportRequest/destination`` goes before.
+        /// its origin, and `Host` stays as the request has it. A request's own ``TransportRequest/destination`` goes
+        /// before.
         public var route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)?
 
         /// Makes a configuration; each part has a default.
@@ -55,8 +57,8 @@ extension NIOTransport {
             self.route = route
         }
 
-        /// The system's trust roots, certificate and name verified, TLS 1.2 or later: older versions are deprecated (RFC
-        /// 8996). A start for settings of one's own.
+        /// The system's trust roots, certificate and name verified, TLS 1.2 or later: older versions are deprecated
+        /// (RFC 8996). A start for settings of one's own.
         public static var defaultTLS: TLSConfiguration {
             var tls = TLSConfiguration.makeClientConfiguration()
             tls.minimumTLSVersion = .tlsv12

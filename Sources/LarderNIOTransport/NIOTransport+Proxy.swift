@@ -3,10 +3,10 @@ import NIOCore
 extension NIOTransport {
     /// A proxy (RFC 9110 section 3.7) that speaks HTTP/1.1 without TLS.
     ///
-    /// Requests for `http` URLs are sent to it with their whole URL; its response is the response, 407 included. All others
-    /// go through tunnels that CONNECT makes: those for `https`, and those whose `route` or `destination` is not what the
-    /// URL says. A tunnel that is refused is ``LarderHTTP/TransportError/Kind/cannotConnect``, and the message has the
-    /// proxy's status: what a proxy says to CONNECT must not pass for the answer of the origin.
+    /// Requests for `http` URLs are sent to it with their whole URL; its response is the response, 407 included. All
+    /// others go through tunnels that CONNECT makes: those for `https`, and those whose `route` or `destination` is not
+    /// what the URL says. A tunnel that is refused is ``LarderHTTP/TransportError/Code/cannotConnect``, and the message
+    /// has the proxy's status: what a proxy says to CONNECT must not pass for the answer of the origin.
     public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         /// A name, or an IPv4 or IPv6 address without brackets.
         public var host: String
@@ -15,7 +15,8 @@ extension NIOTransport {
         /// Who we are to the proxy; goes to the proxy only. Default: nil.
         public var credentials: Credentials?
         /// Hosts that are connected to directly. `example.org` stands for the host and all its subdomains, as does
-        /// `.example.org`; `example.org:8080` for that port only; `*` for everything; addresses for themselves. Default: none.
+        /// `.example.org`; `example.org:8080` for that port only; `*` for everything; addresses for themselves.
+        /// Default: none.
         public var exceptions: [String]
 
         /// Names a proxy.

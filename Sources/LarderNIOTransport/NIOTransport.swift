@@ -4,8 +4,8 @@ import LarderHTTP
 import NIOCore
 import NIOSSL
 
-/// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for the next ones; or over HTTP/2, where it may
-/// (``Configuration/http2``) and the server speaks it.
+/// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for the next ones; or over HTTP/2, where it
+/// may (``Configuration/http2``) and the server speaks it.
 ///
 /// ```swift
 /// let transport = NIOTransport()
@@ -17,17 +17,17 @@ import NIOSSL
 /// It owns its connections; the event loops are its caller's. Safe to use from many tasks at once.
 ///
 /// - A kept connection that turns out closed before a byte of the request went out is replaced. One that closes after
-///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent and
-///   its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
+///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent
+///   and its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
 ///   (``LarderHTTP/TransportError/lostKeptConnection``). So does a server that says that it did not process the request
 ///   (RFC 9113 section 8.7). Nothing else is sent twice.
-/// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB; what the system holds when the server has
-///   closed the connection, all of it.
-/// - A final response that comes while the request's content is still being sent is delivered; no more content is sent, and
-///   the connection is not used again.
+/// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB; what the system
+///   holds when the server has closed the connection, all of it.
+/// - A final response that comes while the request's content is still being sent is delivered; no more content is sent,
+///   and the connection is not used again.
 /// - `Expect: 100-continue` is sent as any field; the content follows without waiting.
-/// - Fields that belong to one connection are the transport's own, as are `Content-Length` and `Transfer-Encoding`: those in
-///   a request are passed over.
+/// - Fields that belong to one connection are the transport's own, as are `Content-Length` and `Transfer-Encoding`:
+///   those in a request are passed over.
 public final class NIOTransport: Transport {
     private let configuration: Configuration
     let pool: ConnectionPool
@@ -36,7 +36,8 @@ public final class NIOTransport: Transport {
 
     /// Makes a transport; connections are opened when they are needed.
     ///
-    /// A TLS configuration that cannot be used, such as trust roots that cannot be read, shows when a request wants TLS.
+    /// A TLS configuration that cannot be used, such as trust roots that cannot be read, shows when a request wants
+    /// TLS.
     public init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
         pool = ConnectionPool(
@@ -81,7 +82,8 @@ public final class NIOTransport: Transport {
                     body: TransportBody(length: length) { () throws(TransportError) in try await reader.next() })
             case .stale where isKept: continue
             case .stale, .informational:
-                throw TransportError(.closed, mayHaveBeenSeen: false, "\(hop) closed the connection at once")
+                throw TransportError(
+                    .closed, mayHaveBeenSeen: false, endpoint: "\(hop)", "\(hop) closed the connection at once")
             }
         }
     }
@@ -92,11 +94,12 @@ public final class NIOTransport: Transport {
         return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()
     }
 
-    /// Memory that responses under way take up, in bytes: content that was read ahead and waits, and 64 KiB to read into.
+    /// Memory that responses under way take up, in bytes: content that was read ahead and waits, and 64 KiB to read
+    /// into.
     public var heldBytes: Int { held.count }
 
-    /// Closes connections that nobody uses, and those in use when their responses end. Requests from now on, and those that
-    /// wait for a connection, fail with ``TransportError/Kind/cannotConnect``.
+    /// Closes unused connections, and those in use when their responses end. Requests from now on, and those
+    /// that wait for a connection, fail with ``TransportError/Code/cannotConnect``.
     public func close() async {
         let (idle, sessions) = pool.close()
         for session in sessions { session.closeWhenUnused() }
@@ -142,7 +145,7 @@ public final class NIOTransport: Transport {
         let loop = configuration.eventLoopGroup.any()
         while true {
             let opened: Opening.Outcome
-            switch try await pool.lease(hop, deadline, isNew: isNew, timer: loop) {
+            switch try await pool.acquire(hop, deadline, isNew: isNew, timer: loop) {
             case .kept(let connection): return (connection, true)
             case .stream(let session):
                 if let connection = await session.open() { return (connection, true) }
@@ -154,7 +157,7 @@ public final class NIOTransport: Transport {
                     opened = try await connector.connect(to: hop, on: loop, deadline)
                 } catch {
                     // The origin takes no further connection: a stream of one that there is has to do.
-                    guard error.kind != .cancelled, pool.hasSession(hop), .now() < deadline else { throw error }
+                    guard error.code != .cancelled, pool.hasSession(hop), .now() < deadline else { throw error }
                     loop.scheduleTask(in: PoolState.Host.rest) { [pool] in pool.lookAgain(hop) }
                     continue
                 }
@@ -163,7 +166,8 @@ public final class NIOTransport: Transport {
             case .connection(let connection): return (connection, false)
             case .session(let session):
                 if let connection = await session.open() { return (connection, false) }
-                throw TransportError(.closed, mayHaveBeenSeen: false, "\(hop) closed the connection at once")
+                throw TransportError(
+                    .closed, mayHaveBeenSeen: false, endpoint: "\(hop)", "\(hop) closed the connection at once")
             }
         }
     }
@@ -171,5 +175,5 @@ public final class NIOTransport: Transport {
 
 extension TransportError {
     /// The server said that it did not process the request, or had said before that it would not.
-    fileprivate var isRefusal: Bool { kind == .closed && !mayHaveBeenSeen }
+    fileprivate var isRefusal: Bool { code == .closed && !mayHaveBeenSeen }
 }

@@ -21,8 +21,8 @@ enum TLSFailure {
         }
     }
 
-    /// `error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at .../handshake.cc:320` is how the library
-    /// describes one: the name behind the last colon before the file counts.
+    /// `error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at .../handshake.cc:320` is how the
+    /// library describes one: the name behind the last colon before the file counts.
     private static func reason(_ error: BoringSSLInternalError) -> String {
         if error == .eofDuringHandshake { return "the other side closed the connection" }
         let text = error.description

@@ -18,17 +18,23 @@ extension TransportError {
     }
 
     static func cancelled(_ endpoint: NIOTransport.Endpoint, mayHaveBeenSeen: Bool) -> TransportError {
-        TransportError(.cancelled, mayHaveBeenSeen: mayHaveBeenSeen, "the request to \(endpoint) was cancelled")
+        TransportError(
+            .cancelled, mayHaveBeenSeen: mayHaveBeenSeen, endpoint: "\(endpoint)",
+            "the request to \(endpoint) was cancelled")
     }
 
     /// A connection that did not come to be.
     static func cannotConnect(_ endpoint: NIOTransport.Endpoint, _ error: any Error) -> TransportError {
         if let error = error as? TransportError { return error }
         if case ChannelError.connectTimeout = error {
-            return TransportError(.timedOut, mayHaveBeenSeen: false, "\(endpoint) did not take a connection in time")
+            return TransportError(
+                .timedOut, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                "\(endpoint) did not accept a connection in time", cause: error)
         }
         let (failure, text) = connectFailure(error)
-        var result = TransportError(.cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): \(text)")
+        var result = TransportError(
+            .cannotConnect, mayHaveBeenSeen: false, endpoint: "\(endpoint)", "cannot connect to \(endpoint): \(text)",
+            cause: error)
         result.connectFailure = failure
         return result
     }
@@ -37,9 +43,13 @@ extension TransportError {
     static func malformed(_ endpoint: NIOTransport.Endpoint, _ error: WireError) -> TransportError {
         switch error {
         case .headTooLarge, .tooManyFields, .trailersTooLarge:
-            TransportError(.responseTooLarge, mayHaveBeenSeen: true, "the response of \(endpoint): \(error)")
+            TransportError(
+                .responseTooLarge, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "the response of \(endpoint): \(error)", cause: error)
         default:
-            TransportError(.malformedResponse, mayHaveBeenSeen: true, "the response of \(endpoint): \(error)")
+            TransportError(
+                .malformedResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "the response of \(endpoint): \(error)", cause: error)
         }
     }
 

@@ -134,7 +134,7 @@ public final class RawClient {
         public var description: String { "closed early, after '\(String(decoding: received, as: UTF8.self))'" }
     }
 
-    /// What came is no proper HTTP.
+    /// What came is not valid HTTP.
     public struct Malformed: Error, CustomStringConvertible {
         /// What is wrong.
         public let description: String

@@ -70,7 +70,7 @@ struct AsyncHTTPClientTransportTests {
                 _ = try await text(response)
                 Issue.record("the body was cut off")
             } catch let error as TransportError {
-                #expect(error.kind == .incompleteResponse && error.mayHaveBeenSeen, "\(error)")
+                #expect(error.code == .incompleteResponse && error.mayHaveBeenSeen, "\(error)")
             }
         }
     }
@@ -85,7 +85,7 @@ struct AsyncHTTPClientTransportTests {
                 TransportRequest(head: head, timeouts: Timeouts(connect: .seconds(2), read: .seconds(2))))
             Issue.record("nobody listens")
         } catch {
-            #expect(!error.mayHaveBeenSeen || error.kind == .timedOut, "\(error)")
+            #expect(!error.mayHaveBeenSeen || error.code == .timedOut, "\(error)")
         }
         try await client.shutdown()
     }

@@ -90,12 +90,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (TransportError.Kind.cannotConnect, 502), (.closed, 502), (.malformedResponse, 502), (.timedOut, 504),
+        (TransportError.Code.cannotConnect, 502), (.closed, 502), (.malformedResponse, 502), (.timedOut, 504),
         (.responseTooLarge, 502),
     ])
-    func failuresOfTheOriginAreSaidInWords(_ kind: TransportError.Kind, _ status: Int) async throws {
+    func failuresOfTheOriginAreSaidInWords(_ code: TransportError.Code, _ status: Int) async throws {
         let transport = StubTransport { _ throws(TransportError) in
-            throw TransportError(kind, mayHaveBeenSeen: true, "secret detail")
+            throw TransportError(code, mayHaveBeenSeen: true, "secret detail")
         }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()

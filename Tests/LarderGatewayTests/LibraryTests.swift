@@ -8,8 +8,8 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// What the library offers beside the gateway, with a real transport and a real origin: rows H2, H3, H5 to H9, H13 and H17 of the
-/// features. The rules in detail have their tests without sockets.
+/// What the library offers beside the gateway, with a real transport and a real origin: rows H2, H3, H5 to H9, H13 and
+/// H17 of the features. The rules in detail have their tests without sockets.
 @Suite(.timeLimit(.minutes(3))) struct LibraryTests {
     private struct Place {
         let cache: HTTPCache
@@ -70,7 +70,7 @@ import Testing
                 do {
                     seen.append(try await place.get("/page", FetchOptions(policy: policy)).source.rawValue)
                 } catch {
-                    seen.append((error as? FetchError)?.kind.rawValue ?? "\(error)")
+                    seen.append((error as? FetchError)?.code.description ?? "\(error)")
                 }
             }
             await note()

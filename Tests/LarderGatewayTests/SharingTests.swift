@@ -43,8 +43,10 @@ import Testing
             clients.append(client)
         }
         let key = "http://example.org/a"
-        let generation = setting.cache.generations.current(key)
-        try await waitWhile { (setting.cache.flights.leading(key, generation: generation)?.waiterCount ?? 0) < count }
+        let generation = setting.cache.changes.generations.current(key)
+        try await waitWhile {
+            (setting.cache.loader.joinable.leading(key, generation: generation)?.waiterCount ?? 0) < count
+        }
         return clients
     }
 
@@ -109,8 +111,10 @@ import Testing
             let fast = try await setting.connect()
             try await fast.send(get("/a"))
             let key = "http://example.org/a"
-            let generation = setting.cache.generations.current(key)
-            try await waitWhile { (setting.cache.flights.leading(key, generation: generation)?.waiterCount ?? 0) < 2 }
+            let generation = setting.cache.changes.generations.current(key)
+            try await waitWhile {
+                (setting.cache.loader.joinable.leading(key, generation: generation)?.waiterCount ?? 0) < 2
+            }
             held.open()
             let isWhole = try await fast.response().body == content
             #expect(isWhole)
@@ -136,7 +140,7 @@ import Testing
                 #expect(isPart)
             }
             await setting.cache.drain()
-            #expect(setting.cache.shelf.copiedBytes.load(ordering: .relaxed) == 0)
+            #expect(setting.cache.changes.responses.copiedBytes.load(ordering: .relaxed) == 0)
             let whole = try await client.exchange(get("/a"))
             let isWhole = whole.status == 200 && whole.body == content
             #expect(isWhole)

@@ -27,10 +27,10 @@ import Testing
             // The first leads.
             if tasks.count == 1 { try await waitWhile { fixture.transport.sent.isEmpty } }
         }
-        let flights = fixture.cache.flights
-        let generation = fixture.cache.generations.current(Fixture.url)
+        let joinable = fixture.cache.loader.joinable
+        let generation = fixture.cache.changes.generations.current(Fixture.url)
         try await waitWhile {
-            (flights.leading(key, generation: generation)?.waiterCount ?? 0) < (joined ?? requests.count)
+            (joinable.leading(key, generation: generation)?.waiterCount ?? 0) < (joined ?? requests.count)
         }
         return tasks
     }
@@ -126,8 +126,8 @@ import Testing
                 return .answer(503, [:], "busy")
             }
             let tasks = try await start((0..<3).map { _ in [.cacheControl: "no-cache"] }, fixture, joined: 2)
-            let waiting = fixture.cache.flights.waiting(
-                Fixture.url, generation: fixture.cache.generations.current(Fixture.url))
+            let waiting = fixture.cache.loader.joinable.waiting(
+                Fixture.url, generation: fixture.cache.changes.generations.current(Fixture.url))
             try await waitWhile { (waiting?.waiterCount ?? 0) < 2 }
             gate.open()
             for task in tasks { try await #expect(task.value.text == "busy") }
@@ -146,8 +146,8 @@ import Testing
             let tasks = try await start(
                 (0..<20).map { _ in [.cacheControl: directive] }, fixture, joined: 2)
             // The first is with the origin; the others wait for one that is sent later.
-            let waiting = fixture.cache.flights.waiting(
-                Fixture.url, generation: fixture.cache.generations.current(Fixture.url))
+            let waiting = fixture.cache.loader.joinable.waiting(
+                Fixture.url, generation: fixture.cache.changes.generations.current(Fixture.url))
             try await waitWhile { (waiting?.waiterCount ?? 0) < 19 }
             #expect(fixture.transport.sent.count == 1)
             gate.open()
@@ -232,7 +232,7 @@ import Testing
             for task in tasks {
                 let (response, text) = try await task.value
                 #expect(response.source == .fallback && text == "old")
-                #expect(response.originError?.transport?.kind == .closed)
+                #expect(response.originError?.transport?.code == .closed)
             }
             #expect(fixture.transport.sent.count == 1)
         }
@@ -259,7 +259,7 @@ import Testing
             let ranges = (0..<10).map { sliceBytes == nil || $0 % 2 == 0 ? "bytes=18-21" : "bytes=20-29" }
             let flight = sliceBytes == nil ? "bytes=18-21" : "bytes=16-31"
             let tasks = try await start(
-                ranges.map { [.range: $0] }, fixture, key: Fixture.url + Flights.rangeMark + flight)
+                ranges.map { [.range: $0] }, fixture, key: Fixture.url + JoinableLoads.rangeMark + flight)
             gate.open()
             for (task, range) in zip(tasks, ranges) {
                 let (response, part) = try await task.value

@@ -9,7 +9,8 @@ import Testing
 
 /// One load by itself.
 @Suite(.timeLimit(.minutes(3))) struct LoadTests {
-    /// The last reader of a body gives the load up when it goes; a load that lets go of that body must not wait for itself.
+    /// The last reader of a body gives the load up when it goes; a load that lets go of that body must not wait for
+    /// itself.
     @Test func lettingGoOfTheOnlyReaderGivesTheLoadUp() async {
         let load = Load(url: "http://example.org/")
         let givenUp = Mutex(0)
@@ -77,7 +78,7 @@ import Testing
             let task = Task { try await fixture.get() }
             try await waitWhile { fixture.transport.sent.isEmpty }
             let seen = Seen()
-            _ = fixture.cache.active.cancel { load in
+            _ = fixture.cache.loader.active.cancel { load in
                 seen.load = load
                 return false
             }
@@ -94,7 +95,7 @@ import Testing
     /// Waits until somebody's load has been given up.
     private func giveUp(_ fixture: Fixture, _ leader: Task<String, any Error>) async {
         let seen = Seen()
-        _ = fixture.cache.active.cancel { load in
+        _ = fixture.cache.loader.active.cancel { load in
             seen.load = load
             return false
         }

@@ -70,7 +70,7 @@ import Testing
             try await waitWhile { fixture.transport.sent.isEmpty }
             let options = FetchOptions(timeouts: Timeouts(queue: .milliseconds(10)))
             let late = await error { _ = try await fixture.get("http://example.org/2", options) }
-            #expect(late?.kind == .timedOut)
+            #expect(late?.code == .timedOut)
             #expect(late?.transport?.mayHaveBeenSeen == false)
             #expect(late?.message.contains("Timeouts.queue") == true)
             #expect(fixture.cache.waitingRequests == 0)
@@ -94,8 +94,8 @@ import Testing
             let second = Task { try await fixture.get("http://example.org/2").text }
             try await waitWhile { fixture.cache.waitingRequests < 1 }
             let refused = await error { _ = try await fixture.get("http://example.org/3") }
-            #expect(refused?.kind == .overloaded)
-            #expect(refused?.transport?.kind == .overloaded)
+            #expect(refused?.code == .overloaded)
+            #expect(refused?.transport?.code == .overloaded)
             gate.open()
             let answer3 = try await first.value
             #expect(answer3 == "x")
@@ -180,7 +180,7 @@ import Testing
             }
             let options = FetchOptions(timeouts: Timeouts(total: .milliseconds(30)))
             let late = await error { _ = try await fixture.get(Fixture.url, options) }
-            #expect(late?.kind == .timedOut)
+            #expect(late?.code == .timedOut)
             #expect(late?.message.contains("Timeouts.total") == true)
             await fixture.cache.drain()
             // Its place is free, and nothing half is stored.

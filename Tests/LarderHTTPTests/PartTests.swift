@@ -64,7 +64,7 @@ import Testing
             }
             await fixture.cache.drain()
             // Received once, copied once on the way and once for the whole.
-            #expect(fixture.cache.shelf.copiedBytes.load(ordering: .relaxed) <= 2 * length)
+            #expect(fixture.cache.changes.responses.copiedBytes.load(ordering: .relaxed) <= 2 * length)
             let (whole, _) = try await get(fixture, 0..<length)
             #expect(whole.source == .hit && fixture.transport.sent.count == 32)
             // The parts are gone.
@@ -82,11 +82,11 @@ import Testing
                 let (response, bytes) = try await get(fixture, start..<(start + 10))
                 #expect(response.head.status.code == 206 && bytes == Self.bytes(start..<(start + 10)))
                 // No answer waits for a copy: the first comes with the sixteenth part.
-                if number < 14 { #expect(fixture.cache.shelf.copiedBytes.load(ordering: .relaxed) == 0) }
+                if number < 14 { #expect(fixture.cache.changes.responses.copiedBytes.load(ordering: .relaxed) == 0) }
             }
             await fixture.cache.drain()
             // Each byte at most once for each power of 16.
-            #expect(fixture.cache.shelf.copiedBytes.load(ordering: .relaxed) <= 100 * 10 * 3)
+            #expect(fixture.cache.changes.responses.copiedBytes.load(ordering: .relaxed) <= 100 * 10 * 3)
             // All of them are there.
             fixture.transport.handler = ScriptedTransport.unreachable
             for number in 0..<100 {
@@ -188,7 +188,7 @@ import Testing
             #expect(mixed == [], "seed \(seed)")
             #expect(hits.value > 0)
             // What is left is one response and the parts that it lists.
-            let parts = try fixture.cache.shelf.parts(at: Key(Fixture.url))
+            let parts = try fixture.cache.changes.responses.parts(at: Key(Fixture.url))
             let entries = try await fixture.store.statistics().entryCount
             #expect(entries <= 1 + parts.count + 16, "\(entries) entries and \(parts.count) parts, seed \(seed)")
         }
@@ -200,10 +200,10 @@ import Testing
             return StoredPart(ranges: ByteRanges([start..<(start + 1 + number)]))
         }
         let large = StoredPart(ranges: ByteRanges([1_000_000..<2_000_000]))
-        let room = try #require(Shelf.makingRoom(for: large, among: many))
+        let room = try #require(ResponseStore.makingRoom(for: large, among: many))
         #expect(room.dropped == [many[0]] && room.kept.count == StoredPart.limit - 1)
         let small = StoredPart(ranges: ByteRanges([1_000_000..<1_000_001]))
-        #expect(Shelf.makingRoom(for: small, among: many) == nil)
+        #expect(ResponseStore.makingRoom(for: small, among: many) == nil)
     }
 
     @Test func partsAreFreshenedTogetherAndGoTogether() async throws {
@@ -229,7 +229,7 @@ import Testing
             serve(fixture, 300)
             for start: Int64 in [0, 100, 200] { _ = try await get(fixture, start..<(start + 50)) }
             await fixture.cache.drain()
-            let found = try #require(try fixture.cache.shelf.findOne(Key(Fixture.url)))
+            let found = try #require(try fixture.cache.changes.responses.findOne(Key(Fixture.url)))
             try fixture.store.remove(found.parts[1].entry.key)
             fixture.transport.handler = ScriptedTransport.unreachable
             try await #expect(get(fixture, 0..<50).1 == Self.bytes(0..<50))
@@ -345,10 +345,10 @@ import Testing
             let codings = (0..<30).map { "x-\($0)" }
             for coding in codings { _ = try await fixture.get(fields: [.acceptEncoding: coding]) }
             await fixture.cache.drain()
-            let found = try await fixture.cache.shelf.find(Fixture.url, for: [.acceptEncoding: "x-7"])
+            let found = try await fixture.cache.changes.responses.find(Fixture.url, for: [.acceptEncoding: "x-7"])
             #expect(found.count == 1)
             try await #expect(fixture.get(fields: [.acceptEncoding: "x-7"]).text == "x-7")
-            try await #expect(fixture.cache.shelf.find(Fixture.url, for: [.acceptEncoding: "y"]).isEmpty)
+            try await #expect(fixture.cache.changes.responses.find(Fixture.url, for: [.acceptEncoding: "y"]).isEmpty)
         }
     }
 }

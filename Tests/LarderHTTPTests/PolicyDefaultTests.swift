@@ -20,7 +20,7 @@ struct PolicyDefaultTests {
                         let (response, text) = try await fixture.get(Fixture.url, options)
                         seen.append("\(response.source) \(text)")
                     } catch {
-                        seen.append("\((error as? FetchError)?.kind.rawValue ?? "?")")
+                        seen.append("\((error as? FetchError)?.code.description ?? "?")")
                     }
                 }
                 fixture.answer("one", Self.aged)

@@ -78,7 +78,7 @@ struct PolicyTests {
                 _ = try await fixture.get(Fixture.url, FetchOptions(policy: .doNotLoad))
                 Issue.record("nothing was stored")
             } catch let error as FetchError {
-                #expect(error.kind == .notCached && error.url == Fixture.url && error.message.contains(Fixture.url))
+                #expect(error.code == .notCached && error.url == Fixture.url && error.message.contains(Fixture.url))
             }
             #expect(fixture.transport.sent.isEmpty)
         }

@@ -20,7 +20,8 @@ struct HTTPCacheScenarioTests {
     /// One store for all, emptied in between: hundreds of stores would take longer than the scenarios.
     private func run(_ scenarios: [Scenario]) async throws {
         let clock = TestClock()
-        // Each scenario begins at the same moment, and store time does not go back: what it sees as expired, it removes.
+        // Each scenario begins at the same moment, and store time does not go back: what it sees as expired, it
+        // removes.
         let standing = TestClock(wall: Timestamp(microseconds: start.milliseconds * 1_000))
         try await withStore(configuration: .testing(clock: standing)) { store in
             for scenario in scenarios {
@@ -69,7 +70,7 @@ struct HTTPCacheScenarioTests {
                 isCached: [.hit, .stale].contains(response.source)
                     || response.source == .fallback && response.originStatus == nil)
         } catch {
-            return Outcome(status: error.kind == .timedOut ? 504 : 502, fields: [:], body: [])
+            return Outcome(status: error.code == .timedOut ? 504 : 502, fields: [:], body: [])
         }
     }
 }

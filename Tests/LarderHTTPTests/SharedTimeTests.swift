@@ -24,11 +24,11 @@ import Testing
             let first = Task { await errorKind { _ = try await fixture.get(Fixture.url, hurried) } }
             await asked.pass()
             let second = Task { try await fixture.get().text }
-            let flights = fixture.cache.flights
-            let generation = fixture.cache.generations.current(Fixture.url)
+            let joinable = fixture.cache.loader.joinable
+            let generation = fixture.cache.changes.generations.current(Fixture.url)
             var isJoined = false
             // On a machine that is very busy the time may be over before.
-            while !isJoined, let leading = flights.leading(Fixture.url, generation: generation) {
+            while !isJoined, let leading = joinable.leading(Fixture.url, generation: generation) {
                 isJoined = leading.waiterCount == 2
                 try await Task.sleep(for: .milliseconds(2))
             }

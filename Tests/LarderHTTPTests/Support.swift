@@ -52,12 +52,12 @@ struct Fixture: Sendable {
 }
 
 /// The kind of the error that a call throws; nil if it throws none.
-func errorKind(_ body: () async throws -> Void) async -> FetchError.Kind? {
+func errorKind(_ body: () async throws -> Void) async -> FetchError.Code? {
     do {
         try await body()
         return nil
     } catch let error as FetchError {
-        return error.kind
+        return error.code
     } catch {
         return nil
     }

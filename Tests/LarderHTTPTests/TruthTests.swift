@@ -195,9 +195,9 @@ final class TruthfulOrigin: Sendable {
             let kind = try check(request, response, bytes, origin, what)
             tally["\(kind) \(response.source)", default: 0] += 1
         } catch let error as FetchError {
-            tally["error \(error.kind)", default: 0] += 1
+            tally["error \(error.code)", default: 0] += 1
         } catch let error as TransportError {
-            tally["error \(error.kind)", default: 0] += 1
+            tally["error \(error.code)", default: 0] += 1
         }
     }
 

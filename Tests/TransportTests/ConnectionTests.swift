@@ -110,11 +110,11 @@ import Testing
         try await ScriptedServer.run(script: Self.forEver) { server in
             try await withTransport { transport in
                 // A place at the endpoint stays taken, so that it takes connections back.
-                let held = try await transport.pool.lease(endpoint(server), .distantFuture, timer: Self.loop)
+                let held = try await transport.pool.acquire(endpoint(server), .distantFuture, timer: Self.loop)
                 guard case .place = held else { Issue.record("a connection at the start"); return }
                 try await transport.send(get(server), expecting: "0")
                 guard
-                    case .kept(let closed) = try await transport.pool.lease(
+                    case .kept(let closed) = try await transport.pool.acquire(
                         endpoint(server), .distantFuture, timer: Self.loop)
                 else { Issue.record("no connection was kept"); return }
                 await closed.close()
@@ -179,7 +179,7 @@ import Testing
                 async let second = transport.text(get(server))
                 #expect(await eventually { transport.pool.load(endpoint(server)).waiting == 1 })
                 let error = await failure { () throws(TransportError) in try await transport.send(get(server)) }
-                #expect(error?.kind == .overloaded)
+                #expect(error?.code == .overloaded)
                 #expect(error?.mayHaveBeenSeen == false)
                 mayAnswer.signal()
                 let texts = try await [first, second]
@@ -204,7 +204,7 @@ import Testing
             await transport.close()
             await idleEnded.wait()
             let error = await failure { () throws(TransportError) in try await transport.send(get(server)) }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             mayAnswer.signal()
             // What was under way ends well, and its connection is not kept.
             #expect(try await slow == "x")
@@ -222,9 +222,10 @@ import Testing
             let error = await failure { () throws(TransportError) in
                 try await transport.send(TransportRequest(head: head))
             }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
             #expect(error?.message.contains("127.0.0.1:\(port)") == true)
+            #expect(error?.endpoint == "127.0.0.1:\(port)" && error?.cause != nil && error?.connectFailure == .refused)
             #expect(transport.pool.load(.init(host: "127.0.0.1", port: port)).places == 0)
         }
     }
@@ -235,7 +236,7 @@ import Testing
             let error = await failure { () throws(TransportError) in
                 try await transport.send(TransportRequest(head: head))
             }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
             #expect(error?.message.contains("nosuch.invalid") == true)
         }

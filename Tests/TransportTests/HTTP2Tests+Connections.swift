@@ -108,7 +108,7 @@ extension HTTP2Tests {
                 async let second = transport.text(request(server))
                 #expect(await eventually { transport.pool.load(server.endpoint).waiting == 1 })
                 let error = await failure { () throws(TransportError) in try await transport.send(request(server)) }
-                #expect(error?.kind == .overloaded)
+                #expect(error?.code == .overloaded)
                 mayAnswer.signal()
                 let texts = try await [first, second]
                 #expect(texts == ["x", "x"])
@@ -124,7 +124,7 @@ extension HTTP2Tests {
                 #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })
                 let waiting = request(server, timeouts: Timeouts(connect: .milliseconds(50)))
                 let error = await failure { () throws(TransportError) in try await transport.send(waiting) }
-                #expect(error?.kind == .overloaded)
+                #expect(error?.code == .overloaded)
                 #expect(error?.mayHaveBeenSeen == false)
                 mayAnswer.signal()
                 let text = try await first
@@ -157,7 +157,7 @@ extension HTTP2Tests {
             await arrived.wait()
             await transport.close()
             let error = await failure { () throws(TransportError) in try await transport.send(request(server)) }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             mayAnswer.signal()
             #expect(try await slow == "x")
             #expect(await eventually { transport.pool.load(server.endpoint).places == 0 })
@@ -191,12 +191,12 @@ extension HTTP2Tests {
         }
         try await with { transport in
             let head = HTTPRequest(method: .get, scheme: "https", authority: "127.0.0.1:\(port)", path: "/")
-            await withTaskGroup(of: TransportError.Kind?.self) { group in
+            await withTaskGroup(of: TransportError.Code?.self) { group in
                 for _ in 0..<10 {
                     group.addTask {
                         await failure { () throws(TransportError) in
                             try await transport.send(TransportRequest(head: head))
-                        }?.kind
+                        }?.code
                     }
                 }
                 for await kind in group { #expect(kind == .cannotConnect) }

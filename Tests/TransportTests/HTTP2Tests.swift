@@ -79,7 +79,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     while try await response.body.next() != nil {}
                 }
-                #expect(error?.kind == .malformedResponse)
+                #expect(error?.code == .malformedResponse)
             }
         }
     }
@@ -113,7 +113,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(request(server, method: .put, body: body))
                 }
-                #expect(error?.kind == .requestBodyFailed)
+                #expect(error?.code == .requestBodyFailed)
                 try await transport.send(request(server), expecting: "GET 0")
             }
             #expect(server.connections == 1)
@@ -174,7 +174,7 @@ import Testing
 
     @Test(
         arguments: [
-            ([(":status", "200"), ("content-length", "3")], TransportError.Kind.malformedResponse),
+            ([(":status", "200"), ("content-length", "3")], TransportError.Code.malformedResponse),
             ([(":status", "200"), ("content-length", "9")], .incompleteResponse),
             ([(":status", "200"), ("content-length", "5"), ("content-length", "6")], .malformedResponse),
             ([(":status", "200"), ("content-length", "+5")], .malformedResponse),
@@ -184,8 +184,8 @@ import Testing
             ([("x", "y"), (":status", "200")], .malformedResponse),
             ([(":status", "200"), ("X", "y")], .malformedResponse),
             ([(":status", "200"), ("transfer-encoding", "chunked")], .malformedResponse),
-        ] as [([(String, String)], TransportError.Kind)])
-    func malformedResponsesAreErrors(fields: [(String, String)], kind: TransportError.Kind) async throws {
+        ] as [([(String, String)], TransportError.Code)])
+    func malformedResponsesAreErrors(fields: [(String, String)], code: TransportError.Code) async throws {
         try await HTTP2Server.run { peer in
             guard try await peer.head().fields.first(name: ":path") == "/bad" else { return try await peer.answer("x") }
             try await peer.respond(.init(fields))
@@ -196,7 +196,7 @@ import Testing
                     let body = try await transport.send(request(server, "/bad")).body
                     while try await body.next() != nil {}
                 }
-                #expect(error?.kind == kind, "\(error?.message ?? "")")
+                #expect(error?.code == code, "\(error?.message ?? "")")
                 #expect(error?.mayHaveBeenSeen == true)
                 // The others on the connection go on.
                 try await transport.send(request(server), expecting: "x")
@@ -212,7 +212,7 @@ import Testing
         } _: { server in
             try await with(headBytes: 4 << 10) { transport in
                 let error = await failure { () throws(TransportError) in try await transport.send(request(server)) }
-                #expect(error?.kind == .responseTooLarge)
+                #expect(error?.code == .responseTooLarge)
             }
         }
     }
@@ -242,7 +242,7 @@ import Testing
         } _: { server in
             try await with { transport in
                 let error = await failure { () throws(TransportError) in try await transport.send(request(server)) }
-                #expect(error?.kind == .closed)
+                #expect(error?.code == .closed)
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }
@@ -279,7 +279,7 @@ import Testing
                     let body = try await transport.send(request(server, "/reset")).body
                     while try await body.next() != nil {}
                 }
-                #expect(error?.kind == (hasHead ? .incompleteResponse : .closed))
+                #expect(error?.code == (hasHead ? .incompleteResponse : .closed))
                 #expect(error?.mayHaveBeenSeen == true)
                 // The others go on.
                 try await transport.send(request(server), expecting: "x")
@@ -305,7 +305,7 @@ import Testing
                     let error = await failure { () throws(TransportError) in
                         try await transport.send(request(server, method: method))
                     }
-                    #expect(error?.kind == .closed)
+                    #expect(error?.code == .closed)
                     #expect(error?.lostKeptConnection == true)
                 }
             }
@@ -328,7 +328,7 @@ import Testing
                 let time = Timeouts(connect: .seconds(120), read: .milliseconds(isAlive ? 2_000 : 50))
                 let slow = request(server, "/slow", timeouts: time)
                 let error = await failure { () throws(TransportError) in try await transport.send(slow) }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == true)
                 try await transport.send(request(server), expecting: isAlive ? "0" : "1")
             }
@@ -361,7 +361,7 @@ import Testing
                     try await transport.send(
                         request(server, method: .put, body: body, timeouts: Timeouts(write: .milliseconds(50))))
                 }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.message.contains("did not take") == true)
             }
         }

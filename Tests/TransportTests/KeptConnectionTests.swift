@@ -63,7 +63,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(get(server, method: method, body: body))
                 }
-                #expect(error?.kind == .closed)
+                #expect(error?.code == .closed)
                 #expect(error?.mayHaveBeenSeen == true)
                 #expect(error?.lostKeptConnection == true)
                 #expect(server.connections == 1)
@@ -83,7 +83,7 @@ import Testing
             try await withTransport { transport in
                 try await transport.send(get(server), expecting: "0")
                 let error = await failure { () throws(TransportError) in try await transport.send(get(server)) }
-                #expect(error?.kind == .closed)
+                #expect(error?.code == .closed)
                 #expect(error?.lostKeptConnection == false)
                 #expect(server.connections == 2)
             }

@@ -32,7 +32,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(request(authority, scheme: "https"))
                 }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }
@@ -42,7 +42,7 @@ import Testing
         try await deaf { authority in
             try await withTransport { transport in
                 let error = await failure { () throws(TransportError) in try await transport.send(request(authority)) }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == true)
                 #expect(error?.message.contains("did not answer") == true)
             }
@@ -60,7 +60,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(request(authority, body: body))
                 }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == true)
                 #expect(error?.message.contains("did not take") == true)
                 // No more than the system's buffers hold.
@@ -85,7 +85,7 @@ import Testing
                 }
                 let body = try #require(sent)
                 #expect(try await body.piece() == "hello")
-                #expect(await failure { () throws(TransportError) in try await body.next() }?.kind == .timedOut)
+                #expect(await failure { () throws(TransportError) in try await body.next() }?.code == .timedOut)
                 await ended.wait()
             }
         }
@@ -102,7 +102,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(get(server, timeouts: Self.short))
                 }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
             }
         }
     }
@@ -118,7 +118,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(get(server, timeouts: Self.shortConnect))
                 }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == false)
                 first.cancel()
                 _ = await first.result
@@ -163,7 +163,7 @@ import Testing
                 if [.connecting, .head, .content].contains(stage) { await reached.wait() }
                 task.cancel()
                 let error = await task.value
-                #expect(error?.kind == .cancelled)
+                #expect(error?.code == .cancelled)
                 #expect(error?.mayHaveBeenSeen == [.head, .content].contains(stage))
                 blocker?.cancel()
                 _ = await blocker?.result

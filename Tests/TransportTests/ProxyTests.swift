@@ -143,7 +143,7 @@ import Testing
     @Test(arguments: [
         ("HTTP/1.1 407 Proxy Authentication Required\r\nSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nno", "407"),
         ("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 503 Service Unavailable\r\n\r\n", "503"),
-        ("SSH-2.0-x\r\n\r\n", "proper"),
+        ("SSH-2.0-x\r\n\r\n", "no valid answer"),
         ("", "closed the connection"),
     ]) func aTunnelThatIsRefusedIsAnError(bytes: String, text: String) async throws {
         try await ScriptedServer.run { peer in
@@ -154,7 +154,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(request("https"))
                 }
-                #expect(error?.kind == .cannotConnect)
+                #expect(error?.code == .cannotConnect)
                 #expect(error?.mayHaveBeenSeen == false)
                 #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
                 #expect(error?.message.contains("QWxh") == false)
@@ -172,7 +172,7 @@ import Testing
                 var request = request("https")
                 request.timeouts.connect = .milliseconds(100)
                 let error = await failure { [request] () throws(TransportError) in try await transport.send(request) }
-                #expect(error?.kind == .timedOut)
+                #expect(error?.code == .timedOut)
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }

@@ -110,7 +110,7 @@ import Testing
             try await withTransport { transport in
                 let request = get(server, method: .put, body: Self.pieces(length, pieces))
                 let error = await failure { () throws(TransportError) in try await transport.send(request) }
-                #expect(error?.kind == .requestBodyFailed)
+                #expect(error?.code == .requestBodyFailed)
                 // No end of the message, but the end of the connection.
                 await ended.wait()
             }
@@ -158,7 +158,7 @@ import Testing
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(TransportRequest(head: head))
                 }
-                #expect(error?.kind == .invalidRequest)
+                #expect(error?.code == .invalidRequest)
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }

@@ -81,15 +81,15 @@ import Testing
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", .incompleteResponse),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n", .incompleteResponse),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello0\r\n\r\n", .malformedResponse),
-        ] as [(String, TransportError.Kind)])
-    func contentThatIsCutOffFails(bytes: String, kind: TransportError.Kind) async throws {
+        ] as [(String, TransportError.Code)])
+    func contentThatIsCutOffFails(bytes: String, code: TransportError.Code) async throws {
         try await answer(bytes) { result in
             let body = try result.get().body
             var content: [UInt8] = []
             let error = await failure { () throws(TransportError) in
                 while let piece = try await body.next() { content += piece }
             }
-            #expect(error?.kind == kind)
+            #expect(error?.code == code)
             #expect(error?.mayHaveBeenSeen == true)
             // What came before the end is delivered.
             #expect(Array("hello".utf8).starts(with: content) && content.count >= 3)
@@ -106,7 +106,7 @@ import Testing
             ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", .malformedResponse),
             ("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 70_000))\r\n\r\n", .responseTooLarge),
             (String(repeating: "HTTP/1.1 103 x\r\n\r\n", count: 100), .malformedResponse),
-        ] as [(String, TransportError.Kind)]) func noResponseFails(bytes: String, kind: TransportError.Kind)
+        ] as [(String, TransportError.Code)]) func noResponseFails(bytes: String, code: TransportError.Code)
         async throws
     {
         try await answer(bytes) { result in
@@ -114,7 +114,7 @@ import Testing
                 Issue.record("a response")
                 return
             }
-            #expect(error.kind == kind)
+            #expect(error.code == code)
             #expect(error.mayHaveBeenSeen)
         }
     }
@@ -159,7 +159,7 @@ import Testing
                 #expect(try await body.piece() == "hello")
                 mayGo.signal()
                 #expect(
-                    await failure { () throws(TransportError) in try await body.next() }?.kind == .incompleteResponse)
+                    await failure { () throws(TransportError) in try await body.next() }?.code == .incompleteResponse)
             }
         }
     }

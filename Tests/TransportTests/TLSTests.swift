@@ -46,7 +46,7 @@ import Testing
     @Test func aServerThatNobodyKnowsIsRefused() async throws {
         try await ScriptedServer.run(certificate: .names, script: Self.script) { server in
             let error = await error { try await send(server, host: "localhost", .init()) }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
             #expect(error?.connectFailure == .tls)
             #expect(
@@ -70,7 +70,7 @@ import Testing
                 #expect(text == "00")
             } else {
                 let error = await error { try await send(server, host: "a.example", configuration) }
-                #expect(error?.kind == .cannotConnect)
+                #expect(error?.code == .cannotConnect)
                 #expect(error?.mayHaveBeenSeen == false)
             }
         }
@@ -90,7 +90,7 @@ import Testing
                 #expect(text == "00")
             } else {
                 let error = await error { try await send(server, host: "localhost", configuration) }
-                #expect(error?.kind == .cannotConnect)
+                #expect(error?.code == .cannotConnect)
             }
         }
         #expect(NIOTransport.Configuration().tls.minimumTLSVersion == .tlsv12)
@@ -102,7 +102,7 @@ import Testing
         } _: { server in
             let configuration = NIOTransport.Configuration(tls: try TestCertificate.client())
             let error = await error { try await send(server, host: "localhost", configuration) }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
         }
     }
@@ -113,7 +113,7 @@ import Testing
         let configuration = NIOTransport.Configuration(tls: tls)
         try await ScriptedServer.run(script: Self.script) { server in
             let error = await error { try await send(server, host: "localhost", configuration) }
-            #expect(error?.kind == .cannotConnect)
+            #expect(error?.code == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
             // http goes on.
             let text = try await withTransport(configuration) { try await $0.text(get(server)) }

@@ -4,14 +4,14 @@ import HTTPTypes
 ///
 /// Every default is conforming. Options that change what is stored (`mode`, `targetedFields`, the heuristic ones,
 /// `trustsAge`) are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options
-/// has to be made anew from the stored fields.
+/// has to be made again from the stored fields.
 public struct CachingOptions: Sendable, Hashable {
     /// What to do with a response that sets a cookie (RFC 9111 section 7.3).
     public enum SetCookiePolicy: UInt8, Sendable, Hashable {
         /// `Set-Cookie` does not change what is stored: what RFC 9111 says.
         case ignore = 0
-        /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a response; it is never
-        /// heuristically fresh. The default.
+        /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a
+        /// response; it is never heuristically fresh. The default.
         case requireExplicitFreshness = 1
         /// A shared cache never stores such a response.
         case neverStore = 2
@@ -32,8 +32,8 @@ public struct CachingOptions: Sendable, Hashable {
     public var heuristicCeilingSeconds: Int64 = 86_400
     /// Lifetimes for responses that state none, by status code, in seconds: `[404: 10, 301: 3_600]` remembers a missing
     /// resource for ten seconds (negative caching). They count as heuristic freshness, go before the share of the time
-    /// since `Last-Modified`, and do not apply to a response that says `no-cache` or has a `Set-Cookie` in a shared cache.
-    /// Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
+    /// since `Last-Modified`, and do not apply to a response that says `no-cache` or has a `Set-Cookie` in a shared
+    /// cache. Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
     public var lifetimesByStatus: [Int: Int64] = [:]
     /// Take `Age` plus the response delay as the initial age, and leave the apparent age out (RFC 9111 section 4.2.3
     /// allows both). Default: false, the more cautious one; true helps when the origin's clock is wrong.
@@ -132,4 +132,13 @@ extension HTTPField.Name {
     public static let noVarySearch = HTTPField.Name("No-Vary-Search")!
     static let hostField = HTTPField.Name("Host")!
     static let pragma = HTTPField.Name("Pragma")!
+}
+
+/// Whether a cache is dedicated to one user or reused by several (RFC 9111 section 1).
+public enum CacheMode: UInt8, Sendable, Hashable {
+    /// Dedicated to a single user, like a browser's: `private` responses may be stored, `s-maxage` and
+    /// `proxy-revalidate` do not apply.
+    case `private` = 0
+    /// Reused by more than one user, like a gateway's: the restrictions on private and authenticated responses apply.
+    case shared = 1
 }

@@ -20,8 +20,8 @@ public struct ReceivedDecision: Sendable, Hashable {
         public var stored: ByteRanges
         /// The positions that are arriving: the first that were missing.
         public var received: Range<Int64>
-        /// The positions that are still missing, ascending. Each is to be fetched with the `Range` and the `If-Range` of the
-        /// request that was sent, and has to be a part of the same representation.
+        /// The positions that are still missing, ascending. Each is to be fetched with the `Range` and the `If-Range`
+        /// of the request that was sent, and has to be a part of the same representation.
         public var missing: [Range<Int64>]
     }
 
@@ -34,9 +34,9 @@ public struct ReceivedDecision: Sendable, Hashable {
         case serve(ServedResponse)
         /// Both parts in the order of their positions.
         case combined(Combination)
-        /// Nothing yet: the answer is of no use, ask again with this exchange. At most once per request: it has
-        /// neither preconditions nor a range of the cache's own.
-        case fetch(Exchange)
+        /// Nothing yet: the answer is of no use, ask again with this forwarded request. At most once per request: it
+        /// has neither preconditions nor a range of the cache's own.
+        case fetch(ForwardedRequest)
         /// None: the next hop answered a question that was not asked. To the client that is a 502 (Bad Gateway).
         case unusable
     }
@@ -56,4 +56,14 @@ public struct ReceivedDecision: Sendable, Hashable {
 
     /// A decision that changes nothing and passes the response on.
     public init() {}
+}
+
+/// What an unsafe request changes (RFC 9111 section 4.4, RFC 9875).
+public struct Invalidation: Sendable, Hashable {
+    /// The keys whose stored responses are to be removed or marked invalid, all variants. The target's comes first.
+    public var keys: [CacheKey]
+    /// The groups, within ``origin``, whose stored responses are to be removed or marked invalid.
+    public var groups: [String]
+    /// The origin of the target URI, such as `https://example.org`.
+    public var origin: String
 }

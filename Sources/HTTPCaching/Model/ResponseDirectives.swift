@@ -46,7 +46,7 @@ public struct ResponseDirectives: Sendable, Hashable {
     public var mustUnderstand = false
     /// `no-store` (5.2.2.5).
     public var noStore = false
-    /// `no-transform` (5.2.2.6): not for the cache, but for whoever would recode the body.
+    /// `no-transform` (5.2.2.6): not for the cache, but for intermediaries that would recode the body.
     public var noTransform = false
     /// `proxy-revalidate` (5.2.2.8).
     public var proxyRevalidate = false

@@ -17,8 +17,8 @@ public struct URLVariation: Sendable, Hashable {
     /// Whether the order of parameters with different names counts; not with `key-order`.
     public let hasOrder: Bool
 
-    /// What a response says (sections 3 and 4). Nil where every byte of the query counts: without the field, with one that
-    /// is not valid, and with one that says just that.
+    /// What a response says (sections 3 and 4). Nil where every byte of the query counts: without the field, with one
+    /// that is not valid, and with one that says just that.
     public init?(of response: HTTPResponse) {
         guard let value = response.headerFields.combined(.noVarySearch) else { return nil }
         var parser = StructuredFieldValueParser(value)
@@ -58,11 +58,12 @@ public struct URLVariation: Sendable, Hashable {
         return names
     }
 
-    /// The part of a query that counts, in one form for all queries that count as the same (section 5): without a space.
+    /// The part of a query that counts, in one form for all queries that count as the same (section 5): without a
+    /// space.
     /// - Parameter query: what stands behind `?`; nil and an empty one are the same.
     ///
-    /// Bytes that are no UTF-8 stay what they are, where the draft lets a cache take them all for U+FFFD: fewer hits, and
-    /// no false ones.
+    /// Bytes that are no UTF-8 stay what they are, where the draft lets a cache take them all for U+FFFD: fewer hits,
+    /// and no false ones.
     public func canonical(_ query: String?) -> String {
         var pairs: [(name: [UInt8], value: [UInt8])] = []
         for part in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {

@@ -12,10 +12,10 @@ extension CacheRules {
         /// One that is sent after the request arrived.
         ///
         /// A request with `no-cache` wants nothing that was not validated with the origin (section 5.2.1.4), one with
-        /// `max-age=0` nothing that is older than itself (section 5.2.1.1). The answer to a request that is sent later was
-        /// generated later: it is what the origin would have said to this request, too. The answer to one that was sent
-        /// before may have been generated before, for instance before a change that the client knows of: it does not do,
-        /// and neither does that to a validation.
+        /// `max-age=0` nothing that is older than itself (section 5.2.1.1). The answer to a request that is sent later
+        /// was generated later: it is what the origin would have said to this request, too. The answer to one that was
+        /// sent before may have been generated before, for instance before a change that the client knows of: it does
+        /// not do, and neither does that to a validation.
         case later
     }
 
@@ -51,8 +51,8 @@ extension CacheRules {
     ///
     /// - Parameters:
     ///   - length: of the body; nil while it is not known. Then a range is not cut out.
-    ///   - isFollower: true for a request that did not itself bring the response: then it has to be fresh, and the request
-    ///     has to match.
+    ///   - isFollower: true for a request that did not itself bring the response: then it has to be fresh, and the
+    ///     request has to match.
     /// - Returns: with the content `none`, `whole` or `range`.
     public func serve(
         arriving new: NewResponse, to request: HTTPRequest, length: Int64?, isFollower: Bool, now: Instant
@@ -91,9 +91,10 @@ extension CacheRules {
             && (maxAge == 0 || new.policy.ageMilliseconds(at: now) <= maxAge.secondsAsMilliseconds)
     }
 
-    /// Whether what kept a response from being stored lies in the resource, so that the next response will not be stored
-    /// either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of it; nor do
-    /// refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are about the resource.
+    /// Whether what kept a response from being stored lies in the resource, so that the next response will not be
+    /// stored either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of
+    /// it; nor do refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are
+    /// about the resource.
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
         guard status < 400 || status == 404 || status == 410 else { return false }
         switch obstacle {

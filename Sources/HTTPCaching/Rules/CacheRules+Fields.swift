@@ -21,8 +21,8 @@ extension CacheRules {
         return fields
     }
 
-    /// A length that is said several times is said once, as RFC 9110 section 8.6 demands of whoever forwards it; one that
-    /// is no length, or not the same each time, goes.
+    /// A length that is said several times is said once, as RFC 9110 section 8.6 demands of a sender that forwards it;
+    /// one that is no length, or not the same each time, goes.
     private static func mendLength(_ fields: inout HTTPFields) {
         guard let value = fields.combined(.contentLength),
             fields.single(.contentLength) == nil || value.contains(FieldBytes.comma)

@@ -19,10 +19,11 @@ extension CacheRules {
     /// Whether an update nominates request fields that did not select the stored response (RFC 9111 section 4.1).
     ///
     /// What the request that brought the stored response had in those fields is not known, so the response cannot be
-    /// kept for requests that may differ in them. The client that asked now may have it: the update answers its request.
+    /// kept for requests that may differ in them. The client that asked now may have it: the update answers its
+    /// request.
     ///
-    /// The same holds for an update with another `No-Vary-Search` than the stored response: what it may answer is decided
-    /// by where it is stored.
+    /// The same holds for an update with another `No-Vary-Search` than the stored response: what it may answer is
+    /// decided by where it is stored.
     func nominatesMore(_ response: HTTPResponse, than stored: StoredResponse) -> Bool {
         if response.headerFields.contains(.noVarySearch), URLVariation(of: response) != URLVariation(of: stored.head) {
             return true
@@ -36,18 +37,20 @@ extension CacheRules {
     /// Which stored responses a 304 identifies for an update.
     enum Identified: Equatable {
         case these([Int])
-        /// One of the client's own; nothing stored here is current.
+        /// One that the client set; nothing stored here is current.
         case clients
         case nothing
     }
 
     /// Section 4.3.4: the candidates with the same strong validator, otherwise the most recent one with the same weak
     /// validators, otherwise without any validator the one that was asked about.
-    func identify(_ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], responseTime: Instant)
+    func identify(
+        _ response: HTTPResponse, forwardedRequest: ForwardedRequest, stored: [StoredResponse], responseTime: Instant
+    )
         -> Identified
     {
-        let candidates = exchange.candidates.filter { stored.indices.contains($0) }
-        let clientTags = exchange.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
+        let candidates = forwardedRequest.candidates.filter { stored.indices.contains($0) }
+        let clientTags = forwardedRequest.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
         let tag = response.headerFields.single(.eTag).flatMap { EntityTag($0) }
         if let tag, !tag.isWeak {
             let matching = candidates.filter { stored[$0].entityTag.map { $0.matchesStrongly(tag) } ?? false }
@@ -67,9 +70,9 @@ extension CacheRules {
             }
             if let index = select(matching, stored: stored) { return .these([index]) }
             if let tag, clientTags.contains(where: { $0.matchesWeakly(tag) }) { return .clients }
-            return exchange.purpose == .validate ? .nothing : .clients
+            return forwardedRequest.purpose == .validate ? .nothing : .clients
         }
-        if exchange.purpose == .validate, let selected = exchange.selected {
+        if forwardedRequest.purpose == .validate, let selected = forwardedRequest.selected {
             // The question was about the selected response and, where the client has tags of its own, about those:
             // only equal ones leave no doubt.
             let known = candidates.compactMap { stored[$0].entityTag }

@@ -39,7 +39,8 @@ extension CacheRules {
         if date != nil { flags.insert(.hasDate) }
         if let lastModified {
             flags.insert(.hasLastModified)
-            // A missing Date is added with the time of the response (RFC 9110 section 6.6.1), and counts like one that came.
+            // A missing Date is added with the time of the response (RFC 9110 section 6.6.1), and counts like one that
+            // came.
             if (date ?? responseTime).milliseconds(since: lastModified) >= 60_000 { flags.insert(.strongLastModified) }
         }
         return StoredPolicy(

@@ -6,17 +6,18 @@ extension CacheRules {
     ///
     /// - Parameters:
     ///   - response: the head as received.
-    ///   - exchange: what was sent.
-    ///   - stored: the responses stored under the primary key, in the order they had when the exchange was made.
-    ///     Positions that are gone meanwhile must not be dropped from the array; apply updates only to what is still
-    ///     there.
+    ///   - forwardedRequest: what was sent.
+    ///   - stored: the responses stored under the primary key, in the order they had when the forwarded request was
+    ///     made. Positions that are gone meanwhile must not be dropped from the array; apply updates only to what is
+    ///     still there.
     ///   - requestTime: when the request was sent.
     ///   - responseTime: when the head was received; also the current time.
     ///   - lifetimeSeconds: a lifetime that the caller gives in place of the response's own. A response whose status is
     ///     understood is then stored although it states neither freshness nor a validator. Nil: its own.
     /// - Returns: what to change and what to answer. Interim responses (1xx) change nothing and are passed on.
     public func received(
-        _ response: HTTPResponse, for exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
+        _ response: HTTPResponse, for forwardedRequest: ForwardedRequest, stored: [StoredResponse],
+        requestTime: Instant,
         responseTime: Instant, lifetimeSeconds: Int64? = nil
     ) -> ReceivedDecision {
         var decision = ReceivedDecision()
@@ -25,36 +26,38 @@ extension CacheRules {
             decision.obstacle = .statusNotFinal
             return decision
         }
-        decision.invalidation = invalidation(by: response, to: exchange.request)
-        let selected = exchange.selected.flatMap { stored.indices.contains($0) ? $0 : nil }
+        decision.invalidation = invalidation(by: response, to: forwardedRequest.request)
+        let selected = forwardedRequest.selected.flatMap { stored.indices.contains($0) ? $0 : nil }
 
-        if status == 304, exchange.purpose == .complete {
+        if status == 304, forwardedRequest.purpose == .complete {
             // Nothing was asked that this could answer.
             decision.obstacle = .statusNotUnderstood
-            decision.answer = .fetch(unconditional(exchange))
+            decision.answer = .fetch(unconditional(forwardedRequest))
             return decision
         }
-        if let obstacle = unsolicited(status, exchange) {
+        if let obstacle = unsolicited(status, forwardedRequest) {
             decision.obstacle = obstacle
             decision.answer = .unusable
             return decision
         }
-        if status == 304, !exchange.candidates.isEmpty {
+        if status == 304, !forwardedRequest.candidates.isEmpty {
             return notModified(
-                response, exchange: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+                response, forwardedRequest: forwardedRequest, stored: stored, requestTime: requestTime,
+                responseTime: responseTime)
         }
         if let selected, Self.isServerError(status),
             let served = serveOnError(
-                exchange, stored: stored[selected], index: selected, now: responseTime,
+                forwardedRequest, stored: stored[selected], index: selected, now: responseTime,
                 // Section 4.3.3 allows that for a validation only.
-                isDisconnected: options.takesServerErrorAsDisconnection && exchange.purpose == .validate)
+                isDisconnected: options.takesServerErrorAsDisconnection && forwardedRequest.purpose == .validate)
         {
             decision.answer = .serve(served)
             return decision
         }
-        if exchange.request.method == .head {
+        if forwardedRequest.request.method == .head {
             return headReceived(
-                response, exchange: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime)
+                response, forwardedRequest: forwardedRequest, stored: stored, requestTime: requestTime,
+                responseTime: responseTime)
         }
         if let selected, status == 206, stored[selected].body.isComplete,
             hasSameStrongValidator(stored[selected], response, responseTime: responseTime)
@@ -63,20 +66,22 @@ extension CacheRules {
             let update = freshened(stored[selected], by: response, requestTime: requestTime, responseTime: responseTime)
             keep(
                 [ReceivedDecision.Update(index: selected, response: update)], from: response, stored: stored,
-                for: exchange, in: &decision)
+                for: forwardedRequest, in: &decision)
             return decision
         }
         switch newResponse(
-            response, to: exchange.request, hasContent: exchange.hasContent, stored: stored, selected: selected,
+            response, to: forwardedRequest.request, hasContent: forwardedRequest.hasContent, stored: stored,
+            selected: selected,
             requestTime: requestTime, responseTime: responseTime, lifetimeSeconds: lifetimeSeconds)
         {
         case .success(let new): decision.store = new
         case .failure(let refusal): decision.obstacle = refusal.obstacle
         }
-        if exchange.purpose == .complete, let selected {
+        if forwardedRequest.purpose == .complete, let selected {
             complete(
-                &decision, response, exchange: exchange, stored: stored, selected: selected, responseTime: responseTime)
-        } else if exchange.purpose == .validate, let selected, Self.supersedes(status: status),
+                &decision, response, forwardedRequest: forwardedRequest, stored: stored, selected: selected,
+                responseTime: responseTime)
+        } else if forwardedRequest.purpose == .validate, let selected, Self.supersedes(status: status),
             decision.store?.replaces.contains(selected) != true
         {
             // Section 4.3.3: a full response says that what was validated is not current any more.
@@ -87,27 +92,28 @@ extension CacheRules {
 
     /// Decides what to do when no response came: a stored response that may be served (RFC 9111 section 4.2.4, RFC
     /// 5861 section 4), or nil: answer 502 or 504.
-    public func failed(_ exchange: Exchange, stored: [StoredResponse], now: Instant) -> ServedResponse? {
-        guard let selected = exchange.selected, stored.indices.contains(selected) else { return nil }
-        return serveOnError(exchange, stored: stored[selected], index: selected, now: now, isDisconnected: true)
+    public func failed(_ forwardedRequest: ForwardedRequest, stored: [StoredResponse], now: Instant) -> ServedResponse?
+    {
+        guard let selected = forwardedRequest.selected, stored.indices.contains(selected) else { return nil }
+        return serveOnError(forwardedRequest, stored: stored[selected], index: selected, now: now, isDisconnected: true)
     }
 
     /// The member for `Cache-Status` of a request that went forward (RFC 9211).
     ///
     /// - Parameters:
-    ///   - exchange: what was sent.
+    ///   - forwardedRequest: what was sent.
     ///   - receivedStatus: the status code of the next hop, nil when there was no answer.
     ///   - sentStatus: the status code that the client gets.
     ///   - stored: what was or will be stored of it, nil when nothing.
-    ///   - isCollapsed: whether other requests share the exchange.
+    ///   - isCollapsed: whether other requests share the forwarded request.
     ///   - now: the current time.
     public func cacheStatus(
-        forwarded exchange: Exchange, receivedStatus: Int?, sentStatus: Int, stored: StoredPolicy?,
+        forwarded forwardedRequest: ForwardedRequest, receivedStatus: Int?, sentStatus: Int, stored: StoredPolicy?,
         isCollapsed: Bool = false, now: Instant
     ) -> CacheStatus {
         let ttl = stored.map { ($0.lifetimeMilliseconds.subtractingSaturating($0.ageMilliseconds(at: now))) / 1_000 }
         return CacheStatus(
-            cacheName: options.cacheName, outcome: .forwarded(exchange.reason),
+            cacheName: options.cacheName, outcome: .forwarded(forwardedRequest.reason),
             forwardStatus: receivedStatus == sentStatus ? nil : receivedStatus, ttlSeconds: ttl,
             isStored: stored != nil,
             isCollapsed: isCollapsed)
@@ -115,28 +121,28 @@ extension CacheRules {
 
     /// A 304 to a request without a precondition and a 206 to one without a range answer a question that was not asked
     /// (RFC 9110 sections 15.4.5 and 15.3.7): a client could only take them for the whole representation.
-    private func unsolicited(_ status: Int, _ exchange: Exchange) -> StoringObstacle? {
-        let fields = exchange.sent.headerFields
+    private func unsolicited(_ status: Int, _ forwardedRequest: ForwardedRequest) -> StoringObstacle? {
+        let fields = forwardedRequest.sent.headerFields
         switch status {
         case 304:
             let hasCondition = [.ifNoneMatch, .ifModifiedSince].contains { fields.contains($0) }
             return hasCondition ? nil : .statusNotUnderstood
-        case 206 where exchange.request.method == .get:
+        case 206 where forwardedRequest.request.method == .get:
             return fields.contains(.range) ? nil : .partNotUnderstood
         default: return nil
         }
     }
 
     private func serveOnError(
-        _ exchange: Exchange, stored: StoredResponse, index: Int, now: Instant, isDisconnected: Bool
+        _ forwardedRequest: ForwardedRequest, stored: StoredResponse, index: Int, now: Instant, isDisconnected: Bool
     ) -> ServedResponse? {
-        let facts = RequestFacts(exchange.request, options: options)
+        let facts = RequestFacts(forwardedRequest.request, options: options)
         let stored = current(stored)
         guard
             let permission = permissionOnError(
                 stored, request: facts.directives, now: now, isDisconnected: isDisconnected)
         else { return nil }
-        return serve(exchange.request, facts: facts, stored: stored, index: index, now: now, stale: permission)
+        return serve(forwardedRequest.request, facts: facts, stored: stored, index: index, now: now, stale: permission)
     }
 
     /// Section 4.3.3: statuses that replace a stored response rather than report a passing trouble.
@@ -145,38 +151,39 @@ extension CacheRules {
     }
 
     private func notModified(
-        _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
+        _ response: HTTPResponse, forwardedRequest: ForwardedRequest, stored: [StoredResponse], requestTime: Instant,
         responseTime: Instant
     ) -> ReceivedDecision {
         var decision = ReceivedDecision()
-        switch identify(response, exchange: exchange, stored: stored, responseTime: responseTime) {
+        switch identify(response, forwardedRequest: forwardedRequest, stored: stored, responseTime: responseTime) {
         case .these(let indices):
             let updates = indices.map {
                 ReceivedDecision.Update(
                     index: $0,
                     response: freshened(stored[$0], by: response, requestTime: requestTime, responseTime: responseTime))
             }
-            keep(updates, from: response, stored: stored, for: exchange, in: &decision)
-            guard exchange.purpose == .validate else { return decision }
-            let newest = updates.first { $0.index == exchange.selected } ?? updates[0]
-            let facts = RequestFacts(exchange.request, options: options)
+            keep(updates, from: response, stored: stored, for: forwardedRequest, in: &decision)
+            guard forwardedRequest.purpose == .validate else { return decision }
+            let newest = updates.first { $0.index == forwardedRequest.selected } ?? updates[0]
+            let facts = RequestFacts(forwardedRequest.request, options: options)
             if var served = serve(
-                exchange.request, facts: facts, stored: newest.response, index: newest.index, now: responseTime)
+                forwardedRequest.request, facts: facts, stored: newest.response, index: newest.index, now: responseTime)
             {
                 addCookies(of: response, to: &served.head, responseTime: responseTime)
                 decision.answer = .serve(served)
             } else {
-                decision.answer = .fetch(unconditional(exchange))
+                decision.answer = .fetch(unconditional(forwardedRequest))
             }
         case .clients: break
-        case .nothing: decision.answer = .fetch(unconditional(exchange))
+        case .nothing: decision.answer = .fetch(unconditional(forwardedRequest))
         }
         return decision
     }
 
     /// The client's request once more, without what the cache added.
-    private func unconditional(_ exchange: Exchange) -> Exchange {
-        Exchange(request: exchange.request, reason: exchange.reason, hasContent: exchange.hasContent)
+    private func unconditional(_ forwardedRequest: ForwardedRequest) -> ForwardedRequest {
+        ForwardedRequest(
+            request: forwardedRequest.request, reason: forwardedRequest.reason, hasContent: forwardedRequest.hasContent)
     }
 
     /// Takes over updates. What its new fields forbid to keep is removed; where only this request forbids to keep
@@ -184,13 +191,13 @@ extension CacheRules {
     /// stays as it was.
     private func keep(
         _ updates: [ReceivedDecision.Update], from response: HTTPResponse, stored: [StoredResponse],
-        for exchange: Exchange, in decision: inout ReceivedDecision
+        for forwardedRequest: ForwardedRequest, in decision: inout ReceivedDecision
     ) {
-        let forbidsStoring = RequestFacts(exchange.request, options: options).directives.noStore
+        let forbidsStoring = RequestFacts(forwardedRequest.request, options: options).directives.noStore
         for update in updates {
             let (directives, isTargeted) = control(of: update.response.head)
             let conditions = storingConditions(
-                update.response.head, request: exchange.request, directives: directives,
+                update.response.head, request: forwardedRequest.request, directives: directives,
                 isTargeted: isTargeted)
             if nominatesMore(response, than: stored[update.index]) {
                 decision.removals.append(update.index)
@@ -211,22 +218,24 @@ extension CacheRules {
     /// Section 4.3.5: a 200 to HEAD freshens the stored responses that it describes and makes the others stale.
     /// Nothing new is stored.
     private func headReceived(
-        _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse], requestTime: Instant,
+        _ response: HTTPResponse, forwardedRequest: ForwardedRequest, stored: [StoredResponse], requestTime: Instant,
         responseTime: Instant
     ) -> ReceivedDecision {
         var decision = ReceivedDecision()
         decision.obstacle = .headResponse
         guard response.status.code == 200 else { return decision }
-        for index in exchange.candidates where stored.indices.contains(index) && stored[index].head.status.code == 200 {
+        for index in forwardedRequest.candidates
+        where stored.indices.contains(index) && stored[index].head.status.code == 200 {
             if describes(response, stored[index], responseTime: responseTime) {
                 let update = freshened(
                     stored[index], by: response, requestTime: requestTime, responseTime: responseTime)
                 keep(
                     [ReceivedDecision.Update(index: index, response: update)], from: response, stored: stored,
-                    for: exchange, in: &decision)
-                let facts = RequestFacts(exchange.request, options: options)
-                if index == exchange.selected,
-                    var served = serve(exchange.request, facts: facts, stored: update, index: index, now: responseTime)
+                    for: forwardedRequest, in: &decision)
+                let facts = RequestFacts(forwardedRequest.request, options: options)
+                if index == forwardedRequest.selected,
+                    var served = serve(
+                        forwardedRequest.request, facts: facts, stored: update, index: index, now: responseTime)
                 {
                     addCookies(of: response, to: &served.head, responseTime: responseTime)
                     decision.answer = .serve(served)
@@ -242,7 +251,8 @@ extension CacheRules {
 
     /// Sections 3.3 and 3.4: the answer to a request for missing bytes.
     private func complete(
-        _ decision: inout ReceivedDecision, _ response: HTTPResponse, exchange: Exchange, stored: [StoredResponse],
+        _ decision: inout ReceivedDecision, _ response: HTTPResponse, forwardedRequest: ForwardedRequest,
+        stored: [StoredResponse],
         selected: Int, responseTime: Instant
     ) {
         switch response.status.code {
@@ -255,7 +265,7 @@ extension CacheRules {
                 // Not combinable: another representation, no strong validator, or other bytes than asked for.
                 if stored[selected].policy.hasStrongValidator { decision.removals.append(selected) }
                 decision.store = nil
-                decision.answer = .fetch(unconditional(exchange))
+                decision.answer = .fetch(unconditional(forwardedRequest))
                 return
             }
             var head = new.head
@@ -268,7 +278,7 @@ extension CacheRules {
         case 416:
             decision.removals.append(selected)
             decision.store = nil
-            decision.answer = .fetch(unconditional(exchange))
+            decision.answer = .fetch(unconditional(forwardedRequest))
         default: break
         }
     }

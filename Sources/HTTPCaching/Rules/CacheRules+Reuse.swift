@@ -23,7 +23,7 @@ extension CacheRules {
         {
             if isDisconnected || facts.directives.onlyIfCached { return .refuse(Self.gatewayTimeout) }
             return .forward(
-                Exchange(
+                ForwardedRequest(
                     request: request, reason: reason, selected: selected, candidates: candidates, hasContent: hasContent
                 ))
         }
@@ -58,7 +58,7 @@ extension CacheRules {
         }
         if isDisconnected || facts.directives.onlyIfCached { return .refuse(Self.gatewayTimeout) }
         return .forward(
-            exchange(
+            forwardedRequest(
                 request, facts: facts, stored: stored, candidates: candidates, selected: selected,
                 isFresh: isFresh && !needsValidation, now: now))
     }
@@ -166,54 +166,55 @@ extension CacheRules {
     }
 
     /// What to send when the selected response cannot be used as it is.
-    private func exchange(
+    private func forwardedRequest(
         _ request: HTTPRequest, facts: RequestFacts, stored: [StoredResponse], candidates: [Int], selected: Int,
         isFresh: Bool, now: Instant
-    ) -> Exchange {
+    ) -> ForwardedRequest {
         let chosen = stored[selected]
-        var exchange = Exchange(
+        var forwardedRequest = ForwardedRequest(
             request: request, reason: isFresh ? .request : .stale, selected: selected, candidates: candidates)
         if request.method == .get, facts.hasRange, let value = request.headerFields.single(.range),
             RangeField.parse(value) == .otherUnit
         {
-            exchange.reason = .bypass
-            return exchange
+            forwardedRequest.reason = .bypass
+            return forwardedRequest
         }
         if !chosen.body.isComplete {
             let answer = rangeAnswer(request, facts: facts, stored: chosen, now: now)
             if answer == .missing || request.method != .get {
-                if isFresh { exchange.reason = .partial }
+                if isFresh { forwardedRequest.reason = .partial }
                 if !facts.hasRange, let sent = completionRequest(request, stored: chosen, isFresh: isFresh) {
-                    exchange.sent = sent
-                    exchange.purpose = .complete
+                    forwardedRequest.sent = sent
+                    forwardedRequest.purpose = .complete
                 }
                 // Its entity tag must not be sent: a 304 could not be answered from it (section 4.3.2).
-                return exchange
+                return forwardedRequest
             }
         }
         if let sent = validationRequest(request, stored: stored, candidates: candidates, selected: selected) {
-            exchange.sent = sent
-            exchange.purpose = .validate
+            forwardedRequest.sent = sent
+            forwardedRequest.purpose = .validate
         }
-        return exchange
+        return forwardedRequest
     }
 
     /// The validation that follows a response served under `stale-while-revalidate`: the whole representation,
     /// without the client's own preconditions.
     private func backgroundExchange(_ request: HTTPRequest, stored: [StoredResponse], candidates: [Int], selected: Int)
-        -> Exchange
+        -> ForwardedRequest
     {
         var plain = request
         for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .ifRange, .range] {
             plain.headerFields.remove(name)
         }
         if plain.method == .head { plain.method = .get }
-        var exchange = Exchange(request: plain, reason: .stale, selected: selected, candidates: candidates)
-        guard stored[selected].body.isComplete else { return exchange }
+        var forwardedRequest = ForwardedRequest(
+            request: plain, reason: .stale, selected: selected, candidates: candidates)
+        guard stored[selected].body.isComplete else { return forwardedRequest }
         if let sent = validationRequest(plain, stored: stored, candidates: candidates, selected: selected) {
-            exchange.sent = sent
-            exchange.purpose = .validate
+            forwardedRequest.sent = sent
+            forwardedRequest.purpose = .validate
         }
-        return exchange
+        return forwardedRequest
     }
 }

@@ -3,8 +3,8 @@ import HTTPTypes
 /// Asking for more than a client's range, in whole slices: RFC 9110 section 14.2 binds the answer, not the request of a
 /// cache.
 extension CacheRules {
-    /// The `Range` to send for a request's own, its ends moved to multiples of `sliceBytes`; nil where it stays: no range,
-    /// several, another unit, or the last bytes of a representation of unknown length.
+    /// The `Range` to send for a request's own, its ends moved to multiples of `sliceBytes`; nil where it stays: no
+    /// range, several, another unit, or the last bytes of a representation of unknown length.
     public func widenedRange(of request: HTTPRequest, sliceBytes: Int64) -> String? {
         guard sliceBytes > 0, request.method == .get, options.storesPartialResponses,
             let value = request.headerFields.single(.range), case .bytes(let field) = RangeField.parse(value),
@@ -18,8 +18,8 @@ extension CacheRules {
 
     /// The answer to a request from a part that brings more than it asked for.
     ///
-    /// - Returns: 206 with the range in the content that arrives, counted from its first byte, or 416; nil when the part
-    ///   does not have what was asked for: then it is passed on as it came.
+    /// - Returns: 206 with the range in the content that arrives, counted from its first byte, or 416; nil when the
+    ///   part does not have what was asked for: then it is passed on as it came.
     public func serve(slices response: HTTPResponse, to request: HTTPRequest, now: Instant) -> ServedResponse? {
         guard response.status == .partialContent, let value = request.headerFields.single(.range),
             case .bytes(let field) = RangeField.parse(value),

@@ -38,8 +38,8 @@ extension CacheRules {
     /// The most gaps of a stored part that are filled; with more the whole representation is fetched.
     static let maximumGaps = 16
 
-    /// A request for the first bytes that a stored part lacks; nil when there are too many gaps, or the answer could not be
-    /// used. Several gaps take a strong validator: their answers have to be of one representation.
+    /// A request for the first bytes that a stored part lacks; nil when there are too many gaps, or the answer could
+    /// not be used. Several gaps take a strong validator: their answers have to be of one representation.
     func completionRequest(_ request: HTTPRequest, stored: StoredResponse, isFresh: Bool) -> HTTPRequest? {
         guard request.method == .get, case .partial(let available, let total) = stored.body, !available.ranges.isEmpty,
             !stored.policy.flags.contains(.neverCombined),

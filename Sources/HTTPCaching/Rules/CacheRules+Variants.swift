@@ -2,9 +2,9 @@ import HTTPTypes
 
 /// Which variants of a URL are worth a lookup: RFC 9111 section 4.1.
 extension CacheRules {
-    /// The secondary keys, of those there are, whose responses can be chosen for a request: those that match it, and where
-    /// none does, those that might match by language alone. The others need not be read: their entity tags are not sent
-    /// either (section 4.3.1 allows that).
+    /// The secondary keys, of those there are, whose responses can be chosen for a request: those that match it, and
+    /// where none does, those that might match by language alone. The others need not be read: their entity tags are
+    /// not sent either (section 4.3.1 allows that).
     public func variantsToLookUp(_ variants: [SelectingFields], for request: HTTPFields) -> [SelectingFields] {
         // Nearly always all name the same fields, whose normalisation costs more than all the rest.
         var asked: [[String]: SelectingFields] = [:]

@@ -6,8 +6,8 @@ extension CacheRules {
     /// them, and for a request without the field.
     ///
     /// - Parameter codings: the content codings that count, in lower case.
-    /// - Returns: nil where the field cannot be folded without changing what the request says: it refuses `identity`, or
-    ///   a member is broken.
+    /// - Returns: nil where the field cannot be folded without changing what the request says: it refuses `identity`,
+    ///   or a member is broken.
     public static func foldedAcceptEncoding(_ fields: HTTPFields, to codings: [String]) -> String? {
         guard let value = fields.combined(.acceptEncoding) else { return "identity" }
         var weights: [[UInt8]: Int] = [:]

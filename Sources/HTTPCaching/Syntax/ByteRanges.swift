@@ -50,8 +50,8 @@ public struct ByteRanges: Sendable, Hashable {
     /// The positions of both sets.
     public func union(_ other: ByteRanges) -> ByteRanges { union(CollectionOfOne(other)) }
 
-    /// The positions of all sets. It takes the time of sorting their ranges once: clients that ask for thousands of small
-    /// ranges decide how many there are.
+    /// The positions of all sets. It takes the time of sorting their ranges once: clients that ask for thousands of
+    /// small ranges decide how many there are.
     public func union(_ others: some Sequence<ByteRanges>) -> ByteRanges {
         var all = ranges
         for other in others { all += other.ranges }

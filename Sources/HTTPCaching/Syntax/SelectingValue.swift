@@ -6,9 +6,9 @@ import HTTPTypes
 /// Every field: lines combined, white space around commas and empty members dropped, quoted strings left alone. For
 /// `Accept-Language`, `Accept-Encoding` and `Accept-Charset` also case and the spelling of weights, for `Accept` the
 /// case of names and types (RFC 9110 section 12.5). The order of members is dropped for `Accept-Encoding` and
-/// `Accept-Charset`, where all that are listed serve the client. In `Accept-Language` and `Accept` it stays among members
-/// of equal weight: some origins take it for the user's preference (section 12.5.4), and then two orders get two answers.
-/// Of credentials the SHA-256 stands for the value: the secondary key is stored, they must not be.
+/// `Accept-Charset`, where all that are listed serve the client. In `Accept-Language` and `Accept` it stays among
+/// members of equal weight: some origins take it for the user's preference (section 12.5.4), and then two orders get
+/// two answers. Of credentials the SHA-256 stands for the value: the secondary key is stored, they must not be.
 enum SelectingValue {
     private static let secrets: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 

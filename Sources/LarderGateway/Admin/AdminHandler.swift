@@ -16,7 +16,7 @@ final class AdminHandler: ChannelInboundHandler {
     init(_ reader: MetricsReader) { self.reader = reader }
 
     func channelActive(context: ChannelHandlerContext) {
-        // Whoever connects and asks nothing, or does not read, is not waited for.
+        // A client that connects and asks nothing, or does not read, must not hold the connection.
         timeout = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(30)) { context.close(promise: nil) }
     }
 

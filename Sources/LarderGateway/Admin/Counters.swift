@@ -1,10 +1,12 @@
 import LarderHTTP
 
-/// What an event loop counts. Plain numbers of one thread: counting costs nothing, adding up is done when somebody asks.
+/// What an event loop counts. Plain numbers of one thread: counting costs nothing, adding up is done when somebody
+/// asks.
 struct Counters: Sendable {
     /// Methods with a row of their own; all others share the last.
     static let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "PURGE", "other"]
-    /// Upper bounds of the latency histogram, in seconds. Loopback hits are far below a millisecond, origins can take long.
+    /// Upper bounds of the latency histogram, in seconds. Loopback hits are far below a millisecond, origins can take
+    /// long.
     static let latencyBounds = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60]
 
     /// Classes of status: 0 for requests that ended before their answer began, then 1xx to 9xx.

@@ -52,9 +52,9 @@ struct PrometheusText {
         sample("larder_gateway_request_duration_seconds_bucket{le=\"+Inf\"}", sum)
         sample("larder_gateway_request_duration_seconds_sum", counters.latencySumSeconds)
         sample("larder_gateway_request_duration_seconds_count", sum)
-        add("larder_gateway_upstream_errors_total", "counter", "Requests for which the origin gave no proper answer.")
+        add("larder_gateway_upstream_errors_total", "counter", "Requests for which the origin gave no valid answer.")
         sample("larder_gateway_upstream_errors_total", counters.upstreamErrors)
-        add("larder_gateway_malformed_requests_total", "counter", "Requests that were no proper HTTP.")
+        add("larder_gateway_malformed_requests_total", "counter", "Requests that were not valid HTTP.")
         sample("larder_gateway_malformed_requests_total", counters.malformedRequests)
     }
 

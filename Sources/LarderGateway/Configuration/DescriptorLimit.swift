@@ -8,8 +8,8 @@
 
 /// How many files and sockets this process may have open.
 public enum DescriptorLimit {
-    /// Raises the soft limit to the hard one, and returns what holds then. ``Gateway/start(_:cache:)`` does so. Where it cannot be raised it
-    /// stays as it is. Source: getrlimit(2), `RLIMIT_NOFILE`.
+    /// Raises the soft limit to the hard one, and returns what holds then. ``Gateway/start(_:cache:)`` does so. Where
+    /// it cannot be raised it stays as it is. Source: getrlimit(2), `RLIMIT_NOFILE`.
     @discardableResult
     public static func raise() -> Int {
         var limit = rlimit()
@@ -22,8 +22,8 @@ public enum DescriptorLimit {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Client connections that a limit has room for. The rest, half of it or 4,096 at most, is for connections to origins, for
-    /// files of the store, and for what every process has open.
+    /// Client connections that a limit has room for. The rest, half of it or 4,096 at most, is for connections to
+    /// origins, for files of the store, and for what every process has open.
     static func connections(within limit: Int) -> Int { max(1, limit - min(limit / 2, 4_096)) }
 
     /// POSIX promises 20; every system that this runs on has more.

@@ -24,8 +24,8 @@ public struct GatewayConfiguration: Sendable {
     public var accessLog: AccessLogConfiguration?
     /// The number of event loops, each on a thread of its own. Default: nil, one for each core.
     public var eventLoops: Int?
-    /// Memory for stored bodies that lie in files of their own and are asked for again and again, in bytes, for all event
-    /// loops together; 0 for none. What is not asked for leaves it within seconds. Default: 32 MiB.
+    /// Memory for stored bodies that lie in files of their own and are asked for again and again, in bytes, for all
+    /// event loops together; 0 for none. What is not asked for leaves it within seconds. Default: 32 MiB.
     public var hotBodyBytes = 32 << 20
     /// Where the gateway tells of trouble. Default: a logger labelled `larder.gateway`.
     public var logger = Logger(label: "larder.gateway")
@@ -48,9 +48,9 @@ public struct GatewayTLS: Sendable, Hashable {
     public var allowsHTTP2: Bool
     /// The oldest version of TLS that is spoken. Default: 1.2.
     public var minimumVersion: Version
-    /// Whether requests over HTTP/2 for hosts without an origin are forwarded, where ``Routes/allowsForwarding`` is set; 421
-    /// otherwise. HTTP/2 has one form for requests to a server and requests to a proxy (RFC 9113 section 8.3.1), so with this
-    /// every client of the port reaches every host that the gateway reaches. Default: false.
+    /// Whether requests over HTTP/2 for hosts without an origin are forwarded, where ``Routes/allowsForwarding`` is
+    /// set; 421 otherwise. HTTP/2 has one form for requests to a server and requests to a proxy (RFC 9113 section
+    /// 8.3.1), so with this every client of the port reaches every host that the gateway reaches. Default: false.
     public var allowsForwarding: Bool
 
     /// A version of TLS.
@@ -95,12 +95,13 @@ public struct TunnelPolicy: Sendable, Hashable {
 /// Who may remove stored responses with PURGE.
 ///
 /// `PURGE` of a URL removes what is stored for it. With a field `Purge-Prefix` (a URL, or a path on the request's host)
-/// it removes everything whose URL starts so, with `Purge-Tag` everything that has one of the tags, with `Purge-Group` what
-/// belongs to a cache group (RFC 9875) of the request's host.
+/// it removes everything whose URL starts so, with `Purge-Tag` everything that has one of the tags, with `Purge-Group`
+/// what belongs to a cache group (RFC 9875) of the request's host.
 public struct PurgePolicy: Sendable, Hashable {
     /// Whether PURGE is the gateway's; false forwards it like any other method. Default: true.
     public var isEnabled: Bool
-    /// Clients on a loopback address may. Set it to false where another proxy on this machine stands in front. Default: true.
+    /// Clients on a loopback address may. Set it to false where another proxy on this machine stands in front. Default:
+    /// true.
     public var allowsLoopback: Bool
     /// Clients with `Authorization: Bearer` and this token may, from anywhere. Default: nil, none.
     public var token: String?

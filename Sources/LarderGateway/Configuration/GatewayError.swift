@@ -1,35 +1,72 @@
+import NIOCore
 import SystemPackage
 
 /// Why a gateway cannot start.
 public struct GatewayError: Error, Sendable, CustomStringConvertible {
     /// What can be done about it.
-    public enum Code: String, Sendable, Hashable {
+    public struct Code: Sendable, Hashable, CaseIterable, CustomStringConvertible {
+        private enum Value: String, Sendable, CaseIterable {
+            case invalidArgument, cannotListen, tls, io
+        }
+
+        private let value: Value
+
+        private init(_ value: Value) { self.value = value }
+
         /// The configuration contradicts itself or has a value that makes no sense.
-        case invalidArgument
+        public static let invalidArgument = Code(.invalidArgument)
         /// An address cannot be listened on.
-        case cannotListen
+        public static let cannotListen = Code(.cannotListen)
         /// A certificate or key cannot be used.
-        case tls
+        public static let tls = Code(.tls)
         /// A file cannot be opened.
-        case io
+        public static let io = Code(.io)
+
+        /// All codes of this version. Later versions may have more.
+        public static var allCases: [Code] { Value.allCases.map { Code($0) } }
+
+        /// The name of the code.
+        public var description: String { value.rawValue }
     }
 
     /// What can be done about it.
     public let code: Code
-    /// What is wrong, where, and how to mend it.
+    /// What is wrong and where, what the cause says, and how to fix it.
     public let message: String
     /// The file concerned, where there is one.
     public let path: FilePath?
-    /// What the system said, where a system call failed.
-    public let systemError: Errno?
+    /// The address concerned, such as `127.0.0.1:8080`, where there is one.
+    public let address: String?
+    /// The error underneath: an `Errno` where a system call failed.
+    public let cause: (any Error)?
 
-    init(_ code: Code, _ message: String, path: FilePath? = nil, systemError: Errno? = nil) {
+    init(
+        _ code: Code, _ message: String, path: FilePath? = nil, address: String? = nil, cause: (any Error)? = nil
+    ) {
         self.code = code
         self.message = message
         self.path = path
-        self.systemError = systemError
+        self.address = address
+        self.cause = cause
     }
 
-    /// The message.
-    public var description: String { message }
+    /// Code and message.
+    public var description: String { "\(code): \(message)" }
+}
+
+extension GatewayError {
+    /// An address that cannot be listened on, in the words of the system: without the library's names of its calls.
+    static func cannotListen(_ host: String, _ port: Int, _ error: any Error) -> GatewayError {
+        let text = "cannot listen on \(host) port \(port): "
+        let address = "\(host):\(port)"
+        switch error {
+        case let error as IOError:
+            let cause = Errno(rawValue: error.errnoCode)
+            return GatewayError(.cannotListen, text + "\(cause)", address: address, cause: cause)
+        case is SocketAddressError.UnknownHost:
+            return GatewayError(.cannotListen, text + "the name has no address", address: address, cause: error)
+        default:
+            return GatewayError(.cannotListen, text + "\(error)", address: address, cause: error)
+        }
+    }
 }

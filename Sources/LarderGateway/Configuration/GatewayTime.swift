@@ -1,5 +1,13 @@
 import NIOCore
 
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// What limits in time are measured with.
 package protocol GatewayTime: Sendable {
     /// Now.
@@ -14,4 +22,14 @@ struct SystemTime: GatewayTime {
     func now() -> NIODeadline { .now() }
     func wallSeconds() -> Int64 { Int64(WallClock.now().seconds) }
     var ticks: Bool { true }
+}
+
+/// The time of day.
+enum WallClock {
+    /// Seconds and nanoseconds since 1970 UTC: clock_gettime(2).
+    static func now() -> (seconds: Int, nanoseconds: Int) {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return (time.tv_sec, time.tv_nsec)
+    }
 }

@@ -44,9 +44,6 @@ final class BodyInlet: Sendable {
     /// Bytes that wait here.
     var heldBytes: Int { state.withLock { $0.bytes } }
 
-    /// Whether somebody has asked for content.
-    var hasBeenPulled: Bool { state.withLock { $0.hasBeenPulled } }
-
     func offer(_ bytes: [UInt8]) {
         let waiter = state.withLock { state -> CheckedContinuation<[UInt8]?, any Error>? in
             guard state.ending == nil else { return nil }

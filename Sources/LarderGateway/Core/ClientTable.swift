@@ -1,8 +1,8 @@
 import NIOCore
 import Synchronization
 
-/// Whom limits for a client count for: an IPv4 address, or a network of IPv6, as a single customer gets 2^64 addresses of
-/// those.
+/// Whom limits for a client count for: an IPv4 address, or a network of IPv6, as a single customer gets 2^64 addresses
+/// of those.
 struct ClientAddress: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
@@ -27,8 +27,8 @@ struct ClientAddress: Hashable, Sendable {
     }
 }
 
-/// How many connections and requests to origins each client has. Safe to use from any thread; nothing here is touched for
-/// an answer from the store.
+/// How many connections and requests to origins each client has. Safe to use from any thread; nothing here is touched
+/// for an answer from the store.
 final class ClientTable: Sendable {
     private struct Entry {
         var connections = 0
@@ -90,14 +90,13 @@ final class ClientTable: Sendable {
 
     /// A request that counts; until it goes.
     final class Place: Sendable {
-        private let table: ClientTable
-        private let client: ClientAddress
+        private let counted: (table: ClientTable, client: ClientAddress)?
 
-        fileprivate init(_ table: ClientTable, _ client: ClientAddress) {
-            self.table = table
-            self.client = client
-        }
+        /// A place that no limit counts.
+        init() { counted = nil }
 
-        deinit { table.change(client) { $0.loads -= 1 } }
+        fileprivate init(_ table: ClientTable, _ client: ClientAddress) { counted = (table, client) }
+
+        deinit { if let (table, client) = counted { table.change(client) { $0.loads -= 1 } } }
     }
 }

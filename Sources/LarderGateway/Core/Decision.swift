@@ -8,7 +8,7 @@ enum Decision: Sendable {
     /// Answered from the store.
     case stored(FetchResponse)
     /// The origin has to be asked.
-    case load(PendingLoad)
+    case load(LoadRequest)
     /// A tunnel to a host.
     case tunnel(host: String, port: Int)
     /// Stored responses are removed, which may wait for the disk.

@@ -9,22 +9,25 @@ protocol DeliverySink: AnyObject {
     var worker: Worker { get }
     /// An interim (1xx) response.
     func deliver(informational head: HTTPResponse)
-    /// The answer. Returns whether its content has to be brought piece by piece.
-    func deliver(_ result: Result<FetchResponse, FetchError>) -> Bool
+    /// An answer of the gateway's own.
+    func deliver(_ answer: OwnAnswer)
+    /// An answer of the cache. Returns whether its content has to be brought piece by piece.
+    func deliver(_ response: FetchResponse) -> Bool
     /// A piece of the content.
     func deliver(piece: [UInt8])
     /// The content is complete.
     func deliverEnd()
     /// The content will not be complete.
-    func deliverFailure(_ error: any Error)
+    func deliverFailure()
     /// Whether the client takes more at once.
     var takesMore: Bool { get }
 }
 
-/// What of an exchange cannot be done at once: asking the origin, and content that arrives or comes from a disk. One task,
-/// which a client that leaves cancels.
+/// What of an exchange cannot be done at once: asking the origin, and content that arrives or comes from a disk. One
+/// task, which a client that leaves cancels.
 ///
-/// SAFETY: everything that changes is used on `eventLoop` only, besides `isClosed`, which has a lock.
+// SAFETY: everything that changes is touched on `eventLoop` only, which the methods assert that the sink calls;
+// `isClosed` has a lock, and the task touches nothing else but through `execute`.
 final class Delivery: @unchecked Sendable {
     private let eventLoop: any EventLoop
     private let tasks: RunningTasks
@@ -38,8 +41,8 @@ final class Delivery: @unchecked Sendable {
     private var isStored = false
     /// Held for as long as this is.
     var place: ClientTable.Place?
-    /// Whether the event loop is out of bounds: it may be gone, and a load that others wait for too goes on and may still
-    /// have something to tell.
+    /// Whether the event loop is out of bounds: it may be gone, and a load that others wait for too goes on and may
+    /// still have something to tell.
     private let isClosed = Mutex(false)
 
     init(_ eventLoop: any EventLoop, to sink: any DeliverySink) {
@@ -49,24 +52,34 @@ final class Delivery: @unchecked Sendable {
     }
 
     /// Loads what the store could not answer.
-    func load(_ pending: PendingLoad, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+    func load(_ pending: LoadRequest, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+        eventLoop.assertInEventLoop()
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
             let hasContent =
-                await self.onLoop { sink in
-                    if case .success(let response) = result {
-                        self.isStored = response.isStored
-                        self.isLoading = response.source == .network
-                        sink.worker.shedding?.watch()
-                    }
-                    return sink.deliver(result)
-                } ?? false
+                await self.onLoop { self.deliver(result, to: $0) } ?? false
             if hasContent, case .success(let response) = result { await self.pump(response.body) }
         }
     }
 
+    /// Returns whether content has to be brought.
+    private func deliver(_ result: Result<FetchResponse, FetchError>, to sink: any DeliverySink) -> Bool {
+        switch result {
+        case .failure(let error):
+            if error.transport != nil { sink.worker.counters.upstreamErrors += 1 }
+            sink.deliver(GatewayCore.answer(to: error))
+            return false
+        case .success(let response):
+            if response.originError != nil { sink.worker.counters.upstreamErrors += 1 }
+            isStored = response.isStored
+            isLoading = response.source == .network
+            sink.worker.shedding?.watch()
+            return sink.deliver(response)
+        }
+    }
+
     private func load(
-        _ pending: PendingLoad, _ cache: HTTPCache, _ body: RequestBody?, _ relaysInformational: Bool
+        _ pending: LoadRequest, _ cache: HTTPCache, _ body: RequestBody?, _ relaysInformational: Bool
     ) async -> Result<FetchResponse, FetchError> {
         do throws(FetchError) {
             guard relaysInformational else {
@@ -83,34 +96,40 @@ final class Delivery: @unchecked Sendable {
 
     /// Brings content whose head has been written.
     func send(_ body: ResponseBody) {
+        eventLoop.assertInEventLoop()
         task = tasks.start { await self.pump(body) }
     }
 
-    /// Does something away from the event loop, and delivers its answer.
-    func perform(_ work: @escaping @Sendable () async -> OwnAnswer, then body: @escaping @Sendable (OwnAnswer) -> Void)
-    {
+    /// Removes stored responses: that may wait for the disk, so it is done away from the event loop.
+    func purge(_ order: PurgeOrder) {
+        eventLoop.assertInEventLoop()
+        guard let core = sink?.worker.core else { return }
         task = tasks.start {
-            let answer = await work()
-            await self.onLoop { _ in body(answer) }
+            let answer = await core.perform(order)
+            await self.onLoop { $0.deliver(answer) }
         }
     }
 
-    /// About what the load behind it takes up, in bytes. Next to none where nothing arrives: an event stream that is silent.
+    /// About what the load behind it takes up, in bytes. Next to none where nothing arrives: an event stream that is
+    /// silent.
     /// - Parameter isMoving: whether the client took something lately.
     func loadBytes(isMoving: Bool) -> Int {
+        eventLoop.assertInEventLoop()
         guard isLoading, isMoving || isStored || sink?.takesMore == false else { return 0 }
         return MemoryBudget.loadBytes
     }
 
     /// The client takes more.
     func resume() {
+        eventLoop.assertInEventLoop()
         guard let writer, let sink, sink.takesMore else { return }
         self.writer = nil
         writer.resume()
     }
 
-    /// Nobody wants the rest.
+    /// The rest is not wanted.
     func cancel() {
+        eventLoop.assertInEventLoop()
         isOver = true
         isClosed.withLock { $0 = true }
         sink = nil
@@ -127,8 +146,8 @@ final class Delivery: @unchecked Sendable {
             while let piece = try await iterator.next() {
                 if let rest = left {
                     left = rest - Int64(piece.count)
-                    // The last byte of a declared length tells the client that it has all. By then the response has to be
-                    // stored, which the end of the content tells us.
+                    // The last byte of a declared length tells the client that it has all. By then the response has to
+                    // be stored, which the end of the content tells us.
                     if left == 0, try await iterator.next() != nil { left = -1 }
                     guard left ?? 0 >= 0 else { throw WrongLength() }
                 }
@@ -137,7 +156,10 @@ final class Delivery: @unchecked Sendable {
             guard left ?? 0 == 0 else { throw WrongLength() }
             await onLoop { $0.deliverEnd() }
         } catch {
-            await onLoop { $0.deliverFailure(error) }
+            await onLoop { sink in
+                if error is FetchError { sink.worker.counters.upstreamErrors += 1 }
+                sink.deliverFailure()
+            }
         }
     }
 

@@ -15,7 +15,7 @@ extension GatewayCore {
         if let prefix = request.headerFields[.purgePrefix] {
             let isURL = prefix.hasPrefix("http://") || prefix.hasPrefix("https://")
             guard isURL || prefix.hasPrefix("/") else {
-                return .own(OwnAnswer(400, "Purge-Prefix has to be a URL or a path."))
+                return .own(OwnAnswer(400, "Purge-Prefix must be a URL or a path."))
             }
             return .purge(.prefix(isURL ? prefix : base + prefix))
         }

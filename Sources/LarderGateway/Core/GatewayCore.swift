@@ -85,8 +85,11 @@ final class GatewayCore: Sendable {
         logger.log(
             level: isShort ? .error : .warning,
             isShort
-                ? "refusing connections: the limit of open files has no room for more; raise it, or lower the one of connections"
-                : "refusing connections: as many are open as may be",
+                ? """
+                refusing connections: the limit of open files has no room for more; raise it, or lower the one of \
+                connections
+                """
+                : "refusing connections: the limit of open connections is reached",
             metadata: ["limit": "\(connectionLimit)"])
     }
 
@@ -126,7 +129,7 @@ final class GatewayCore: Sendable {
                 return OwnAnswer(421, "This gateway has no origin for the host of the request.")
             }
             guard isAbsolute else {
-                return OwnAnswer(400, "This is a proxy: the target of a request has to be a whole URL.")
+                return OwnAnswer(400, "This is a proxy: the target of a request must be a whole URL.")
             }
         }
         if hasBeenHere(request.headerFields) {
@@ -183,7 +186,7 @@ final class GatewayCore: Sendable {
     private func tunnel(_ request: HTTPRequest) -> Decision {
         let policy = configuration.tunnels
         guard policy.isAllowed else {
-            var answer = OwnAnswer(405, "This gateway makes no tunnels.", closes: true)
+            var answer = OwnAnswer(405, "This gateway does not open tunnels.", closes: true)
             answer.fields[.allow] = Self.methods
             return .own(answer)
         }
@@ -191,30 +194,39 @@ final class GatewayCore: Sendable {
             return .own(OwnAnswer(400, "CONNECT needs a host and a port.", closes: true))
         }
         guard policy.ports.contains(port) else {
-            return .own(OwnAnswer(403, "This gateway makes no tunnels to that port.", closes: true))
+            return .own(OwnAnswer(403, "This gateway does not open tunnels to that port.", closes: true))
         }
         var host = target.host
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         return .tunnel(host: host, port: port)
     }
 
+    /// A place among the requests that a client has at origins.
+    /// - Returns: nil if the client has all that it may; one that is not counted where no limit applies.
+    func place(for address: SocketAddress?, isLoopback: Bool) -> ClientTable.Place? {
+        guard configuration.limits.limitsLoopback || !isLoopback, let client = ClientAddress(address) else {
+            return ClientTable.Place()
+        }
+        return clients.place(for: client)
+    }
+
     /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.
     static func answer(to error: FetchError) -> OwnAnswer {
-        switch error.kind {
+        switch error.code {
         case .overloaded: .retryLater(503, "Too many requests wait for the origin.")
         case .timedOut: OwnAnswer(504, "The origin did not answer in time.")
         case .notCached: OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
-        case .invalidURL: OwnAnswer(400, "The target of the request is no proper URL.")
+        case .invalidURL: OwnAnswer(400, "The target of the request is not a valid URL.")
         case .unknownPolicy, .policyFailed: OwnAnswer(500, "A policy of the cache failed.")
         case .tooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .cancelled: OwnAnswer(503, "The request was cancelled.")
-        case .origin: originAnswer(error.transport)
+        default: originAnswer(error.transport)
         }
     }
 
     /// Without names and addresses, which are nothing that clients should know.
     private static func originAnswer(_ error: TransportError?) -> OwnAnswer {
-        switch error?.kind {
+        switch error?.code {
         case .cannotConnect:
             switch error?.connectFailure {
             case .nameNotFound: OwnAnswer(502, "The origin cannot be reached: its name has no address.")
@@ -222,11 +234,11 @@ final class GatewayCore: Sendable {
             case .tls: OwnAnswer(502, "The origin cannot be reached: TLS failed.")
             default: OwnAnswer(502, "The origin cannot be reached.")
             }
-        case .malformedResponse: OwnAnswer(502, "The origin's response is no proper HTTP.")
+        case .malformedResponse: OwnAnswer(502, "The origin's response is not valid HTTP.")
         case .responseTooLarge: OwnAnswer(502, "The response of the origin is over a limit.")
         case .closed, .incompleteResponse:
             OwnAnswer(502, "The origin closed the connection before its response was complete.")
-        default: OwnAnswer(502, "The origin gave no proper response.")
+        default: OwnAnswer(502, "The origin gave no valid response.")
         }
     }
 }

@@ -1,19 +1,19 @@
 import Synchronization
 
-/// Memory that waits for clients and origins: content of requests on its way to an origin, and answers that clients have
-/// not taken. Safe to use from any thread.
+/// Memory that waits for clients and origins: content of requests on its way to an origin, and answers that clients
+/// have not taken. Safe to use from any thread.
 ///
-/// Holders add what they hold and take it away again. From seven eighths of the limit on, the connections that hold the most
-/// and take the least are closed: see ``Shedding``. At the limit, requests that need an origin are refused.
+/// Holders add what they hold and take it away again. From seven eighths of the limit on, the connections that hold the
+/// most and take the least are closed: see ``Shedding``. At the limit, requests that need an origin are refused.
 final class MemoryBudget: Sendable {
-    /// About what a load takes up behind a client, before the connection's part of it: its tasks, room to read into, what the
-    /// transport has read ahead, and the window of the load, or what the store has in memory.
+    /// About what a load takes up behind a client, before the connection's part of it: its tasks, room to read into,
+    /// what the transport has read ahead, and the window of the load, or what the store has in memory.
     static let loadBytes = 400 << 10
 
     /// In bytes.
     let limit: Int
-    /// Above the first, connections are closed until no more than the second is held: so that what comes meanwhile still
-    /// has room, and those that were closed and come back do not find it full at once.
+    /// Above the first, connections are closed until no more than the second is held: so that what comes meanwhile
+    /// still has room, and those that were closed and come back do not find it full at once.
     private let closesFrom: Int
     private let closesTo: Int
     private let bytes = Atomic<Int>(0)

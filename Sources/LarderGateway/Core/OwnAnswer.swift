@@ -16,6 +16,9 @@ struct OwnAnswer: Sendable {
         fields = [.contentType: contentType, .cacheControl: "no-store"]
     }
 
+    /// What a client is told that has as many requests at origins as it may.
+    static var tooManyRequests: OwnAnswer { retryLater(429, "Too many requests at once; try again later.") }
+
     /// An answer that asks the client to come again in a second.
     static func retryLater(_ status: Int, _ text: String) -> OwnAnswer {
         var answer = OwnAnswer(status, text)

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Closes connections while more memory is held than may be: see ``MemoryBudget``.
 ///
-/// It compares the connections of all event loops, because a client has connections on each of them. Safe to use from any
-/// thread.
+/// It compares the connections of all event loops, because a client has connections on each of them. Safe to use from
+/// any thread.
 final class Shedding: Sendable {
     /// A connection that holds memory.
     struct Holder: Sendable {
@@ -34,8 +34,8 @@ final class Shedding: Sendable {
         self.memory = memory
     }
 
-    /// Looks fifty times a second from now on, for as long as a good part of the memory is in use. Call it when content begins
-    /// to come: many responses together are faster than the looks once a second.
+    /// Looks fifty times a second from now on, for as long as a good part of the memory is in use. Call it when content
+    /// begins to come: many responses together are faster than the looks once a second.
     func watch() {
         if !isWatching.exchange(true, ordering: .relaxed) { look() }
     }
@@ -49,7 +49,8 @@ final class Shedding: Sendable {
         }
     }
 
-    /// Does nothing from now on: the event loops are about to go, one after the other, and loads may hold memory after them.
+    /// Does nothing from now on: the event loops are about to go, one after the other, and loads may hold memory after
+    /// them.
     func stop() { isOver.store(true, ordering: .relaxed) }
 
     /// Closes as many connections as it takes. Does nothing while an earlier call is still at it.
@@ -73,9 +74,9 @@ final class Shedding: Sendable {
 
     /// The connections to close, so that at least `excess` bytes are let go of.
     ///
-    /// First come those of the clients that hold the most with all their connections, by powers of two. Of clients alike, those
-    /// come first that took the least lately, and of these the ones that hold the most. A connection that counts by itself, and
-    /// takes something, comes last.
+    /// First come those of the clients that hold the most with all their connections, by powers of two. Of clients
+    /// alike, those come first that took the least lately, and of these the ones that hold the most. A connection that
+    /// counts by itself, and takes something, comes last.
     static func choose(_ holders: [Holder], excess: Int) -> [Holder] {
         var sums: [ClientAddress: Int] = [:]
         for holder in holders { if let client = holder.client { sums[client, default: 0] += holder.bytes } }

@@ -6,7 +6,8 @@ import Synchronization
 
 /// What the connections of one event loop share: counters, room to write heads in, the log's lines.
 ///
-/// SAFETY: everything that changes is used on `eventLoop` only.
+// SAFETY: everything that changes is touched on `eventLoop` only: by its connections, and by what `Gateway`, `Shedding`
+// and `MetricsReader` submit to it. The methods that those call assert it.
 final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
     let core: GatewayCore
@@ -56,12 +57,14 @@ final class Worker: @unchecked Sendable {
     // MARK: Connections
 
     func add(_ connection: any SupervisedConnection) {
+        eventLoop.assertInEventLoop()
         connections[ObjectIdentifier(connection)] = connection
         counters.connectionsAccepted += 1
         counters.connectionsOpen += 1
     }
 
     func remove(_ connection: any SupervisedConnection) {
+        eventLoop.assertInEventLoop()
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         counters.connectionsOpen -= 1
         if connections.isEmpty { emptied?.succeed() }
@@ -69,6 +72,7 @@ final class Worker: @unchecked Sendable {
 
     /// Looks at all connections for limits in time, and hands over the log's lines.
     func tick() {
+        eventLoop.assertInEventLoop()
         let now = core.time.now()
         for connection in connections.values { connection.tick(now) }
         hotBodies.sweep(now)
@@ -95,6 +99,7 @@ final class Worker: @unchecked Sendable {
 
     /// Closes connections for want of memory; those that hold little by now are spared.
     func shed(_ ids: [ObjectIdentifier]) {
+        eventLoop.assertInEventLoop()
         for id in ids {
             guard let connection = connections[id],
                 connection.footprint(progress: connection.progress) >= Shedding.leastBytes
@@ -108,6 +113,7 @@ final class Worker: @unchecked Sendable {
 
     /// Counts the memory of a body that is being sent, once however many share it.
     func lend(_ digest: Digest, _ count: Int) {
+        eventLoop.assertInEventLoop()
         if lent[digest, default: 0] == 0 { core.memory.add(count) }
         lent[digest, default: 0] += 1
     }
@@ -120,6 +126,7 @@ final class Worker: @unchecked Sendable {
 
     /// Looks at all connections every so often, and at the memory that all event loops hold.
     func startTicking(every interval: TimeAmount, _ shedding: Shedding) {
+        eventLoop.assertInEventLoop()
         self.shedding = shedding
         ticker = eventLoop.scheduleRepeatedTask(initialDelay: interval, delay: interval) { _ in
             self.tick()
@@ -129,6 +136,7 @@ final class Worker: @unchecked Sendable {
 
     /// Lets every connection finish what it does; the future comes when the last is gone.
     func drain() -> EventLoopFuture<Void> {
+        eventLoop.assertInEventLoop()
         isDraining = true
         if connections.isEmpty { return eventLoop.makeSucceededVoidFuture() }
         let promise = emptied ?? eventLoop.makePromise()
@@ -139,11 +147,13 @@ final class Worker: @unchecked Sendable {
 
     /// Closes every connection at once.
     func closeAll() {
+        eventLoop.assertInEventLoop()
         isDraining = true
         for connection in connections.values { connection.abort() }
     }
 
     func stop() {
+        eventLoop.assertInEventLoop()
         ticker?.cancel()
         ticker = nil
         shedding = nil

@@ -1,123 +1,65 @@
-import HTTPTypes
 import HTTPWire
 import LarderHTTP
 import NIOCore
 
-/// A client connection that speaks HTTP/1.1.
+/// A client connection that speaks HTTP/1.1: takes the channel's events, and moves from one phase to the next.
 ///
 /// Requests are read, answered and followed by the next in order; what is in the store is answered before the read
 /// returns. Everything that came in one read goes out in one write, as far as it is in memory.
+///
+/// Each owner below keeps its own state: ``HTTP1Input`` what has come, ``HTTP1Responder`` the request that is being
+/// answered, ``HTTP1Output`` what goes out, ``HTTP1Deadlines`` the limits in time.
 final class HTTP1Handler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    enum Phase {
-        /// Waiting for a head, or in the middle of one.
-        case head
-        /// A request is being read or answered.
-        case exchange
-        /// All is said; the client is given time to read it before the connection is closed.
-        case lingering
-        /// Bytes go to and fro.
-        case tunnel
-        case over
-    }
-
-    /// The request that is being read or answered. Apart from the handler, so that idle connections have no room for it.
-    final class Current {
-        var record: RequestRecord
-        let method: HTTPRequest.Method
-        let version: HTTPVersion
-        /// The connection is closed after the answer.
-        var closes: Bool
-        /// Reads the content; nil when the request is complete.
-        var content: BodyDecoder?
-        var contentReceived: Int64 = 0
-        var inlet: BodyInlet?
-        /// The client waits for 100 before it sends content.
-        var owesContinue: Bool
-        /// The head of the final answer is written.
-        var hasBegun = false
-        /// The final answer is written.
-        var isAnswered = false
-        var isChunked = false
-
-        init(
-            _ record: RequestRecord, method: HTTPRequest.Method, version: HTTPVersion, closes: Bool,
-            content: BodyDecoder?, owesContinue: Bool
-        ) {
-            self.record = record
-            self.method = method
-            self.version = version
-            self.closes = closes
-            self.content = content
-            self.owesContinue = owesContinue
-        }
-    }
+    /// What may come after the last answer before the connection is cut, in bytes.
+    private static let lingeringLimit = 1 << 20
+    /// What is held before the channel gets it, in bytes.
+    private static let outputLimit = 64 << 10
 
     let worker: Worker
-    let scheme: String
-    /// TLS takes no files.
+    let input: HTTP1Input
+    let output: HTTP1Output
+    let responder: HTTP1Responder
+    private let plainHits: PlainHits
+    private let scheme: String
+    /// TLS takes no files, and cannot end one direction.
     let isPlaintext: Bool
-    var phase = Phase.head
-    var input = ByteBuffer()
-    var scanner: HeadScanner
-    var current: Current?
-    var delivery: Delivery?
-    var tunnel: Tunnel?
-    var context: ChannelHandlerContext?
-    var requestCount = 0
-    var client = "-"
-    var isLoopback = false
-    private var hasPendingRead = false
-    var isAdvancing = false
-    /// Something was handed to the channel that has not been flushed.
-    var hasUnflushed = false
-    var hasInputEnded = false
 
-    /// Since when the phase lasts, as far as limits in time need it.
-    var since: NIODeadline
-    /// When the first byte of an incomplete head was seen.
-    var headBegan: NIODeadline?
-    /// Bytes handed to the channel.
-    var bytesQueued: Int64 = 0
-    /// Bytes received by the time of the last look.
-    var bytesReceived: Int64 = 0
-    /// Of ``bytesQueued``, those that the system is known to have.
-    var bytesTaken: Int64 = 0
-    /// Of these, those that the client's system is known to have.
-    var bytesAcknowledged: Int64 = 0
-    /// Answers that wait for the system, in order.
-    var unsent: [UnsentAnswer] = []
-    /// Of the content that arrives, what the channel has no room for.
-    var rest: ArraySlice<UInt8> = []
-    /// Writes under way that cost this connection no memory: of files, and of bodies that are shared.
-    var bulkWrites = 0
-    /// Of these, bytes of bodies that are shared.
-    var lentBytes = 0
+    private(set) var phase = HTTP1Phase.head
+    private var tunnel: Tunnel?
+    private var deadlines: HTTP1Deadlines
+    private(set) var requestCount = 0
+    private(set) var client = "-"
+    private(set) var isLoopback = false
+    private var hasPendingRead = false
+    private var isAdvancing = false
+    /// Bytes that came after the last answer.
+    private var lingered = 0
     /// What the memory budget counts for this connection, in bytes.
-    var heldBytes = 0
+    private(set) var heldBytes = 0
     /// Bytes that the client took and sent between the last two looks, and by the last.
-    var lastProgress: Int64 = 0
-    var movedAtLastLook: Int64 = 0
-    /// Until when the client has done its part, by the bytes it has taken.
-    var outboundMark: RateMark?
-    var inboundMark: RateMark?
-    var lingered = 0
+    private var lastProgress: Int64 = 0
+    private var movedAtLastLook: Int64 = 0
 
     init(_ worker: Worker, isPlaintext: Bool) {
         self.worker = worker
         self.isPlaintext = isPlaintext
         scheme = isPlaintext ? "http" : "https"
-        scanner = HeadScanner(limits: worker.core.headLimits, isRequest: true)
-        since = worker.core.time.now()
+        input = HTTP1Input(worker.core.headLimits)
+        output = HTTP1Output(worker)
+        responder = HTTP1Responder(worker, output, isPlaintext: isPlaintext)
+        plainHits = PlainHits(worker, output, isPlaintext: isPlaintext)
+        deadlines = HTTP1Deadlines(worker.core.time.now())
+        responder.attach(self)
     }
 
     // MARK: Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
-        self.context = context
+        output.attach(context)
         if context.channel.isActive { begin(context) }
     }
 
@@ -131,10 +73,10 @@ final class HTTP1Handler: ChannelDuplexHandler {
         client = context.remoteAddress?.ipAddress ?? "local"
         isLoopback = context.remoteAddress?.isLoopback ?? false
         worker.add(self)
-        if worker.isDraining { close(context) }
+        if worker.isDraining { close() }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+    func handlerRemoved(context: ChannelHandlerContext) { output.detach() }
 
     func channelInactive(context: ChannelHandlerContext) {
         leave()
@@ -142,154 +84,320 @@ final class HTTP1Handler: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        enter()
+        output.begin()
         // What is held goes to this channel before anything else can happen on the event loop.
-        defer { append(to: context) }
+        defer { output.handOver() }
         var bytes = unwrapInboundIn(data)
         worker.counters.bytesIn += UInt64(bytes.readableBytes)
-        bytesReceived += Int64(bytes.readableBytes)
+        input.receive(bytes.readableBytes)
         switch phase {
         case .tunnel:
             tunnel?.send(bytes)
         case .lingering:
             lingered += bytes.readableBytes
-            if lingered > Self.lingeringLimit { close(context) }
+            if lingered > Self.lingeringLimit { close() }
         case .head, .exchange:
-            if input.readableBytes == 0 { input = bytes } else { input.writeBuffer(&bytes) }
-            advance(context)
+            input.keep(&bytes)
+            advance()
         case .over:
             break
         }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        flush(context)
+        output.flush()
         context.fireChannelReadComplete()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
-            writeRest(context)
-            delivery?.resume()
+            if responder.writeRest(), heldBytes > 0 { countMemory() }
+            responder.resume()
             tunnel?.clientTakesMore()
-            advance(context)
-            flush(context)
-            resumeReading(context)
+            goOn()
         }
         context.fireChannelWritabilityChanged()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case ChannelEvent.inputClosed = event else { return context.fireUserInboundEventTriggered(event) }
-        inputEnded(context)
+        inputEnded()
     }
 
-    /// The client sends no more. Between requests it has left; while it waits for an answer, too, as far as can be told:
-    /// a client that closes its socket sends the same packet as one that only closes one direction of it.
-    private func inputEnded(_ context: ChannelHandlerContext) {
-        hasInputEnded = true
-        if !unsent.isEmpty || current != nil { noteTaken(context) }
+    /// The client sends no more. Between requests it has left; while it waits for an answer, too, as far as can be
+    /// told: a client that closes its socket sends the same packet as one that only closes one direction of it.
+    private func inputEnded() {
+        input.end()
+        if output.hasUnsent || responder.current != nil { output.noteTaken() }
         switch phase {
-        case .head: closeWhenWritten(context)
+        case .head: closeWhenWritten()
         case .exchange:
-            if let current, current.isAnswered || (current.hasBegun && current.content == nil) { return }
-            close(context)
-        case .lingering: close(context)
+            if let current = responder.current,
+                current.isAnswered || (current.hasBegun && !current.isIncomplete)
+            {
+                return
+            }
+            close()
+        case .lingering: close()
         case .tunnel: tunnel?.clientFinished()
         case .over: break
         }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Of the connection or of TLS: there is nobody to tell.
-        close(context)
+        // Of the connection or of TLS: there is no way to tell the client.
+        close()
     }
 
     // MARK: Reading no faster than needed
 
     func read(context: ChannelHandlerContext) {
-        if wantsToRead(context) { context.read() } else { hasPendingRead = true }
+        if wantsToRead { context.read() } else { hasPendingRead = true }
     }
 
-    func resumeReading(_ context: ChannelHandlerContext) {
-        guard hasPendingRead, wantsToRead(context) else { return }
+    func resumeReading() {
+        guard hasPendingRead, wantsToRead, let context = output.context else { return }
         hasPendingRead = false
         context.read()
     }
 
-    private func wantsToRead(_ context: ChannelHandlerContext) -> Bool {
+    private var wantsToRead: Bool {
         switch phase {
-        case .head: context.channel.isWritable
+        case .head: output.isWritable
         case .exchange:
-            if let current, current.content != nil {
-                current.inlet?.takesMore ?? true
+            if let current = responder.current, current.isIncomplete {
+                current.content?.takesMore ?? true
             } else {
                 // To see the client leave; what it sends meanwhile waits, up to a limit.
-                input.readableBytes < Self.pipelineLimit
+                input.hasRoomForMore
             }
         case .tunnel: tunnel?.takesMore ?? true
         case .lingering, .over: true
         }
     }
 
-    private static let pipelineLimit = 64 << 10
-    private static let lingeringLimit = 1 << 20
+    // MARK: From one request to the next
 
-    // MARK: Endings
-
-    /// Writes what is held, tells the client that nothing follows, and closes when it has had time to read.
-    ///
-    /// RFC 9112 section 9.6: a server that closes while the client is still sending makes the client's system throw away
-    /// what it has received; so "servers typically close a connection in stages".
-    func closeInStages(_ context: ChannelHandlerContext) {
-        guard phase != .lingering, phase != .over else { return }
-        phase = .lingering
-        current = nil
-        since = worker.core.time.now()
-        input.clear()
-        guard isPlaintext, !hasInputEnded else { return closeWhenWritten(context) }
-        flush(context)
-        context.close(mode: .output, promise: nil)
-        resumeReading(context)
+    /// Goes on with what waited.
+    func goOn() {
+        advance()
+        output.flush()
+        resumeReading()
     }
 
-    /// Closes when everything is with the kernel.
-    func closeWhenWritten(_ context: ChannelHandlerContext) {
-        guard phase != .over else { return }
-        phase = .lingering
-        since = worker.core.time.now()
-        append(to: context)
-        context.writeAndFlush(wrapOutboundOut(.byteBuffer(ByteBuffer()))).assumeIsolated().whenComplete { _ in
-            self.close(context)
+    /// Goes on as far as the bytes and the client allow.
+    private func advance() {
+        // A flush in here may make the channel writable again, which leads back here: the first call goes on.
+        guard !isAdvancing else { return }
+        isAdvancing = true
+        defer { isAdvancing = false }
+        while true {
+            switch phase {
+            case .head:
+                guard !input.isEmpty, canAnswer(), phase == .head, takeHead() else { return }
+            case .exchange:
+                if let current = responder.current, current.isIncomplete { takeContent(of: current) }
+                guard finishExchange() else { return }
+            case .lingering, .tunnel, .over:
+                return
+            }
         }
     }
 
-    func close(_ context: ChannelHandlerContext) {
+    /// A client that sends requests and reads no answers gets no more of them.
+    private func canAnswer() -> Bool {
+        if worker.output.readableBytes > Self.outputLimit { output.flush() }
+        return output.isWritable
+    }
+
+    /// Returns whether there was a whole head.
+    private func takeHead() -> Bool {
+        let next = input.nextHead(worker, scheme: scheme) { head in
+            requestCount + 1 < worker.core.configuration.limits.requestsPerConnection
+                ? plainHits.write(head, client: client) : nil
+        }
+        switch next {
+        case .incomplete:
+            if input.hasEnded { closeWhenWritten() }
+            return false
+        case .malformed(let error):
+            worker.counters.malformedRequests += 1
+            refuse(error.status, "The request is malformed: \(error).")
+            return false
+        case .request(let head):
+            accept(head)
+            return true
+        case .hit(let answer):
+            requestCount += 1
+            deadlines.restart(answer.record.start)
+            if !plainHits.finish(answer) { closeWhenWritten() }
+            if phase == .head, input.isEmpty { becomeIdle() }
+            return true
+        }
+    }
+
+    /// When request and answer are complete, makes ready for the next. Returns whether there may be one.
+    private func finishExchange() -> Bool {
+        guard let current = responder.current, current.isAnswered else { return false }
+        if current.isIncomplete {
+            // An answer before the request was complete. A client that waits for 100 may or may not send content now.
+            if current.closes || current.mayNeverBeComplete { closeInStages() }
+            return false
+        }
+        responder.clear()
+        if current.closes {
+            closeInStages()
+            return false
+        }
+        phase = .head
+        deadlines.restart(worker.core.time.now())
+        if input.isEmpty, !becomeIdle() { return false }
+        resumeReading()
+        return true
+    }
+
+    /// All requests that came are answered. Returns false if no more will come.
+    @discardableResult
+    private func becomeIdle() -> Bool {
+        if input.hasEnded {
+            closeWhenWritten()
+            return false
+        }
+        input.release()
+        return true
+    }
+
+    /// A request has come.
+    func begin(_ request: CurrentRequest) {
+        phase = .exchange
+        requestCount += 1
+        responder.begin(request)
+    }
+
+    /// A tunnel is being opened for the request.
+    func open(_ tunnel: Tunnel) { self.tunnel = tunnel }
+
+    /// There is no tunnel any more.
+    func dropTunnel() { tunnel = nil }
+
+    /// The request is answered, and bytes go to and fro from now on.
+    func beginTunnel() {
+        phase = .tunnel
+        deadlines.restart(worker.core.time.now())
+        output.flush()
+        if !input.isEmpty { tunnel?.send(input.takeAll()) }
+        resumeReading()
+        if input.hasEnded { tunnel?.clientFinished() }
+    }
+
+    // MARK: Endings
+
+    /// Answers what is not a valid request, or more than is allowed, and closes.
+    func refuse(_ status: Int, _ text: String) {
+        if responder.current == nil {
+            responder.begin(
+                CurrentRequest(
+                    RequestRecord(unreadableFrom: client, start: worker.core.time.now()), method: .get,
+                    version: .http11, closes: true, content: nil))
+        }
+        phase = .exchange
+        responder.refuse(status, text)
+        closeInStages()
+    }
+
+    /// Writes what is held, tells the client that nothing follows, and closes when it has had time to read.
+    ///
+    /// RFC 9112 section 9.6: a server that closes while the client is still sending makes the client's system throw
+    /// away what it has received; so "servers typically close a connection in stages".
+    func closeInStages() {
+        guard phase != .lingering, phase != .over else { return }
+        phase = .lingering
+        responder.forget()
+        deadlines.restart(worker.core.time.now())
+        input.clear()
+        guard isPlaintext, !input.hasEnded else { return closeWhenWritten() }
+        output.flush()
+        output.finish()
+        resumeReading()
+    }
+
+    /// Closes when everything is with the system.
+    func closeWhenWritten() {
+        guard phase != .over else { return }
+        phase = .lingering
+        deadlines.restart(worker.core.time.now())
+        output.whenWritten { self.close() }
+    }
+
+    func close() {
         leave()
-        context.close(promise: nil)
+        output.close()
     }
 
     /// Everything that ends with the connection.
     func leave() {
         guard phase != .over else { return }
-        if !unsent.isEmpty || current != nil, let context { noteTaken(context) }
+        if output.hasUnsent || responder.current != nil { output.noteTaken() }
         phase = .over
-        rest = []
-        delivery?.cancel()
-        delivery = nil
         tunnel?.clientLeft()
         tunnel = nil
-        if let current {
-            current.inlet?.fail()
-            if !current.isAnswered {
-                worker.counters.clientAborts += 1
-                logCut(current.record, end: bytesQueued)
-            }
-        }
-        current = nil
-        logUnsent()
+        responder.leave()
+        output.logUnsent()
         setHeld(0)
         worker.remove(self)
+    }
+
+    // MARK: Memory
+
+    /// Brings the memory budget up to date.
+    private func countMemory() { setHeld(output.heldBytes + input.count + responder.waitingBytes) }
+
+    private func setHeld(_ count: Int) {
+        worker.core.memory.add(count - heldBytes)
+        heldBytes = count
+    }
+
+    // MARK: Progress
+
+    /// Sees how far the client has come, and what is late.
+    func look(_ now: NIODeadline) -> HTTP1Deadlines.Verdict {
+        let current = responder.current
+        let pending = output.pendingBytes
+        let moved = moved(pending: pending)
+        (lastProgress, movedAtLastLook) = (moved - movedAtLastLook, moved)
+        if output.hasUnsent || current?.hasBegun == true { output.noteTaken() }
+        countMemory()
+        let content = current?.isIncomplete == true ? current?.content : nil
+        let situation = HTTP1Deadlines.Situation(
+            phase: phase, headBegan: input.headBegan,
+            answeredRequestBegan: (output.firstUnsent ?? current?.record)?.start,
+            contentBegan: content == nil ? nil : current?.record.start,
+            isContentWanted: content.map { !$0.owesContinue && $0.takesMore } ?? false,
+            received: input.received, queued: output.queuedBytes, pending: pending)
+        let limits = worker.core.configuration.limits
+        return deadlines.check(situation, now, limits) { output.unacknowledgedBytes }
+    }
+
+    /// Bytes that the client has taken, and sent as content, since the look before last.
+    var progress: Int64 {
+        guard output.context != nil else { return lastProgress }
+        return lastProgress + moved(pending: output.pendingBytes) - movedAtLastLook
+    }
+
+    /// Heads do not count: any client can send them.
+    private func moved(pending: Int) -> Int64 {
+        output.queuedBytes - Int64(pending) + (responder.current?.content?.received ?? 0)
+    }
+}
+
+extension HTTP1Handler: HTTP1ResponderDelegate {
+    func responderCameOn() { goOn() }
+
+    func responderMemoryChanged() { countMemory() }
+
+    func responderFailed(resets: Bool) {
+        phase = .lingering
+        if !resets || !output.whenResetting({ self.close() }) { closeWhenWritten() }
     }
 }
 

@@ -1,19 +1,37 @@
 import NIOCore
 import NIOPosix
 
-/// Bytes between a client and the host it asked for with CONNECT (RFC 9110 section 9.3.6). Each direction ends on its own,
-/// and none is read faster than the other side takes.
+/// The connection of the client that asked for a tunnel. On the tunnel's event loop only.
+protocol TunnelClient: AnyObject {
+    /// Whether the client takes more at once.
+    var takesMore: Bool { get }
+    /// The host cannot be reached.
+    func tunnelFailed()
+    /// The host is connected.
+    func tunnelStands()
+    /// The host has sent bytes.
+    func tunnelReceived(_ bytes: ByteBuffer)
+    /// The host sends no more.
+    func tunnelPeerFinished()
+    /// The host takes more.
+    func tunnelTakesMore()
+    /// The connection to the host has ended.
+    func tunnelOver()
+}
+
+/// Bytes between a client and the host it asked for with CONNECT (RFC 9110 section 9.3.6). Each direction ends on its
+/// own, and none is read faster than the other side takes.
 ///
 /// Both connections are on one event loop, and everything here is used on it only.
 final class Tunnel {
-    private weak var handler: HTTP1Handler?
+    private weak var client: (any TunnelClient)?
     private var peer: (any Channel)?
     private var resolver: TunnelResolver?
     private var isOver = false
     private var hasPeerFinished = false
     private var hasClientFinished = false
 
-    init(_ handler: HTTP1Handler) { self.handler = handler }
+    init(_ client: any TunnelClient) { self.client = client }
 
     // MARK: From the client
 
@@ -37,16 +55,16 @@ final class Tunnel {
             .whenComplete { result in
                 self.resolver = nil
                 switch result {
-                case .failure: self.handler?.tunnelFailed()
+                case .failure: self.client?.tunnelFailed()
                 case .success(let channel): self.connected(channel)
                 }
             }
     }
 
     private func connected(_ channel: any Channel) {
-        guard !isOver, let handler else { return channel.close(promise: nil) }
+        guard !isOver, let client else { return channel.close(promise: nil) }
         peer = channel
-        handler.tunnelStands()
+        client.tunnelStands()
         channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
     }
 
@@ -76,7 +94,7 @@ final class Tunnel {
 
     func clientLeft() {
         isOver = true
-        handler = nil
+        client = nil
         resolver?.cancelQueries()
         resolver = nil
         peer?.close(promise: nil)
@@ -85,22 +103,22 @@ final class Tunnel {
 
     // MARK: From the host
 
-    fileprivate var clientTakes: Bool { handler?.takesMore ?? true }
+    fileprivate var clientTakes: Bool { client?.takesMore ?? true }
 
-    fileprivate func received(_ bytes: ByteBuffer) { handler?.tunnelReceived(bytes) }
+    fileprivate func received(_ bytes: ByteBuffer) { client?.tunnelReceived(bytes) }
 
     fileprivate func peerFinished() {
         hasPeerFinished = true
-        handler?.tunnelPeerFinished()
+        client?.tunnelPeerFinished()
         endIfFinished()
     }
 
-    fileprivate func peerTakesMore() { handler?.tunnelTakesMore() }
+    fileprivate func peerTakesMore() { client?.tunnelTakesMore() }
 
     fileprivate func peerLeft() {
         guard !isOver else { return }
         isOver = true
-        handler?.tunnelOver()
+        client?.tunnelOver()
     }
 
     private func endIfFinished() {

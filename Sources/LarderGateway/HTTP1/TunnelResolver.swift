@@ -13,8 +13,8 @@ import Synchronization
 
 /// Finds the addresses of a tunnel's host: getaddrinfo(3).
 ///
-/// A look-up may take longer than the client stays, and than the gateway runs, and cannot be cancelled. NIO's own resolver
-/// tells the event loop in any case; this one does not once ``cancelQueries()`` was called on it.
+/// A look-up may take longer than the client stays, and than the gateway runs, and cannot be cancelled. NIO's own
+/// resolver tells the event loop in any case; this one does not once ``cancelQueries()`` was called on it.
 final class TunnelResolver: Resolver, Sendable {
     typealias LookUp = @Sendable (_ host: String, _ port: Int, _ family: CInt) -> Result<[SocketAddress], any Error>
 
@@ -79,7 +79,8 @@ final class TunnelResolver: Resolver, Sendable {
         var found: [SocketAddress] = []
         var next = first
         while let info = next {
-            // SAFETY: getaddrinfo(3) gives addresses of the family that was asked for, each as long as its family's are.
+            // SAFETY: getaddrinfo(3) gives addresses of the family that was asked for, each as long as its family's
+            // are.
             if let address = info.pointee.ai_addr {
                 if family == AF_INET {
                     let address = UnsafeRawPointer(address).loadUnaligned(as: sockaddr_in.self)

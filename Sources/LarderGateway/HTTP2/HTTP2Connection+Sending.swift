@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Who may send. Streams take turns; each sends as much as its window and the connection's allow (RFC 9113 section 5.2),
-/// and only while the client takes what was sent before.
+/// Who may send. Streams take turns; each sends as much as its window and the connection's allow (RFC 9113 section
+/// 5.2), and only while the client takes what was sent before.
 extension HTTP2Connection {
     /// What of one stream goes out before it is the next one's turn, in bytes.
     private static let turn: Int64 = 16 << 10
@@ -17,8 +17,8 @@ extension HTTP2Connection {
 
     private var limit: Int64 { Int64(worker.core.configuration.limits.heldBytes) }
 
-    /// Whether more of an answer that has begun may be brought into memory. Open files do not count: those that have one
-    /// would otherwise wait for each other.
+    /// Whether more of an answer that has begun may be brought into memory. Open files do not count: those that have
+    /// one would otherwise wait for each other.
     var hasMemory: Bool {
         if held < limit { return true }
         lacksMemory = true
@@ -89,37 +89,21 @@ extension HTTP2Connection {
 
     /// Whether something is there for the client that it does not take, for another reason than a stream's own window.
     private var isBlocked: Bool {
-        if handedOver > taken || ((try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0) > 0 {
-            return true
-        }
+        if handedOver > taken || SendQueue.pending(channel) > 0 { return true }
         return windows.connection - queued <= 0 && sending.contains { $0.hasUnsent }
     }
 
-    /// Whether the client is too far behind the least rate. As with HTTP/1.1 what counts is what its system has
-    /// acknowledged, in steps that may be large: ``HTTP1Handler/tick(_:)``.
-    /// - Parameter countsSystem: whether bytes count that wait in the system only.
+    /// Whether the client takes what is sent too slowly.
+    /// - Parameter countsSystem: whether bytes count that only the system still holds.
     private func isTooSlow(_ now: NIODeadline, countsSystem: Bool) -> Bool {
         let unacknowledged = SendQueue.unacknowledged(channel)
         guard isBlocked || (countsSystem && unacknowledged > 0) else {
-            due = nil
+            outboundWatch.reset()
             return false
         }
-        let limits = worker.core.configuration.limits
-        let rate = Double(max(1, limits.minimumRate))
-        let lead = Double(Self.steps) / rate
-        let bytes = taken - Int64(unacknowledged)
-        guard let last = due else {
-            due = RateMark(time: now + .rounding(lead), bytes: bytes)
-            return false
-        }
-        let gained = min(lead, Double(max(0, bytes - last.bytes)) / rate)
-        let time = min(last.time + .rounding(gained), now + .rounding(lead))
-        due = RateMark(time: time, bytes: bytes)
-        return now - time > TimeAmount(limits.stallTimeout)
+        return outboundWatch.isTooSlow(
+            acknowledged: taken - Int64(unacknowledged), now, worker.core.configuration.limits)
     }
-
-    /// The largest steps in which systems acknowledge, in bytes.
-    private static let steps = 96 << 10
 }
 
 extension HTTP2Connection: SupervisedConnection {
@@ -138,7 +122,7 @@ extension HTTP2Connection: SupervisedConnection {
         if isStalled, !isProgressing {
             // Not one of its streams gets on: what it asks for next would not either.
             drain()
-        } else if isIdle, due == nil {
+        } else if isIdle, !outboundWatch.isWaiting {
             drain()
         }
     }

@@ -9,8 +9,8 @@ import NIOHTTP2
     import Glibc
 #endif
 
-/// A client connection that speaks HTTP/2: watches over its streams, which have handlers of their own, and says which of
-/// them may send.
+/// A client connection that speaks HTTP/2: watches over its streams, which have handlers of their own, and says which
+/// of them may send.
 final class HTTP2Connection: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
@@ -39,8 +39,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     var taken: Int64 = 0
 
     var since: NIODeadline
-    /// When the client is due to have taken what it has not, at the least rate; nil while it is not waited for.
-    var due: RateMark?
+    /// How fast the client takes what is sent.
+    var outboundWatch = AcknowledgementWatch()
     /// What the client took between the last two looks, and by the last, in bytes.
     var lastProgress: Int64 = 0
     var takenAtLastLook: Int64 = 0
@@ -96,8 +96,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An error of one stream comes by here, too; swift-nio-http2 has reset the stream, and the others go on. Where the
-        // connection is at fault it has sent a GOAWAY that says so.
+        // An error of one stream comes by here, too; swift-nio-http2 has reset the stream, and the others go on. Where
+        // the connection is at fault it has sent a GOAWAY that says so.
         if error is any NIOHTTP2Error, !hasFailed { return }
         context.close(promise: nil)
     }
@@ -159,8 +159,8 @@ final class HTTP2Connection: ChannelInboundHandler {
         }
     }
 
-    /// The last frame of all: when it is written, so is everything before. ``tick(_:)`` sees to it that a client that does
-    /// not read cannot put this off.
+    /// The last frame of all: when it is written, so is everything before. ``tick(_:)`` sees to it that a client that
+    /// does not read cannot put this off.
     private func closeWhenWritten() {
         goAway(lastStream).assumeIsolated().whenComplete { _ in self.channel.close(promise: nil) }
     }

@@ -32,8 +32,8 @@ struct HTTP2FrameScanner {
     /// A frame whose payload is incomplete.
     private var open: Frame?
 
-    /// Longer payloads are passed over: of the frames whose payload counts none is as long, as the gateway takes no larger
-    /// frames, and makes none.
+    /// Longer payloads are passed over: of the frames whose payload counts none is as long, as the gateway takes no
+    /// larger frames, and makes none.
     private static let longest = 16_384
 
     /// - Parameter skip: bytes before the first frame: a client begins with a preface (RFC 9113 section 3.4).
@@ -42,7 +42,8 @@ struct HTTP2FrameScanner {
         head.reserveCapacity(9)
     }
 
-    /// Calls `found` with each frame of a type that matters: DATA when its head has come, others when they are complete.
+    /// Calls `found` with each frame of a type that matters: DATA when its head has come, others when they are
+    /// complete.
     mutating func scan(_ bytes: UnsafeRawBufferPointer, _ found: (Frame) -> Void) {
         var position = 0
         while position < bytes.count {

@@ -21,14 +21,16 @@ struct HTTP2RequestCheck {
             request.authority = host
             request.headerFields[.host] = nil
         }
-        guard request.method != .connect else { return OwnAnswer(501, "This gateway makes no tunnels over HTTP/2.") }
+        guard request.method != .connect else {
+            return OwnAnswer(501, "This gateway does not open tunnels over HTTP/2.")
+        }
         // Section 8.3.1: `*` is for OPTIONS only, and there is no user information in an authority.
         guard let path = request.path, path.hasPrefix("/") || (path == "*" && request.method == .options),
             path.utf8.allSatisfy({ 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }),
             let authority = request.authority,
             authority.utf8.allSatisfy({ 0x21...0x7E ~= $0 && !Self.delimiters.contains($0) }),
             Authority.split(authority) != nil
-        else { return OwnAnswer(400, "The request has no proper target.") }
+        else { return OwnAnswer(400, "The request has no valid target.") }
         let lengths = request.headerFields[values: .contentLength]
         guard lengths.isEmpty || (lengths.count == 1 && Self.length(lengths[0]) != nil) else {
             return OwnAnswer(400, "The length of the request's content is malformed.")

@@ -49,10 +49,10 @@ extension HTTP2StreamHandler {
 
     /// Whether content follows a head that did not end the stream; nil where the next frame has to tell.
     ///
-    /// Many clients end a GET with an empty frame of its own, which may come later. It must not keep the GET from the cache,
-    /// and content that comes later must not be lost: so a request whose method seldom has content, and that does not say
-    /// that it has, waits for the frame. RFC 9110 section 9.3.1 says of content in a GET that it has no generally defined
-    /// semantics, not that there is none.
+    /// Many clients end a GET with an empty frame of its own, which may come later. It must not keep the GET from the
+    /// cache, and content that comes later must not be lost: so a request whose method seldom has content, and that
+    /// does not say that it has, waits for the frame. RFC 9110 section 9.3.1 says of content in a GET that it has no
+    /// generally defined semantics, not that there is none.
     private func announcesContent(_ head: HTTPRequest) -> Bool? {
         if let length = head.headerFields[.contentLength] { return HTTP2RequestCheck.length(length) != 0 }
         if head.headerFields[.expect] != nil { return true }
@@ -102,7 +102,7 @@ extension HTTP2StreamHandler {
         case .stored(let response): write(response)
         case .load(let pending): load(pending, length: length)
         case .purge(let order): purge(order)
-        case .tunnel: refuse(501, "This gateway makes no tunnels over HTTP/2.")
+        case .tunnel: refuse(501, "This gateway does not open tunnels over HTTP/2.")
         }
     }
 
@@ -113,8 +113,8 @@ extension HTTP2StreamHandler {
             || (request.method.rawValue == "PURGE" && configuration.purging.isEnabled)
     }
 
-    /// Whether the request is one for a forward proxy. HTTP/2 has the same form for those and for requests to a server, so
-    /// that a host without an origin here would be all it takes to reach any server: the operator has to want that.
+    /// Whether the request is one for a forward proxy. HTTP/2 has the same form for those and for requests to a server,
+    /// so that a host without an origin here would be all it takes to reach any server: the operator has to want that.
     private func mayForward(_ request: HTTPRequest) -> Bool {
         let configuration = worker.core.configuration
         return configuration.routes.allowsForwarding && configuration.tls?.allowsForwarding == true
@@ -122,14 +122,10 @@ extension HTTP2StreamHandler {
             && configuration.routes.origin(for: request.authority ?? "") == nil
     }
 
-    private func load(_ pending: PendingLoad, length: Int64?) {
-        var place: ClientTable.Place?
-        let limits = worker.core.configuration.limits
-        if limits.limitsLoopback || !connection.isLoopback,
-            let client = ClientAddress(connection.remoteAddress)
-        {
-            place = worker.core.clients.place(for: client)
-            guard place != nil else { return write(.retryLater(429, "Too many requests at once; try again later.")) }
+    private func load(_ pending: LoadRequest, length: Int64?) {
+        let address = connection.remoteAddress
+        guard let place = worker.core.place(for: address, isLoopback: connection.isLoopback) else {
+            return write(.tooManyRequests)
         }
         var body: RequestBody?
         if hasContent {
@@ -150,9 +146,7 @@ extension HTTP2StreamHandler {
     private func purge(_ order: PurgeOrder) {
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
-        let core = worker.core
-        let handler = NIOLoopBound(self, eventLoop: worker.eventLoop)
-        delivery.perform({ await core.perform(order) }) { answer in handler.value.write(answer) }
+        delivery.purge(order)
     }
 
     // MARK: Content
@@ -180,8 +174,8 @@ extension HTTP2StreamHandler {
         inlet?.offer(bytes)
     }
 
-    /// The load asks for content: the client that waits for 100 gets it now, and not where the origin refuses the request
-    /// before.
+    /// The load asks for content: the client that waits for 100 gets it now, and not where the origin refuses the
+    /// request before.
     private func contentWanted() {
         guard let context, !isOver else { return }
         ahead = 0

@@ -50,8 +50,8 @@ extension HTTP2StreamHandler {
             head.headerFields[.contentLength] = length.map { String($0) }
             left = length
         } else if status == 204 {
-            // RFC 9110 section 8.6: "A server MUST NOT send a Content-Length header field in any response with a status code
-            // of 1xx (Informational) or 204 (No Content)."
+            // RFC 9110 section 8.6: "A server MUST NOT send a Content-Length header field in any response with a status
+            // code of 1xx (Informational) or 204 (No Content)."
             head.headerFields[.contentLength] = nil
         }
         hasBegun = true
@@ -134,8 +134,8 @@ extension HTTP2StreamHandler {
 }
 
 extension HTTP2StreamHandler: DeliverySink {
-    /// Whether another piece may be brought into memory. One is, without a window, where only it can tell that the content
-    /// is over: a client need not open its window for an end.
+    /// Whether another piece may be brought into memory. One is, without a window, where only it can tell that the
+    /// content is over: a client need not open its window for an end.
     var takesMore: Bool {
         guard !isOver, content.isEmpty, connection.hasMemory else { return false }
         guard let left else { return true }
@@ -149,17 +149,13 @@ extension HTTP2StreamHandler: DeliverySink {
         context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
     }
 
+    func deliver(_ answer: OwnAnswer) {
+        if record != nil, !hasBegun { write(answer) }
+    }
+
     /// Content that arrives is asked for when the client takes it.
-    func deliver(_ result: Result<FetchResponse, FetchError>) -> Bool {
-        guard record != nil, !hasBegun else { return false }
-        switch result {
-        case .failure(let error):
-            if error.transport != nil { worker.counters.upstreamErrors += 1 }
-            write(GatewayCore.answer(to: error))
-        case .success(let response):
-            if response.originError != nil { worker.counters.upstreamErrors += 1 }
-            write(response)
-        }
+    func deliver(_ response: FetchResponse) -> Bool {
+        if record != nil, !hasBegun { write(response) }
         return false
     }
 
@@ -179,10 +175,8 @@ extension HTTP2StreamHandler: DeliverySink {
         }
     }
 
-    func deliverFailure(_ error: any Error) {
-        guard !hasEnded, !isOver else { return }
-        if error is FetchError { worker.counters.upstreamErrors += 1 }
-        fail()
+    func deliverFailure() {
+        if !hasEnded, !isOver { fail() }
     }
 }
 

@@ -36,7 +36,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     var received: Int64 = 0
     /// Content that the load has not asked for more after, in bytes.
     var ahead: Int64 = 0
-    var inboundWatch = HTTP2RateWatch()
+    var inboundWatch = RateWatch()
 
     // The answer.
 
@@ -56,7 +56,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     var taken: Int64 = 0
     private var held: Int64 = 0
     private var filesHeld: Int64 = 0
-    var outboundWatch = HTTP2RateWatch()
+    var outboundWatch = RateWatch()
 
     private(set) var isOver = false
 
@@ -99,8 +99,8 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         worker.eventLoop.execute { handler.value.refuseTheRest() }
     }
 
-    /// "A server MAY request that the client abort transmission of a request without error by sending a RST_STREAM with an
-    /// error code of NO_ERROR after sending a complete response" (RFC 9113 section 8.1).
+    /// "A server MAY request that the client abort transmission of a request without error by sending a RST_STREAM with
+    /// an error code of NO_ERROR after sending a complete response" (RFC 9113 section 8.1).
     private func refuseTheRest() {
         if !isRequestComplete, !isOver { reset(.noError) }
     }

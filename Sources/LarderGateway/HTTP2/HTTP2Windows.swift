@@ -1,7 +1,7 @@
 /// How many bytes of content a client lets a connection and its streams send (RFC 9113 section 5.2).
 ///
-/// swift-nio-http2 keeps in memory what is written beyond a window, and does not tell how large the windows are. So they
-/// are counted here as well, from the same frames, and nothing is written before there is a window for it.
+/// swift-nio-http2 keeps in memory what is written beyond a window, and does not tell how large the windows are. So
+/// they are counted here as well, from the same frames, and nothing is written before there is a window for it.
 struct HTTP2Windows {
     /// What the connection may still send.
     private(set) var connection: Int64 = 65_535
@@ -27,7 +27,8 @@ struct HTTP2Windows {
         case .settings where frame.flags & 1 == 0:
             for position in stride(from: 0, to: frame.payload.count - 5, by: 6)
             where frame.payload[position] == 0 && frame.payload[position + 1] == 4 {
-                // SETTINGS_INITIAL_WINDOW_SIZE changes the windows of all streams (section 6.9.2), not the connection's.
+                // SETTINGS_INITIAL_WINDOW_SIZE changes the windows of all streams (section 6.9.2), not the
+                // connection's.
                 initial = Int64(frame.number(at: position + 2) ?? 0)
             }
         default:

@@ -5,8 +5,8 @@ import Logging
 import Synchronization
 import SystemPackage
 
-/// Keeps the store of a gateway usable: looks at it every so often, tells what is wrong with it, and opens it again where
-/// that helps.
+/// Keeps the store of a gateway usable: looks at it every so often, tells what is wrong with it, and opens it again
+/// where that helps.
 ///
 /// ```swift
 /// let keeper = StoreKeeper(at: "/var/cache/gateway", Configuration()) { store in
@@ -16,10 +16,10 @@ import SystemPackage
 /// let watching = Task { await keeper.run(gateway) }
 /// ```
 ///
-/// Opening again helps where the directory was removed or replaced, where the index is damaged (it is rebuilt from what can
-/// be read, or started empty where nothing can), and where the store says so. A full disk, a file system that has become
-/// read-only and a failing one are the store's own to get over: it tries again by itself. All the while requests are
-/// answered from the origin. A store that has to be made again gets the budget of the old one.
+/// Opening again helps where the directory was removed or replaced, where the index is damaged (it is rebuilt from what
+/// can be read, or started empty where nothing can), and where the store says so. A full disk, a file system that has
+/// become read-only and a failing one are the store's own to get over: it tries again by itself. All the while requests
+/// are answered from the origin. A store that has to be made again gets the budget of the old one.
 ///
 /// It owns the store; ``close()`` closes it. Safe to use from any thread.
 public final class StoreKeeper: Sendable {

@@ -75,8 +75,8 @@ struct AccessLogLines {
         escape(value)
     }
 
-    /// What a client sends must neither end a line nor a string, nor move a terminal's cursor. JSON's escapes serve both
-    /// formats: bytes above ASCII are written as they are if the text is UTF-8, which a `String` always is.
+    /// What a client sends must neither end a line nor a string, nor move a terminal's cursor. JSON's escapes serve
+    /// both formats: bytes above ASCII are written as they are if the text is UTF-8, which a `String` always is.
     private mutating func escape(_ text: String) {
         for byte in text.utf8 {
             switch byte {

@@ -29,12 +29,12 @@ final class AccessLogWriter: Sendable {
                 path, .writeOnly, options: [.append, .create, .closeOnExec], permissions: [.ownerReadWrite, .groupRead])
         } catch {
             throw GatewayError(
-                .io, "the access log '\(path)' cannot be opened: \(error)", path: path, systemError: error as? Errno)
+                .io, "the access log '\(path)' cannot be opened: \(error)", path: path, cause: error)
         }
     }
 
-    /// Goes on in the file that has the path now; false for the standard output, which stays. Lines that were handed over
-    /// before are written to the old file. After an error that one is kept.
+    /// Goes on in the file that has the path now; false for the standard output, which stays. Lines that were handed
+    /// over before are written to the old file. After an error that one is kept.
     func reopen() throws(GatewayError) -> Bool {
         guard let path else { return false }
         let new = try Self.open(path)

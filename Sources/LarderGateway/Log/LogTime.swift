@@ -3,15 +3,13 @@ enum LogTime {
     /// `21/Nov/2026:14:08:10 +0000`
     static func common(_ seconds: Int64) -> String {
         let time = parts(seconds)
-        return
-            "\(two(time.day))/\(months[time.month - 1])/\(time.year):\(two(time.hour)):\(two(time.minute)):\(two(time.second)) +0000"
+        return "\(two(time.day))/\(months[time.month - 1])/\(time.year):\(clock(time)) +0000"
     }
 
     /// `2026-11-21T14:08:10Z`
     static func iso(_ seconds: Int64) -> String {
         let time = parts(seconds)
-        return
-            "\(time.year)-\(two(time.month))-\(two(time.day))T\(two(time.hour)):\(two(time.minute)):\(two(time.second))Z"
+        return "\(time.year)-\(two(time.month))-\(two(time.day))T\(clock(time))Z"
     }
 
     /// `Sat, 21 Nov 2026 14:08:10 GMT` (RFC 9110 section 5.6.7)
@@ -21,16 +19,20 @@ enum LogTime {
         let weekday = Int((seconds.quotientFloored(by: 86_400) % 7 + 11) % 7)
         let name = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][weekday]
         let day = "\(name), \(two(time.day)) \(months[time.month - 1]) \(time.year)"
-        return "\(day) \(two(time.hour)):\(two(time.minute)):\(two(time.second)) GMT"
+        return "\(day) \(clock(time)) GMT"
+    }
+
+    private static func clock(_ time: Parts) -> String {
+        "\(two(time.hour)):\(two(time.minute)):\(two(time.second))"
     }
 
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
-    private static func parts(
-        _ seconds: Int64
-    ) -> (year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
+    private typealias Parts = (year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int)
+
+    private static func parts(_ seconds: Int64) -> Parts {
         let days = Int(seconds.quotientFloored(by: 86_400))
         let rest = Int(seconds - Int64(days) * 86_400)
         // Days to a civil date: https://howardhinnant.github.io/date_algorithms.html#civil_from_days

@@ -19,7 +19,7 @@ public struct OriginServer: Sendable, Hashable {
         var authority = url[colon.upperBound...]
         if authority.hasSuffix("/") { authority.removeLast() }
         guard !authority.contains(where: { "/?#@ ".contains($0) }) else { throw invalid("has more than host and port") }
-        guard let parts = Authority.split(authority) else { throw invalid("has no proper host or port") }
+        guard let parts = Authority.split(authority) else { throw invalid("has no valid host or port") }
         host = parts.host
         port = parts.port ?? (scheme == "https" ? 443 : 80)
     }

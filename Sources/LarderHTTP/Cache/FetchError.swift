@@ -1,44 +1,82 @@
-/// Why a fetch has no answer. A miss in itself is no error; a miss that may not be loaded is.
+/// Why a fetch has no answer. A miss is not an error; a miss that may not be loaded is.
 public struct FetchError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong.
-    public enum Kind: String, Sendable, Hashable {
+    /// What went wrong, and so what the caller can do about it.
+    public struct Code: Sendable, Hashable, CaseIterable, CustomStringConvertible {
+        private enum Value: String, Sendable, CaseIterable {
+            case invalidURL, notCached, unknownPolicy, policyFailed, origin, overloaded, timedOut, cancelled, tooLarge
+        }
+
+        private let value: Value
+
+        private init(_ value: Value) { self.value = value }
+
         /// The URL cannot be parsed, or is neither http nor https.
-        case invalidURL
+        public static let invalidURL = Code(.invalidURL)
         /// Nothing usable is stored, and the policy or the offline mode forbids to load it.
-        case notCached
+        public static let notCached = Code(.notCached)
         /// No policy is registered under the id.
-        case unknownPolicy
-        /// A policy of the user's failed.
-        case policyFailed
-        /// The origin cannot be reached or gave no proper answer: see ``FetchError/transport``.
-        case origin
+        public static let unknownPolicy = Code(.unknownPolicy)
+        /// A policy of the caller failed.
+        public static let policyFailed = Code(.policyFailed)
+        /// The origin cannot be reached or gave no valid answer: see ``FetchError/transport``.
+        public static let origin = Code(.origin)
         /// Too many requests wait for the origin already; this one was not sent. Trying later may help.
-        case overloaded
+        public static let overloaded = Code(.overloaded)
         /// A time limit passed while waiting for the origin, or for a place among the requests to it.
-        case timedOut
+        public static let timedOut = Code(.timedOut)
         /// The fetch was cancelled.
-        case cancelled
+        public static let cancelled = Code(.cancelled)
         /// A body is over the limit that the caller gave.
-        case tooLarge
+        public static let tooLarge = Code(.tooLarge)
+
+        /// All codes of this version. Later versions may have more.
+        public static var allCases: [Code] { Value.allCases.map { Code($0) } }
+
+        /// The name of the code.
+        public var description: String { value.rawValue }
     }
 
     /// What went wrong.
-    public let kind: Kind
+    public let code: Code
     /// The URL asked for.
     public let url: String
-    /// What happened, in words; names the URL.
+    /// What happened, in words; names the URL, and says what the cause says.
     public let message: String
-    /// What the transport said, for ``Kind/origin``, ``Kind/overloaded`` and ``Kind/timedOut``.
-    public let transport: TransportError?
+    /// The error underneath: a ``TransportError`` for ``Code/origin``, ``Code/overloaded`` and ``Code/timedOut``, what
+    /// a policy threw for ``Code/policyFailed``.
+    public let cause: (any Error)?
+
+    /// What the transport said; nil where it was not the transport that failed.
+    public var transport: TransportError? { cause as? TransportError }
 
     /// Makes an error.
-    public init(_ kind: Kind, url: String, _ message: String, transport: TransportError? = nil) {
-        self.kind = kind
+    /// - Parameters:
+    ///   - code: what went wrong.
+    ///   - url: the URL asked for.
+    ///   - message: what happened; names the URL.
+    ///   - cause: the error underneath. Default: none.
+    public init(_ code: Code, url: String, _ message: String, cause: (any Error)? = nil) {
+        self.code = code
         self.url = url
         self.message = message
-        self.transport = transport
+        self.cause = cause
     }
 
-    /// The message.
-    public var description: String { message }
+    /// Code and message.
+    public var description: String { "\(code): \(message)" }
+}
+
+extension FetchError {
+    /// The error of a fetch that the transport failed.
+    init(_ error: TransportError, _ url: String) {
+        let code: Code
+        switch error.code {
+        case .overloaded: code = .overloaded
+        case .timedOut: code = .timedOut
+        case .cancelled: code = .cancelled
+        case .invalidRequest: code = .invalidURL
+        default: code = .origin
+        }
+        self.init(code, url: url, "\(url) could not be loaded: \(error.message)", cause: error)
+    }
 }

@@ -37,7 +37,7 @@ public struct FetchOptions: Sendable {
     /// How the key is made.
     public var keyPolicy: KeyPolicy?
     /// True: no connection is attempted; without a usable stored response the fetch ends with
-    /// ``FetchError/Kind/notCached``.
+    /// ``FetchError/Code/notCached``.
     public var isOffline: Bool
     /// Tags for the entry besides those that the response brings.
     public var tags: [String]

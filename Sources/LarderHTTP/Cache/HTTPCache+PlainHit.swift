@@ -1,7 +1,8 @@
 import HTTPCaching
 import Larder
 
-/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid inside the call it is handed to only.
+/// A fresh response to the commonest request, ready to be sent over HTTP/1.1. Valid inside the call it is handed to
+/// only.
 package struct PlainHit {
     /// Where the bytes of the content are.
     package enum Content {
@@ -27,21 +28,19 @@ package struct PlainHit {
     package let length: Int64
 }
 
-extension HTTPCache {
-    /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be asked.
-    package var hasPlainHits: Bool {
-        configuration.keyPolicy.isDefault && configuration.authorization == nil
-            && configuration.defaultPolicy == .askIfModifiedWhenStale && configuration.defaultPolicyID == nil
+/// Finds plain hits.
+struct PlainHitLookup: Sendable {
+    private let context: CacheContext
+    private let store: Store
+
+    init(_ context: CacheContext, _ store: Store) {
+        self.context = context
+        self.store = store
     }
 
-    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does not,
-    /// if there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
-    ///
-    /// - Parameters:
-    ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
-    ///   - body: copies what it needs, and is quick.
-    package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) {
-        // No error of the store's is worth more than a miss: asking again tells of it.
+    /// See ``HTTPCache/withPlainHit(_:_:)``.
+    func visit(_ key: Key, _ body: (PlainHit) -> Void) {
+        // Treat a store error as a miss: the long way asks again, and tells of it.
         let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
             if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
         }
@@ -55,12 +54,12 @@ extension HTTPCache {
     }
 
     private func plainHit(_ metadata: UnsafeRawBufferPointer, _ content: PlainHit.Content, length: Int64) -> PlainHit? {
-        let now = now
+        let now = context.now
         guard let layout = StoredRecord.Layout(metadata), layout.isPlain,
             layout.status >= 200, ![204, 205, 304].contains(layout.status), layout.total == length,
             let policy = StoredPolicy(
                 encoded: UnsafeRawBufferPointer(rebasing: metadata[40..<StoredRecord.fixedLength])),
-            let age = rules.plainHitAge(policy: policy, now: now)
+            let age = context.rules.plainHitAge(policy: policy, now: now)
         else { return nil }
         return PlainHit(
             status: layout.status, fields: UnsafeRawBufferPointer(rebasing: metadata[layout.fields]),
@@ -68,4 +67,21 @@ extension HTTPCache {
             freshSeconds: (policy.lifetimeMilliseconds - policy.ageMilliseconds(at: now)) / 1_000, content: content,
             length: length)
     }
+}
+
+extension HTTPCache {
+    /// Whether ``withPlainHit(_:_:)`` can ever find anything: the default key is the URL, and nothing else has to be
+    /// asked.
+    package var hasPlainHits: Bool {
+        configuration.keyPolicy.isDefault && configuration.authorization == nil
+            && configuration.defaultPolicy == .askIfModifiedWhenStale && configuration.defaultPolicyID == nil
+    }
+
+    /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does
+    /// not, if there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
+    ///
+    /// - Parameters:
+    ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.
+    ///   - body: copies what it needs, and is quick.
+    package func withPlainHit(_ key: Key, _ body: (PlainHit) -> Void) { plainHits.visit(key, body) }
 }

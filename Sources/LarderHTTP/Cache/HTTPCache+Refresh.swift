@@ -11,8 +11,8 @@ public struct RefreshingResponse: Sendable {
 extension HTTPCache {
     /// Returns what is stored at once, fresh or not, and asks the origin in the background; the caller can await both.
     ///
-    /// The answer of the origin is stored as ever. Looks the store up on the calling thread. Errors of the first part: those of a
-    /// key policy; everything else comes with ``RefreshingResponse/refreshed``.
+    /// The answer of the origin is stored as ever. Looks the store up on the calling thread. Errors of the first part:
+    /// those of a key policy; everything else comes with ``RefreshingResponse/refreshed``.
     public func fetchRefreshing(
         _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> RefreshingResponse {
@@ -42,7 +42,7 @@ extension HTTPCache {
         switch stored {
         case .success(.response(let response)): cached = options.watched(response)
         case .success(.load): break
-        case .failure(let error): if error.kind != .notCached { throw error }
+        case .failure(let error): if error.code != .notCached { throw error }
         }
         var asking = options
         if asking.policyID == nil {

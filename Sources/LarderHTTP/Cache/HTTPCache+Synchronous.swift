@@ -4,8 +4,8 @@ import Synchronization
 
 /// The same for callers without a task.
 extension HTTPCache {
-    /// As `fetch`, waiting on the calling thread: any thread but those of Swift's cooperative pool, which must not wait.
-    /// What is in the store is answered without a change of thread.
+    /// As `fetch`, waiting on the calling thread: any thread but those of Swift's cooperative pool, which must not
+    /// wait. What is in the store is answered without a change of thread.
     public func fetchAndWait(
         _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> FetchResponse {

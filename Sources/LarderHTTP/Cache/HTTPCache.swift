@@ -15,18 +15,12 @@ public final class HTTPCache: Sendable {
     public let store: Store
     /// How it behaves.
     public let configuration: HTTPCacheConfiguration
-    let transport: any Transport
-    let rules: CacheRules
-    let shelf: Shelf
-    let flights = Flights()
-    let active = ActiveLoads()
-    let limiter: HostLimiter
-    let generations = Generations()
-    let watch: StoreWatch
-    let variations = VariationMemory()
-    let failures: OriginFailures
-    let abandoned: AbandonedLoads
-    let held = HeldBytes()
+    let plainHits: PlainHitLookup
+    let changes: StoreChanges
+    let loader: Loader
+    private let questions: Questions
+    private let answering: Answering
+    private let origin: OriginClient
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
@@ -34,32 +28,33 @@ public final class HTTPCache: Sendable {
         store: Store, transport: any Transport, configuration: HTTPCacheConfiguration = HTTPCacheConfiguration()
     ) {
         self.store = store
-        self.transport = transport
         self.configuration = configuration
-        var caching = configuration.caching
-        if configuration.cachesQueries { caching.extraMethods.insert(Self.queryMethod) }
-        rules = CacheRules(caching)
-        shelf = Shelf(store: store, rules: rules, retention: configuration.retention)
-        failures = OriginFailures(configuration.originFailureMemory)
-        abandoned = AbandonedLoads(configuration.abandonedLoads)
-        watch = StoreWatch(configuration.logger)
-        limiter = HostLimiter(
-            perHost: configuration.requestsPerHost, waitingPerHost: configuration.waitingPerHost,
-            total: configuration.requestLimit)
+        let context = CacheContext(configuration)
+        let responses = ResponseStore(store: store, rules: context.rules, retention: configuration.retention)
+        let generations = Generations()
+        let watch = StoreWatch(configuration.logger)
+        let lookup = Lookup(responses, watch)
+        let builder = AnswerBuilder(context)
+        plainHits = PlainHitLookup(context, store)
+        changes = StoreChanges(
+            context: context, store: store, responses: responses, generations: generations, watch: watch)
+        questions = Questions(context, generations)
+        answering = Answering(context, lookup, builder)
+        origin = OriginClient(context, transport)
+        loader = Loader(context, questions, answering, builder, lookup, changes, origin)
     }
 
     /// Offline mode: while true no connection is attempted, and what is not stored ends with
-    /// ``FetchError/Kind/notCached``. Stale responses are used where RFC 9111 section 4.2.4 lets a disconnected cache.
+    /// ``FetchError/Code/notCached``. Stale responses are used where RFC 9111 section 4.2.4 lets a disconnected cache.
     public var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
     }
 
-    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has read
-    /// ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each piece.
-    public var heldBytes: Int { held.count + transport.heldBytes }
-
-    var now: Instant { Instant(milliseconds: configuration.clock.now().microseconds / 1_000) }
+    /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has
+    /// read ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each
+    /// piece.
+    public var heldBytes: Int { loader.held.count + origin.heldBytes }
 
     // MARK: Fetching
 
@@ -84,7 +79,7 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// Fetches a URL with GET. Errors as above, and ``FetchError/Kind/invalidURL``.
+    /// Fetches a URL with GET. Errors as above, and ``FetchError/Code/invalidURL``.
     public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse
     {
         try await fetch(Self.request(for: url), body: nil, options)
@@ -92,7 +87,9 @@ public final class HTTPCache: Sendable {
 
     /// The request for a URL: GET, with the parts in their places.
     public static func request(for url: String, method: HTTPRequest.Method = .get) throws(FetchError) -> HTTPRequest {
-        func invalid(_ why: String) -> FetchError { FetchError(.invalidURL, url: url, "'\(url)' is no URL: \(why)") }
+        func invalid(_ why: String) -> FetchError {
+            FetchError(.invalidURL, url: url, "'\(url)' is not a valid URL: \(why)")
+        }
         guard let colon = url.firstRange(of: "://") else { throw invalid("it has no scheme, such as https://") }
         let scheme = url[..<colon.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else { throw invalid("the scheme is neither http nor https") }
@@ -104,20 +101,65 @@ public final class HTTPCache: Sendable {
         var path = String(rest[authority.endIndex...])
         if !path.hasPrefix("/") { path = "/" + path }
         let request = HTTPRequest(method: method, scheme: scheme, authority: String(authority), path: path)
-        guard CacheRules().cacheKey(for: request) != nil else { throw invalid("the host or the port is not right") }
+        guard CacheRules().cacheKey(for: request) != nil else { throw invalid("the host or the port is not valid") }
         return request
+    }
+
+    // MARK: Answering
+
+    /// What the store says to a request under the cache's default options, at once: for an event loop. Where that would
+    /// take waiting for a disk, the answer is to load, which asks the store again.
+    package func answer(_ request: HTTPRequest, hasContent: Bool) throws(FetchError) -> LocalAnswer {
+        let question = try question(request, hasContent: hasContent, body: nil, FetchOptions())
+        return settle(try answering.answerAtOnce(question))
+    }
+
+    /// What the store says to a request; the cooperative pool does not wait.
+    func answer(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+    ) async throws(FetchError) -> LocalAnswer {
+        try await loader.answer(try question(request, hasContent: hasContent, body: body, options))
+    }
+
+    /// As above, waiting on the calling thread.
+    func answerWaiting(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+    ) throws(FetchError) -> LocalAnswer {
+        let question = try question(request, hasContent: hasContent, body: body, options)
+        return settle(try answering.answerWaiting(question))
+    }
+
+    private func question(
+        _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
+    ) throws(FetchError) -> Question {
+        try questions.question(request, hasContent: hasContent, body: body, options, isOffline: isOffline)
+    }
+
+    private func settle(_ result: LocalResult) -> LocalAnswer {
+        if let refresh = result.refresh { loader.refresh(refresh) }
+        return result.answer
+    }
+
+    /// Loads what the store could not answer. Returns when the head of the answer is there.
+    ///
+    /// ``Timeouts/total`` is each caller's own: a load that others wait for too goes on without the caller whose time
+    /// is over.
+    package func load(
+        _ pending: LoadRequest, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
+    ) async throws(FetchError) -> FetchResponse {
+        try await loader.load(pending, body: body, onInformational: onInformational)
     }
 
     // MARK: Cancelling
 
-    /// Cancels every load of a URL; those who wait for one get ``FetchError/Kind/cancelled``. Returns how many loads.
+    /// Cancels every load of a URL; those who wait for one get ``FetchError/Code/cancelled``. Returns how many loads.
     ///
-    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default port,
-    /// an empty path and a fragment make no difference.
+    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default
+    /// port, an empty path and a fragment make no difference.
     @discardableResult
     public func cancel(url: String) -> Int {
         let wanted = Self.normalized(url)
-        return active.cancel { Self.normalized($0.url) == wanted }
+        return loader.active.cancel { Self.normalized($0.url) == wanted }
     }
 
     private static func normalized(_ url: String) -> String {
@@ -127,13 +169,13 @@ public final class HTTPCache: Sendable {
 
     /// Cancels every load. Returns how many.
     @discardableResult
-    public func cancelAll() -> Int { active.cancel { _ in true } }
+    public func cancelAll() -> Int { loader.active.cancel { _ in true } }
 
     /// Requests that wait because their host, or all together, have as many as they may.
-    public var waitingRequests: Int { limiter.waitingCount }
+    public var waitingRequests: Int { origin.waitingRequests }
 
     /// Returns when no load is under way: validations in the background, and bodies that are still arriving, included.
-    public func drain() async { await active.drain() }
+    public func drain() async { await loader.active.drain() }
 }
 
 extension FetchOptions {

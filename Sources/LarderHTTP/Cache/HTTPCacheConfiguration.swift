@@ -15,8 +15,8 @@ public struct HTTPCacheConfiguration: Sendable {
     /// False stores responses to GET although they say `no-store`, `private` or nothing at all, for
     /// ``defaultLifetimeSeconds``. Default: true.
     public var respectsCacheControl = true
-    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds. Default:
-    /// 3,600.
+    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds.
+    /// Default: 3,600.
     public var defaultLifetimeSeconds: Int64 = 3_600
     /// Overrides the lifetime of every response, in seconds; the response's own `no-store` still holds. Nil: its own.
     public var secondsToCache: Int64?
@@ -25,15 +25,16 @@ public struct HTTPCacheConfiguration: Sendable {
     /// How keys are made. Default: the target URI.
     public var keyPolicy = KeyPolicy()
     /// The content codings that count in `Accept-Encoding`, the best first, such as `["br", "gzip"]`. The field of each
-    /// request is replaced by those of them that the client takes, or by `identity`, before it selects a stored response
-    /// and before it goes to the origin: a handful of variants instead of one for each spelling that a client has. A
-    /// request that refuses `identity` is left alone. Default: none, the field stays as it is.
+    /// request is replaced by those of them that the client takes, or by `identity`, before it selects a stored
+    /// response and before it goes to the origin: a handful of variants instead of one for each spelling that a client
+    /// has. A request that refuses `identity` is left alone. Default: none, the field stays as it is.
     public var foldedContentCodings: [String] = []
-    /// Whether responses to QUERY are stored, under a key that takes in the content of the request, its media type, coding
-    /// and language (RFC 10008 section 2.7). Default: true.
+    /// Whether responses to QUERY are stored, under a key that takes in the content of the request, its media type,
+    /// coding and language (RFC 10008 section 2.7). Default: true.
     public var cachesQueries = true
-    /// The most content of a QUERY that is held to make its key, in bytes, where it comes as a stream. A longer one is passed on
-    /// as it comes, and its response is not stored. Content that is in memory already has no limit. Default: 256 KiB.
+    /// The most content of a QUERY that is held to make its key, in bytes, where it comes as a stream. A longer one is
+    /// passed on as it comes, and its response is not stored. Content that is in memory already has no limit. Default:
+    /// 256 KiB.
     public var queryContentLimit = 256 << 10
     /// Policies that requests name by number.
     public var registry = PolicyRegistry()
@@ -42,14 +43,16 @@ public struct HTTPCacheConfiguration: Sendable {
     /// When a request that failed is tried again. Default: a second time, if it cannot have reached the origin.
     public var retries = RetryPolicy()
     /// Requests at once to one host: the server that the transport sends them to (``Transport/endpoint(for:)``),
-    /// whatever names it goes by. Those with content that is still arriving get half of these places at most, so that slow
-    /// uploads leave room for others. Further requests wait, no longer than ``Timeouts/queue``. 1 or more; default: 256.
+    /// whatever names it goes by. Those with content that is still arriving get half of these places at most, so that
+    /// slow uploads leave room for others. Further requests wait, no longer than ``Timeouts/queue``. 1 or more;
+    /// default: 256.
     public var requestsPerHost = 256
-    /// Requests that may wait for one host. One more fails at once with ``FetchError/Kind/overloaded``. 0 or more;
+    /// Requests that may wait for one host. One more fails at once with ``FetchError/Code/overloaded``. 0 or more;
     /// default: 1,024.
     public var waitingPerHost = 1_024
-    /// Requests at once. From 64 on, one host gets fewer as places get scarce, so that hosts that do not answer leave room
-    /// for others: at most the square of the places that are free, divided by this number. 1 or more; default: 4,096.
+    /// Requests at once. From 64 on, one host gets fewer as places get scarce, so that hosts that do not answer leave
+    /// room for others: at most the square of the places that are free, divided by this number. 1 or more; default:
+    /// 4,096.
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
@@ -57,9 +60,10 @@ public struct HTTPCacheConfiguration: Sendable {
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
     /// What becomes of a load when its last reader leaves. Default: it goes on if 1 MiB or 25 % are missing at most.
     public var abandonedLoads = AbandonedLoadPolicy()
-    /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to multiples of
-    /// this many bytes, which are stored; the client gets what it asked for. For players and download managers that ask for
-    /// many small ranges. 64 KiB to 16 MiB are of use. Nil: ranges are asked for as they come. Default: nil.
+    /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to
+    /// multiples of this many bytes, which are stored; the client gets what it asked for. For players and download
+    /// managers that ask for many small ranges. 64 KiB to 16 MiB are of use. Nil: ranges are asked for as they come.
+    /// Default: nil.
     public var sliceBytes: Int64?
     /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
     public var viaName: String?
@@ -68,10 +72,11 @@ public struct HTTPCacheConfiguration: Sendable {
     /// Response fields whose members become tags, by which responses can be listed and purged. Members are separated by
     /// commas or spaces. Default: `Cache-Tag`, `Surrogate-Key`, `xkey`.
     public var tagFields: [HTTPField.Name] = [.cacheTag, .surrogateKey, .xkey]
-    /// How long a response stays after it may last be served without asking the origin, so that it can still be validated
-    /// or serve as a fallback. The budget may displace it earlier. Default: 7 days.
+    /// How long a response stays after it may last be served without asking the origin, so that it can still be
+    /// validated or serve as a fallback. The budget may displace it earlier. Default: 7 days.
     public var retention = Duration.seconds(7 * 86_400)
-    /// Gives the `Authorization` for an origin (`https://example.org`), for requests that have none; kept out of the store.
+    /// Gives the `Authorization` for an origin (`https://example.org`), for requests that have none; kept out of the
+    /// store.
     public var authorization: (@Sendable (_ origin: String) -> String?)?
     /// Where the time comes from. Default: the machine's clock.
     public var clock: any StoreClock = SystemClock()
@@ -90,7 +95,6 @@ extension HTTPField.Name {
     static let xkey = HTTPField.Name("xkey")!
     static let via = HTTPField.Name("Via")!
     static let keepAlive = HTTPField.Name("Keep-Alive")!
-    static let proxyConnection = HTTPField.Name("Proxy-Connection")!
     static let pragma = HTTPField.Name("Pragma")!
     static let host = HTTPField.Name("Host")!
 }

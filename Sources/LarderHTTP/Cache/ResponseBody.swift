@@ -88,7 +88,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 
     /// All bytes.
-    /// - Parameter limit: throws ``FetchError/Kind/tooLarge`` beyond it. Default: 64 MiB.
+    /// - Parameter limit: throws ``FetchError/Code/tooLarge`` beyond it. Default: 64 MiB.
     public func bytes(limit: Int = 64 << 20) async throws -> [UInt8] {
         var result: [UInt8] = []
         if let length, length <= limit { result.reserveCapacity(Int(length)) }

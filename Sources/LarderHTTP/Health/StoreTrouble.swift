@@ -23,7 +23,8 @@ public struct StoreTrouble: Sendable, Hashable, CustomStringConvertible {
     /// Failures since the last success, at least 1.
     public var count: Int
 
-    /// Whether opening the store again can help: its directory was removed or replaced, its index is damaged, or it says so.
+    /// Whether opening the store again can help: its directory was removed or replaced, its index is damaged, or it
+    /// says so.
     public var wantsReopening: Bool {
         if work == .place { return true }
         return code == .mustReopen || code == .corruption || code == .formatMismatch

@@ -11,8 +11,8 @@ final class StoreWatch: Sendable {
         var failed: [StoreTrouble.Work: ContinuousClock.Instant] = [:]
     }
 
-    /// How long nothing may fail until a success ends a trouble: where large bodies cannot be written and small ones can,
-    /// it would begin and end with every response.
+    /// How long nothing may fail until a success ends a trouble: where large bodies cannot be written and small ones
+    /// can, it would begin and end with every response.
     static let quiet = Duration.seconds(5)
 
     private let state = Mutex(State())
@@ -38,7 +38,8 @@ final class StoreWatch: Sendable {
     /// Counts failures that another cache over the same path has seen.
     func add(_ failures: UInt64) { state.withLock { $0.failures += failures } }
 
-    /// The store failed. What a body is too large for, or what its writer was told to drop, is no trouble of the store's.
+    /// The store failed. What a body is too large for, or what its writer was told to drop, is no trouble of the
+    /// store's.
     func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
         let code = (error as? LarderError)?.code
         if error is CancellationError || code == .tooLarge || code == .invalidArgument || code == .closed {
@@ -71,7 +72,7 @@ final class StoreWatch: Sendable {
             return old
         }
         guard let old else { return }
-        // As loud as the beginning, or the log would say for ever that the store fails.
+        // At the level of a failure, or the log would never say that the store works again.
         logger.warning(
             "the store works again", metadata: ["work": "\(work.rawValue)", "failures": "\(old.count)"])
     }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Which loads go on when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are nearly done,
-/// so that what was paid for is kept. The others are given up; what came of them stays as a part if it has a strong
-/// validator.
+/// Which loads go on when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are nearly
+/// done, so that what was paid for is kept. The others are given up; what came of them stays as a part if it has a
+/// strong validator.
 public struct AbandonedLoadPolicy: Sendable, Hashable {
     /// A load goes on if no more than this is missing, in bytes. Default: 1 MiB.
     public var restBytes: Int64

@@ -2,9 +2,9 @@ import Synchronization
 
 /// Holds requests back so that no host gets more than its share at once; the more urgent go first, equal ones in order.
 ///
-/// A host is an endpoint of the transport. Three rules keep room for others when hosts do not answer or clients are slow:
-/// a host's share gets smaller as places get scarce; requests whose content is still arriving get half of a host's places
-/// at most; and waiting has an end, in number and in time.
+/// A host is an endpoint of the transport. Three rules keep room for others when hosts do not answer or clients are
+/// slow: a host's share gets smaller as places get scarce; requests whose content is still arriving get half of a
+/// host's places at most; and waiting has an end, in number and in time.
 final class HostLimiter: Sendable {
     /// Why a request got no place.
     enum Refusal: Error {
@@ -159,7 +159,8 @@ extension HostLimiter.State {
         return granted
     }
 
-    /// The most urgent of those whose host has room; of equal ones, that of the host with the fewest requests under way.
+    /// The most urgent of those whose host has room; of equal ones, that of the host with the fewest requests under
+    /// way.
     private func next() -> (HostLimiter.Lane, HostLimiter.Waiter)? {
         let candidates = waiting.compactMap { lane, queue in
             queue.first.flatMap { hasRoom(lane) ? (lane, $0) : nil }
@@ -182,9 +183,9 @@ extension HostLimiter.State {
         return !lane.isUpload || use.uploads < max(1, perHost / 2)
     }
 
-    /// What one host may have, at the number of places that are free: the square of that number, divided by the number of
-    /// all. When k hosts took all they could, one after the other, about one place in k is left for the next; of a fixed
-    /// part of what is free, ten of them would take everything.
+    /// What one host may have, at the number of places that are free: the square of that number, divided by the number
+    /// of all. When k hosts took all they could, one after the other, about one place in k is left for the next; of a
+    /// fixed part of what is free, ten of them would take everything.
     private var share: Int {
         guard limit >= Self.sharedFrom else { return limit }
         let free = Double(limit - total)

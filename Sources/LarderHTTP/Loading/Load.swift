@@ -6,7 +6,7 @@ import Synchronization
 final class Load: Sendable {
     /// What the head of the answer brought.
     struct Arrival: Sendable {
-        /// For the one who asked first.
+        /// For the first caller.
         var response: FetchResponse
         /// For the others; nil when each has to ask for itself.
         var shared: Shared?
@@ -18,7 +18,7 @@ final class Load: Sendable {
         /// Of a 206.
         let contentRange: String?
         let spool: Spool
-        let exchange: Exchange
+        let forwardedRequest: ForwardedRequest
         let originStatus: Int
     }
 
@@ -28,11 +28,11 @@ final class Load: Sendable {
         var nextWaiter = 0
         var task: Task<Void, Never>?
         var isCancelled = false
-        /// Cancelled because nobody waited any more.
+        /// Cancelled because the last caller stopped waiting.
         var isGivenUp = false
-        /// Whoever asked first will wait, and does not yet.
+        /// The first caller will wait, and does not yet.
         var isLeaderDue: Bool
-        /// Whoever asked has the answer, or wants it no more: its reader must not hold up the others.
+        /// The first caller has the answer, or no longer wants it: its reader must not hold up the others.
         var isResponseLetGo: Bool
     }
 
@@ -44,7 +44,7 @@ final class Load: Sendable {
     private let isDetached: Bool
     private let state: Mutex<State>
 
-    /// - Parameter isDetached: goes on when nobody waits.
+    /// - Parameter isDetached: goes on without callers that wait.
     init(url: String, generation: UInt32 = 0, isDetached: Bool = false) {
         self.url = url
         self.generation = generation
@@ -76,8 +76,8 @@ final class Load: Sendable {
         for waiter in waiters.values { waiter.resume(returning: result) }
     }
 
-    /// Whether the origin may have seen the request already. Who asks for an answer that is later than itself cannot have this
-    /// one's then.
+    /// Whether the origin may have seen the request already. A request that wants an answer later than itself cannot
+    /// have this one's then.
     var isSent: Bool { sentTime != nil }
     /// When the origin was asked; nil before.
     var sentTime: Instant? {
@@ -89,11 +89,11 @@ final class Load: Sendable {
     /// How many wait for the head.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Whether nobody waited any more, so that nothing will come of it.
+    /// Whether the last caller stopped waiting, so that nothing will come of it.
     var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
 
-    /// Waits for the head. When everybody who waits is cancelled, so is the load.
-    /// - Parameter isLeader: for whoever asked first.
+    /// Waits for the head. When all callers that wait are cancelled, so is the load.
+    /// - Parameter isLeader: for the first caller.
     func arrival(isLeader: Bool = false) async -> Result<Arrival, FetchError> {
         let id = state.withLock { state in
             state.nextWaiter += 1
@@ -129,7 +129,7 @@ final class Load: Sendable {
         if isLast { cancel() }
     }
 
-    /// Gives the load up: the connection is closed, whoever waits gets ``FetchError/Kind/cancelled``.
+    /// Gives the load up: the connection is closed, and all who wait get ``FetchError/Code/cancelled``.
     func cancel() {
         let task = state.withLock { state in
             state.isCancelled = true
@@ -138,7 +138,7 @@ final class Load: Sendable {
         task?.cancel()
     }
 
-    /// Lets go of the answer: whoever asked has it, or was cancelled before it came.
+    /// Lets go of the answer: the first caller has it, or was cancelled before it came.
     func letGoOfResponse() {
         // It goes outside the lock: the last reader of a body gives the load up.
         let old = state.withLock { state in

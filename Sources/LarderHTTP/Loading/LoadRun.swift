@@ -5,21 +5,21 @@ import Larder
 /// One load from the request to the end of the body: sends, lets the rules judge what comes, applies what they say, and
 /// hands the answer over once.
 struct LoadRun: Sendable {
-    let cache: HTTPCache
+    let loader: Loader
     let load: Load
-    var pending: PendingLoad
+    var pending: LoadRequest
     let body: RequestBody?
-    let flight: String?
+    let joinKey: String?
     let isDetached: Bool
     let onInformational: (@Sendable (HTTPResponse) async -> Void)?
 
-    private var rules: CacheRules { cache.rules }
+    private var rules: CacheRules { loader.context.rules }
     private var url: String { load.url }
 
     func run() async {
-        let origin = cache.endpoint(of: pending.exchange.sent)
-        let admission = cache.failures.admit(origin, now: cache.configuration.clock.now()) {
-            (try? cache.fallback(pending, FetchError(.origin, url: url, ""))) != nil
+        let origin = loader.origin.endpoint(of: pending.forwardedRequest.sent)
+        let admission = loader.failures.admit(origin, now: loader.context.configuration.clock.now()) {
+            (try? loader.builder.fallback(pending, FetchError(.origin, url: url, ""))) != nil
         }
         var isProbe = false
         switch admission {
@@ -27,12 +27,12 @@ struct LoadRun: Sendable {
         case .probe: isProbe = true
         case .ask: break
         }
-        let lastAnswer = cache.failures.lastAnswer
+        let lastAnswer = loader.failures.lastAnswer
         do {
-            try await exchange(pending.exchange, origin: origin, isRepetition: false)
+            try await ask(pending.forwardedRequest, origin: origin, isRepetition: false)
         } catch {
-            cache.failures.failed(
-                origin, error, since: lastAnswer, isProbe: isProbe, now: cache.configuration.clock.now())
+            loader.failures.failed(
+                origin, error, since: lastAnswer, isProbe: isProbe, now: loader.context.configuration.clock.now())
             answer(after: error, isAsked: true)
         }
     }
@@ -40,7 +40,7 @@ struct LoadRun: Sendable {
     private func answer(after error: FetchError, isAsked: Bool) {
         let result: Result<FetchResponse, FetchError>
         do {
-            result = .success(try cache.fallback(pending, error, isAsked: isAsked))
+            result = .success(try loader.builder.fallback(pending, error, isAsked: isAsked))
         } catch {
             result = .failure(error)
         }
@@ -48,62 +48,71 @@ struct LoadRun: Sendable {
     }
 
     private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
-        // Out of the flights first, unless the others can have it: a request that comes now must find the store or ask again.
-        if let flight, (try? result.get().shared) == nil { cache.flights.leave(flight, load, isShareable: isShareable) }
+        // Out of the joinable first, unless the others can have it: a request that comes now must find the store or ask
+        // again.
+        if let joinKey, (try? result.get().shared) == nil {
+            loader.joinable.leave(joinKey, load, isShareable: isShareable)
+        }
         load.arrive(result)
     }
 
     /// One request and its answer.
-    private func exchange(_ exchange: Exchange, origin: String, isRepetition: Bool) async throws(FetchError) {
-        let requestTime = cache.now
+    private func ask(_ forwardedRequest: ForwardedRequest, origin: String, isRepetition: Bool) async throws(FetchError)
+    {
+        let requestTime = loader.context.now
         load.markSent(at: requestTime)
-        var received = try await cache.send(
-            exchange, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
+        var received = try await loader.origin.send(
+            forwardedRequest, as: pending, url: url, body: isRepetition && body?.isReplayable != true ? nil : body,
             onInformational: onInformational)
-        cache.failures.succeeded(origin)
-        let responseTime = cache.now
+        loader.failures.succeeded(origin)
+        let responseTime = loader.context.now
         let stored = pending.found.map(\.response)
         var decision = rules.received(
-            received.head, for: exchange, stored: stored, requestTime: requestTime, responseTime: responseTime,
+            received.head, for: forwardedRequest, stored: stored, requestTime: requestTime, responseTime: responseTime,
             lifetimeSeconds: pending.plan.secondsToCache)
-        reconsider(&decision, received.head, exchange, requestTime: requestTime, responseTime: responseTime)
+        reconsider(&decision, received.head, forwardedRequest, requestTime: requestTime, responseTime: responseTime)
 
         // Before anybody hears of the answer (section 4.4).
         var pending = pending
         if let invalidation = decision.invalidation {
-            // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3); what others have
-            // invalidated since does.
-            let isCurrent = pending.primary.map { cache.generations.current($0) == pending.generation } ?? false
-            let isListCurrent = pending.search.map { cache.generations.current($0.listKey) == $0.generation } ?? false
-            await cache.invalidate(invalidation, pending.plan.keyPolicy)
-            if isCurrent, let primary = pending.primary { pending.generation = cache.generations.current(primary) }
+            // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3); what
+            // others have invalidated since does.
+            let isCurrent =
+                pending.primary.map { loader.changes.generations.current($0) == pending.generation } ?? false
+            let isListCurrent =
+                pending.search.map { loader.changes.generations.current($0.listKey) == $0.generation } ?? false
+            await loader.changes.invalidate(invalidation, pending.plan.keyPolicy)
+            if isCurrent, let primary = pending.primary {
+                pending.generation = loader.changes.generations.current(primary)
+            }
             if isListCurrent, let scope = pending.search {
-                pending.search?.generation = cache.generations.current(scope.listKey)
+                pending.search?.generation = loader.changes.generations.current(scope.listKey)
             }
         }
-        let updated = await cache.apply(decision, to: pending)
+        let updated = await loader.changes.apply(decision, to: pending)
         if case .fetch(let again) = decision.answer, !isRepetition {
             await drain(received.body)
             // Its place at the host and its connection go before another is asked for.
             received.body = TransportBody(length: 0) { () throws(TransportError) in nil }
-            try await self.exchange(again, origin: origin, isRepetition: true)
+            try await ask(again, origin: origin, isRepetition: true)
             return
         }
         if case .unusable = decision.answer {
             // What is stored is not served for it: the origin answers, and a stale response would hide how.
-            let error = HTTPCache.fetchError(
+            let error = FetchError(
                 TransportError(
                     .malformedResponse, mayHaveBeenSeen: true,
                     "a \(received.head.status.code) came to a request that did not ask for one"), url)
             if pending.plan.policy.contains(.fallbackToCacheIfLoadFails) { throw error }
             return arrive(.failure(error), isShareable: nil)
         }
-        await answer(received, decision, exchange, pending, updated, now: responseTime)
+        await answer(received, decision, forwardedRequest, pending, updated, now: responseTime)
     }
 
     /// What the options change of what the rules say.
     private func reconsider(
-        _ decision: inout ReceivedDecision, _ head: HTTPResponse, _ exchange: Exchange, requestTime: Instant,
+        _ decision: inout ReceivedDecision, _ head: HTTPResponse, _ forwardedRequest: ForwardedRequest,
+        requestTime: Instant,
         responseTime: Instant
     ) {
         let plan = pending.plan
@@ -115,7 +124,8 @@ struct LoadRun: Sendable {
         if decision.store == nil, !plan.respectsCacheControl, decision.obstacle != nil,
             case .asReceived = decision.answer,
             var new = rules.storingRegardless(
-                head, to: exchange.request, hasContent: exchange.hasContent, stored: pending.found.map(\.response),
+                head, to: forwardedRequest.request, hasContent: forwardedRequest.hasContent,
+                stored: pending.found.map(\.response),
                 requestTime: requestTime, responseTime: responseTime)
         {
             if plan.secondsToCache == nil,
@@ -140,16 +150,17 @@ struct LoadRun: Sendable {
     }
 
     private func answer(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ pending: PendingLoad,
-        _ found: [Shelf.Found], now responseTime: Instant
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ forwardedRequest: ForwardedRequest,
+        _ pending: LoadRequest,
+        _ found: [ResponseStore.Found], now responseTime: Instant
     ) async {
         let code = received.head.status.code
         if case .serve(let served) = decision.answer {
             let status = rules.cacheStatus(
-                forwarded: exchange, receivedStatus: code, sentStatus: served.head.status.code,
+                forwarded: forwardedRequest, receivedStatus: code, sentStatus: served.head.status.code,
                 stored: decision.store?.policy, now: responseTime)
             let source: FetchResponse.Source = served.stale == nil ? .revalidated : .fallback
-            let response = cache.response(
+            let response = loader.builder.response(
                 from: served, found, source: source, originStatus: code, cacheStatus: status, now: responseTime)
             arrive(
                 .success(Load.Arrival(response: response, shared: nil)),
@@ -162,81 +173,85 @@ struct LoadRun: Sendable {
         var storing: Storing?
         if let new = decision.store {
             storing = await Storing(
-                cache: cache, pending: pending, new: new, found: found, length: received.body.length)
+                changes: loader.changes, lookup: loader.lookup, pending: pending, new: new, found: found,
+                length: received.body.length)
         }
         var isShareable: Bool? = storing != nil
         if storing == nil, let obstacle = decision.obstacle, !rules.isLasting(obstacle, status: code) {
             isShareable = nil
         }
-        await deliver(received, decision, exchange, found, storing, isShareable: isShareable, now: responseTime)
+        await deliver(received, decision, forwardedRequest, found, storing, isShareable: isShareable, now: responseTime)
     }
 
     /// Whether a response that was just validated can answer others without asking again.
     private func isReusable(_ policy: StoredPolicy) -> Bool {
-        policy.isFresh(at: cache.now) && !policy.flags.contains(.noCache)
+        policy.isFresh(at: loader.context.now) && !policy.flags.contains(.noCache)
     }
 
     /// Hands over a response whose body is arriving, and moves the body.
     private func deliver(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ found: [Shelf.Found],
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ forwardedRequest: ForwardedRequest,
+        _ found: [ResponseStore.Found],
         _ storing: Storing?, isShareable: Bool?, now: Instant
     ) async {
         let code = received.head.status.code
         let load = load
         let hasReader: Bool
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
-        let own = answer(own: storing?.new, received, decision, exchange, now: now)
+        let own = answer(own: storing?.new, received, decision, forwardedRequest, now: now)
         let spool = Spool(
             length: received.body.length, writer: storing?.writer,
-            isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: cache.held,
-            abandoned: cache.abandoned
+            isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
+            abandoned: loader.abandoned
         ) { [weak load] in load?.cancel() }
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }
         if hasReader, let reader = spool.makeReader(range) {
-            var response = head(received, decision, exchange, own?.head, isStored: storing != nil, now: now)
+            var response = head(received, decision, forwardedRequest, own?.head, isStored: storing != nil, now: now)
             switch own?.content {
-            case nil: response.body = body(decision, reader, received, found, exchange)
+            case nil: response.body = body(decision, reader, received, found, forwardedRequest)
             case .none?: break
             default:
                 let length = range.map { Int64($0.count) } ?? received.body.length
                 response.body = ResponseBody(length: length) { try await reader.next() }
             }
             var shared: Load.Shared?
-            if let storing, exchange.purpose != .complete {
+            if let storing, forwardedRequest.purpose != .complete {
                 shared = Load.Shared(
                     new: storing.new, contentRange: received.head.headerFields[.contentRange], spool: spool,
-                    exchange: exchange, originStatus: code)
+                    forwardedRequest: forwardedRequest, originStatus: code)
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
         await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
-        if let flight { cache.flights.leave(flight, load, isShareable: isShareable) }
+        if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
     }
 
-    /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out (RFC
-    /// 9110 section 14.2 lets it ignore `Range`), or 304 where its conditions were not sent as they were. Only of a response
-    /// that is stored: of others the client gets what came. And what a client asked for of the slices that came.
+    /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out
+    /// (RFC 9110 section 14.2 lets it ignore `Range`), or 304 where its conditions were not sent as they were. Only of
+    /// a response that is stored: of others the client gets what came. And what a client asked for of the slices that
+    /// came.
     private func answer(
-        own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange,
+        own new: NewResponse?, _ received: TransportResponse, _ decision: ReceivedDecision,
+        _ forwardedRequest: ForwardedRequest,
         now: Instant
     ) -> ServedResponse? {
-        guard case .asReceived = decision.answer, exchange.request.method == .get else { return nil }
-        if received.head.status == .partialContent, exchange.purpose == .forward,
-            exchange.sent.headerFields[.range] != exchange.request.headerFields[.range]
+        guard case .asReceived = decision.answer, forwardedRequest.request.method == .get else { return nil }
+        if received.head.status == .partialContent, forwardedRequest.purpose == .forward,
+            forwardedRequest.sent.headerFields[.range] != forwardedRequest.request.headerFields[.range]
         {
-            return rules.serve(slices: received.head, to: exchange.request, now: now)
+            return rules.serve(slices: received.head, to: forwardedRequest.request, now: now)
         }
         guard received.head.status == .ok, var new else { return nil }
-        var request = exchange.request
-        if exchange.purpose == .complete { request.headerFields[.range] = nil }
+        var request = forwardedRequest.request
+        if forwardedRequest.purpose == .complete { request.headerFields[.range] = nil }
         let conditions: [HTTPField.Name] = [.ifNoneMatch, .ifModifiedSince]
-        if conditions.allSatisfy({ exchange.sent.headerFields[$0] == request.headerFields[$0] }) {
+        if conditions.allSatisfy({ forwardedRequest.sent.headerFields[$0] == request.headerFields[$0] }) {
             // The origin has judged them.
             request.headerFields[.ifNoneMatch] = nil
             request.headerFields[.ifModifiedSince] = nil
         }
-        // Who asked first gets the fields that are not stored, too.
+        // The first caller gets the fields that are not stored, too.
         new.head = received.head
         var served = rules.serve(
             arriving: new, to: request, length: received.body.length, isFollower: false, now: now)
@@ -246,7 +261,8 @@ struct LoadRun: Sendable {
 
     /// Head and origin of an answer that comes from the network.
     private func head(
-        _ received: TransportResponse, _ decision: ReceivedDecision, _ exchange: Exchange, _ own: HTTPResponse?,
+        _ received: TransportResponse, _ decision: ReceivedDecision, _ forwardedRequest: ForwardedRequest,
+        _ own: HTTPResponse?,
         isStored: Bool, now: Instant
     ) -> FetchResponse {
         var head = own ?? received.head
@@ -255,44 +271,47 @@ struct LoadRun: Sendable {
         if !head.headerFields.contains(.date) { head.headerFields[.date] = HTTPDate.format(now) }
         let policy = isStored ? decision.store?.policy : nil
         let status = rules.cacheStatus(
-            forwarded: exchange, receivedStatus: received.head.status.code, sentStatus: head.status.code,
+            forwarded: forwardedRequest, receivedStatus: received.head.status.code, sentStatus: head.status.code,
             stored: policy, now: now)
-        cache.finish(&head, status)
+        loader.builder.finish(&head, status)
         return FetchResponse(
             head: head, body: .empty, source: .network, storedStatus: nil, originStatus: received.head.status.code,
             ageSeconds: nil,
             freshSeconds: policy.map { ($0.lifetimeMilliseconds - $0.ageMilliseconds(at: now)) / 1_000 },
-            cacheStatus: cache.configuration.addsCacheStatus ? status : nil, isStored: isStored)
+            cacheStatus: loader.context.configuration.addsCacheStatus ? status : nil, isStored: isStored)
     }
 
     /// What the client gets of a body that is arriving, and of stored parts that it completes.
     private func body(
-        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse, _ found: [Shelf.Found],
-        _ exchange: Exchange
+        _ decision: ReceivedDecision, _ reader: SpoolReader, _ received: TransportResponse,
+        _ found: [ResponseStore.Found],
+        _ forwardedRequest: ForwardedRequest
     ) -> ResponseBody {
         guard case .combined(let combination) = decision.answer else {
             return ResponseBody(length: received.body.length) { try await reader.next() }
         }
-        let cache = cache
+        let loader = loader
         let pending = pending
         let entry = found[combination.index]
-        var steps = combination.stored.ranges.map { ($0, Sequenced.Step.stored(entry.segments($0))) }
+        var steps = combination.stored.ranges.map { ($0, CombinedBody.Step.stored(entry.segments($0))) }
         steps.append((combination.received, .arriving(reader)))
         for gap in combination.missing {
             steps.append(
                 (
                     gap,
-                    .missing { try await cache.loadGap(gap, of: combination.head, sent: exchange.sent, for: pending) }
+                    .missing {
+                        try await loader.loadGap(gap, of: combination.head, sent: forwardedRequest.sent, for: pending)
+                    }
                 )
             )
         }
         steps.sort { $0.0.lowerBound < $1.0.lowerBound }
-        let all = Sequenced(steps.map(\.1))
+        let all = CombinedBody(steps.map(\.1))
         return ResponseBody(length: steps.reduce(0) { $0 + Int64($1.0.count) }) { try await all.next() }
     }
 
     private func drain(_ body: TransportBody) async {
-        // The connection can go on after a short body; nobody waits for a long one.
+        // The connection can go on after a short body; a long one is not worth waiting for.
         var count = 0
         while count < 1 << 20, let piece = try? await body.next() { count += piece.count }
     }

@@ -3,21 +3,22 @@ import Synchronization
 
 /// How long an origin that failed is remembered (``HTTPCacheConfiguration/originFailureMemory``).
 ///
-/// While it is, requests that a stale response may answer get that at once, without asking; when the time is over, one of
-/// them asks again and the others still do not. A failure is a connection that could not be made or ended before an answer,
-/// and a time limit that passed; an answer of any status ends the memory. A request that failed while the origin answered
-/// others says something of that request only.
+/// While it is, requests that a stale response may answer get that at once, without asking; when the time is over, one
+/// of them asks again and the others still do not. A failure is a connection that could not be made or ended before an
+/// answer, and a time limit that passed; an answer of any status ends the memory. A request that failed while the
+/// origin answered others says something of that request only.
 ///
-/// A request that no stale response may answer is sent all the same, for its failure would be certain otherwise. Only when
-/// ``attemptsBeforeFailingFast`` attempts in a row found no connection, and another request is asking at this moment, it
-/// ends with the failure that is remembered. An origin that takes connections and does not answer is still asked: otherwise a
-/// client that knows one slow path could keep all others from it.
+/// A request that no stale response may answer is sent all the same, for its failure would be certain otherwise. Only
+/// when ``attemptsBeforeFailingFast`` attempts in a row found no connection, and another request is asking at this
+/// moment, it ends with the failure that is remembered. An origin that takes connections and does not answer is still
+/// asked: otherwise a client that knows one slow path could keep all others from it.
 public struct OriginFailureMemory: Sendable, Hashable {
     /// After the first failure. Default: 1 s. It doubles with each that follows.
     public var first: Duration
     /// At most. Default: 30 s.
     public var longest: Duration
-    /// Failures to connect in a row after which requests without a stale response do not all wait for another. Default: 3.
+    /// Failures to connect in a row after which requests without a stale response do not all wait for another. Default:
+    /// 3.
     public var attemptsBeforeFailingFast: Int
 
     /// Makes a setting; each value has a default.
@@ -39,8 +40,8 @@ final class OriginFailures: Sendable {
         /// How long is waited, and until when.
         var pause: Duration
         var until: Timestamp
-        /// Until when the others leave it to one to find out whether the origin is back. One that hangs, or sends a long
-        /// content, does not hold them up forever.
+        /// Until when the others leave it to one to find out whether the origin is back. One that hangs, or sends a
+        /// long content, does not hold them up forever.
         var probedUntil: Timestamp?
 
         func isProbed(at now: Timestamp) -> Bool { probedUntil.map { now < $0 } ?? false }
@@ -73,7 +74,8 @@ final class OriginFailures: Sendable {
     var lastAnswer: Int { state.withLock { $0.lastAnswer } }
 
     /// Whether a request may be sent.
-    /// - Parameter hasFallback: whether a stored response may take the place of the answer. Called only if the origin failed.
+    /// - Parameter hasFallback: whether a stored response may take the place of the answer. Called only if the origin
+    ///   failed.
     func admit(_ origin: String, now: Timestamp, hasFallback: () -> Bool) -> Admission {
         guard memory != nil, state.withLock({ $0.failures[origin] != nil }) else { return .ask }
         let hasFallback = hasFallback()
@@ -95,8 +97,8 @@ final class OriginFailures: Sendable {
         guard memory != nil else { return }
         state.withLock { state in
             if !state.failures.isEmpty { state.failures[origin] = nil }
-            // An origin whose number is lost may get a failure counted that is not one: then others get a stale response
-            // for a second.
+            // An origin whose number is lost may get a failure counted that is not one: then others get a stale
+            // response for a second.
             if state.answers.count >= Self.limit, state.answers[origin] == nil { state.answers.removeAll() }
             state.lastAnswer += 1
             state.answers[origin] = state.lastAnswer
@@ -110,7 +112,7 @@ final class OriginFailures: Sendable {
         state.withLock { state in
             if isProbe { state.failures[origin]?.probedUntil = nil }
             let isUnreachable: Bool
-            switch error.transport?.kind {
+            switch error.transport?.code {
             case .cannotConnect: isUnreachable = true
             case .timedOut: isUnreachable = error.transport?.mayHaveBeenSeen == false
             case .closed: isUnreachable = false

@@ -11,11 +11,12 @@ struct Pump {
         do throws(TransportError) {
             while let piece = try await body.next() {
                 received += Int64(piece.count)
-                // The last byte is shown when the store has the response: who has all of it may ask again at once.
+                // The last byte is shown when the store has the response: a client that has all of it may ask again at
+                // once.
                 isLastShown = !(storing != nil && body.length.map { received >= $0 } ?? false)
                 await spool.append(piece, isShown: isLastShown)
                 if spool.isAbandoned || Task.isCancelled {
-                    throw TransportError(.cancelled, mayHaveBeenSeen: true, "nobody wants it any more")
+                    throw TransportError(.cancelled, mayHaveBeenSeen: true, "the last reader has left")
                 }
             }
             await end(received, isComplete: true)
@@ -23,7 +24,7 @@ struct Pump {
             await storing?.combine()
         } catch {
             await end(received, isComplete: false)
-            spool.finish(.failure(HTTPCache.fetchError(error, url)))
+            spool.finish(.failure(FetchError(error, url)))
         }
     }
 

@@ -3,9 +3,10 @@ import Synchronization
 
 /// A body while it arrives: one load appends, any number of readers follow at their own pace.
 ///
-/// While the body is stored, readers read what the store's writer has: memory for a small body, its file for a large one.
-/// So a slow reader holds nobody up, and memory stays bounded whatever the length. A body that is not stored, or no
-/// longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets the pace.
+/// While the body is stored, readers read what the store's writer has: memory for a small body, its file for a large
+/// one. So a slow reader does not hold up the others, and memory stays bounded whatever the length. A body that is not
+/// stored, or no longer because storing failed, goes through a window of ``window`` bytes, and the slowest reader sets
+/// the pace.
 final class Spool: Sendable {
     /// The most bytes of a body that is not stored that wait for readers. 64 KiB.
     static let window: Int64 = 64 * 1024
@@ -38,6 +39,19 @@ final class Spool: Sendable {
         var isOrphan = false
         /// Goes on without readers.
         var isDetached: Bool
+        /// What a change lets go on, once the lock is free.
+        var woken: [CheckedContinuation<Void, Never>] = []
+
+        mutating func wakeReaders() {
+            guard !waitingReaders.isEmpty else { return }
+            woken += waitingReaders.values
+            waitingReaders = [:]
+        }
+
+        mutating func wakeLoad() {
+            if let waitingLoad { woken.append(waitingLoad) }
+            waitingLoad = nil
+        }
     }
 
     /// The exact length, where it is known.
@@ -66,6 +80,21 @@ final class Spool: Sendable {
         state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
     }
 
+    /// Changes the state, then wakes those that the change lets go on.
+    ///
+    /// Never with the lock held: resuming a task takes the lock of its status, and a thread that cancels the task holds
+    /// that one while it runs the cancellation handler, which waits for this one.
+    private func change<R: Sendable>(_ body: (inout State) -> R) -> R {
+        let (result, woken) = state.withLock { state in
+            let result = body(&state)
+            let woken = state.woken
+            if !woken.isEmpty { state.woken = [] }
+            return (result, woken)
+        }
+        for continuation in woken { continuation.resume() }
+        return result
+    }
+
     // MARK: The load's side
 
     var isStoring: Bool { state.withLock { $0.isStoring } }
@@ -83,7 +112,7 @@ final class Spool: Sendable {
                 // To memory at once; to a file where a thread may wait for the disk and for room.
                 let isInMemory = try writer.writeInMemory(piece)
                 if !isInMemory { try await writer.write(piece) }
-                state.withLock { state in
+                change { state in
                     state.tailStart += Int64(piece.count)
                     state.writerBytes = isInMemory ? Int(state.tailStart) : 0
                     count(state)
@@ -99,7 +128,7 @@ final class Spool: Sendable {
                 }
             }
         }
-        state.withLock { state in
+        change { state in
             state.tail.append(piece)
             state.tailBytes += piece.count
             count(state)
@@ -110,40 +139,28 @@ final class Spool: Sendable {
     }
 
     /// Lets readers see everything that was appended.
-    func show() { state.withLock { Self.show(&$0) } }
+    func show() { change { Self.show(&$0) } }
 
     private static func show(_ state: inout State) {
         state.end = state.tailStart + Int64(state.tailBytes)
-        wakeReaders(&state)
+        state.wakeReaders()
     }
 
     private func count(_ state: State) {
         share.set((state.ending == nil ? Self.fixedBytes : 0) + state.writerBytes + state.tailBytes)
     }
 
-    private static func wakeReaders(_ state: inout State) {
-        let waiting = state.waitingReaders
-        state.waitingReaders = [:]
-        for continuation in waiting.values { continuation.resume() }
-    }
-
     private func waitForRoom() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                let goesOn = state.withLock { state in
-                    trim(&state)
-                    if Self.hasRoom(state) || Task.isCancelled { return true }
+                change { state in
                     state.waitingLoad = continuation
-                    return false
+                    trim(&state)
+                    if Self.hasRoom(state) || Task.isCancelled { state.wakeLoad() }
                 }
-                if goesOn { continuation.resume() }
             }
         } onCancel: {
-            let load = state.withLock { state in
-                defer { state.waitingLoad = nil }
-                return state.waitingLoad
-            }
-            load?.resume()
+            change { $0.wakeLoad() }
         }
     }
 
@@ -161,15 +178,12 @@ final class Spool: Sendable {
             state.tail.removeFirst()
         }
         count(state)
-        if Self.hasRoom(state), let load = state.waitingLoad {
-            state.waitingLoad = nil
-            load.resume()
-        }
+        if Self.hasRoom(state) { state.wakeLoad() }
     }
 
     /// Ends the body: properly, or with an error after the bytes that came.
     func finish(_ ending: Result<Void, FetchError>) {
-        let isOrphan = state.withLock { state in
+        let isOrphan = change { state in
             state.ending = ending
             count(state)
             Self.show(&state)
@@ -198,14 +212,14 @@ final class Spool: Sendable {
     fileprivate func next(_ id: Int) async throws -> [UInt8]? {
         while true {
             try Task.checkCancellation()
-            enum Step {
+            enum Step: Sendable {
                 case stored(Range<Int64>)
                 case piece([UInt8])
                 case end
                 case failed(FetchError)
                 case wait
             }
-            let step: Step = state.withLock { state in
+            let step: Step = change { state in
                 guard let position = state.positions[id] else { return .end }
                 let limit = state.limits[id] ?? .max
                 if position >= limit { return .end }
@@ -241,7 +255,7 @@ final class Spool: Sendable {
                 guard bytes.count == range.count else {
                     throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
                 }
-                state.withLock { state in
+                change { state in
                     state.positions[id] = range.upperBound
                     trim(&state)
                 }
@@ -254,22 +268,24 @@ final class Spool: Sendable {
     private func wait(_ id: Int) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                state.withLock { state in
+                change { state in
                     let isBehind = state.positions[id].map { $0 < state.end } ?? true
                     if isBehind || state.ending != nil || Task.isCancelled {
-                        continuation.resume()
+                        state.woken.append(continuation)
                     } else {
                         state.waitingReaders[id] = continuation
                     }
                 }
             }
         } onCancel: {
-            state.withLock { $0.waitingReaders.removeValue(forKey: id) }?.resume()
+            change { state in
+                if let reader = state.waitingReaders.removeValue(forKey: id) { state.woken.append(reader) }
+            }
         }
     }
 
     fileprivate func leave(_ id: Int) {
-        let isLast = state.withLock { state in
+        let isLast = change { state in
             state.positions[id] = nil
             state.limits[id] = nil
             trim(&state)
@@ -283,10 +299,7 @@ final class Spool: Sendable {
                 return false
             }
             state.isAbandoned = true
-            if let load = state.waitingLoad {
-                state.waitingLoad = nil
-                load.resume()
-            }
+            state.wakeLoad()
             return true
         }
         if isLast { onAbandon() }

@@ -25,7 +25,7 @@ public struct CachePolicy: OptionSet, Sendable, Hashable, CustomStringConvertibl
     public static let askIfModified = CachePolicy(rawValue: 1 << 3)
     /// What is stored is used, fresh or not.
     public static let onlyLoadIfNotCached = CachePolicy(rawValue: 1 << 4)
-    /// What is stored is used, fresh or not; without it the fetch ends with ``FetchError/Kind/notCached``.
+    /// What is stored is used, fresh or not; without it the fetch ends with ``FetchError/Code/notCached``.
     public static let doNotLoad = CachePolicy(rawValue: 1 << 5)
     /// When the origin fails, what is stored is used, fresh or not.
     public static let fallbackToCacheIfLoadFails = CachePolicy(rawValue: 1 << 6)

@@ -4,8 +4,8 @@ import Larder
 
 /// Which requests count as asking for the same thing: how the primary cache key is made from a request.
 ///
-/// The default is RFC 9111's: the target URI. Everything else trades safety for hits, or the other way round: a key that
-/// leaves out what the origin looks at serves one answer for another.
+/// The default is RFC 9111's: the target URI. Everything else trades safety for hits, or the other way round: a key
+/// that leaves out what the origin looks at serves one answer for another.
 public struct KeyPolicy: Sendable {
     /// Leaves out the whole query. Default: false.
     public var ignoresQuery = false
@@ -14,14 +14,15 @@ public struct KeyPolicy: Sendable {
     /// Hosts that stand for others: `["www.example.org": "example.org"]`; in lower case, with the port where it is not
     /// the default one.
     public var hostAliases: [String: String] = [:]
-    /// Adds the method, so that POST and the safe methods besides GET and HEAD (OPTIONS, PROPFIND, REPORT, SEARCH) can be
-    /// answered from the cache. Such a POST invalidates nothing. Other methods keep their meaning: they change the
+    /// Adds the method, so that POST and the safe methods besides GET and HEAD (OPTIONS, PROPFIND, REPORT, SEARCH) can
+    /// be answered from the cache. Such a POST invalidates nothing. Other methods keep their meaning: they change the
     /// resource, are never answered from the cache, and invalidate. Default: false.
     public var addsMethod = false
     /// Adds the SHA-256 of the request's content. Default: false.
     ///
-    /// Content that comes as a stream is not known when the key is made: such a request is passed on, and its response is
-    /// not stored. The same holds for a request that has content while neither this nor ``custom`` makes it part of the key.
+    /// Content that comes as a stream is not known when the key is made: such a request is passed on, and its response
+    /// is not stored. The same holds for a request that has content while neither this nor ``custom`` makes it part of
+    /// the key.
     public var addsBodyDigest = false
     /// Adds the values of these request fields.
     public var addedFields: [HTTPField.Name] = []

@@ -2,12 +2,12 @@ import HTTPCaching
 import HTTPTypes
 import Synchronization
 
-/// A policy of the user's: decides whether a stored response may be used, and nothing else.
+/// A policy of the caller: decides whether a stored response may be used, and nothing else.
 ///
 /// It neither loads nor stores; two values of one type with different settings can stand side by side under two ids.
 public protocol ReusePolicy: Sendable {
     /// Decides about one stored response that matches the request. Throwing ends the fetch with
-    /// ``FetchError/Kind/policyFailed``.
+    /// ``FetchError/Code/policyFailed``.
     func reuse(_ stored: StoredResponse, for request: HTTPRequest, now: Instant) throws -> Reuse
 }
 
@@ -21,7 +21,7 @@ public enum Reuse: Sendable, Hashable {
     case followRules
 }
 
-/// Policies under the numbers by which requests name them: 0 to 99 are Larder's, 100 and up the user's.
+/// Policies under the numbers by which requests name them: 0 to 99 belong to Larder, 100 and up to the caller.
 public final class PolicyRegistry: Sendable {
     /// A registered policy.
     enum Entry: Sendable {
@@ -36,7 +36,7 @@ public final class PolicyRegistry: Sendable {
     public static let cacheFirst = 1
     /// Always loaded, and stored.
     public static let writeOnly = 2
-    /// The lowest number of the user's own.
+    /// The lowest number for policies of the caller.
     public static let firstUserDefined = 100
 
     private let entries = Mutex<[Int: Entry]>([
@@ -55,7 +55,7 @@ public final class PolicyRegistry: Sendable {
         return true
     }
 
-    /// Takes a policy of the user's back; false if there was none.
+    /// Removes a policy of the caller; false if there was none.
     @discardableResult
     public func unregister(id: Int) -> Bool {
         guard id >= Self.firstUserDefined else { return false }

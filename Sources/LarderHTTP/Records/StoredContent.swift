@@ -1,8 +1,8 @@
 import HTTPCaching
 import Larder
 
-/// What is stored of a representation, for tools: the whole body, or the ranges that are there, in their order, from the
-/// entry of the response and from those of its parts.
+/// What is stored of a representation, for tools: the whole body, or the ranges that are there, in their order, from
+/// the entry of the response and from those of its parts.
 package struct StoredContent: Sendable {
     /// Bytes that are there.
     package let length: Int64

@@ -1,11 +1,11 @@
 import HTTPCaching
 import Larder
 
-/// A part of a representation that is stored as an entry of its own, so that a range that is added costs its own bytes, not
-/// those that are there already.
+/// A part of a representation that is stored as an entry of its own, so that a range that is added costs its own bytes,
+/// not those that are there already.
 ///
-/// The response's record lists its parts; the entry of a part holds the bytes, one range behind the other, and two bytes of
-/// metadata: kind, 3, and version, 1.
+/// The response's record lists its parts; the entry of a part holds the bytes, one range behind the other, and two
+/// bytes of metadata: kind, 3, and version, 1.
 struct StoredPart: Hashable {
     static let kind: UInt8 = 3
     static let version: UInt8 = 1

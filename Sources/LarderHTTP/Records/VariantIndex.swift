@@ -60,8 +60,8 @@ struct VariantIndex: Hashable {
         return variants.count < count
     }
 
-    /// The key of a variant: the primary key, ` vary=` and the first half of the SHA-256 of the secondary key. No URI has
-    /// a space.
+    /// The key of a variant: the primary key, ` vary=` and the first half of the SHA-256 of the secondary key. No URI
+    /// has a space.
     static func key(_ primary: String, _ variant: SelectingFields) -> Key {
         Key(primary + separator + String(Digest.of(variant.encoded).description.prefix(digits)))
     }

@@ -20,6 +20,7 @@ public struct VariantList: Sendable, Hashable {
 }
 
 extension ResponseSummary {
-    /// Whether a request with these fields selects the response: true for one that does not vary (RFC 9111 section 4.1).
+    /// Whether a request with these fields selects the response: true for one that does not vary (RFC 9111 section
+    /// 4.1).
     public func isSelected(by fields: HTTPFields) -> Bool { selecting.matches(fields) }
 }

@@ -24,7 +24,7 @@ public struct RequestBody: Sendable {
     /// A body that comes in pieces, once.
     /// - Parameters:
     ///   - length: the exact length, where it is known. More or fewer bytes end the request with
-    ///     ``TransportError/Kind/requestBodyFailed``.
+    ///     ``TransportError/Code/requestBodyFailed``.
     ///   - pull: the next piece; nil at the end. Never called from two tasks at once.
     public init(length: Int64?, pull: @escaping @Sendable () async throws -> [UInt8]?) {
         self.length = length

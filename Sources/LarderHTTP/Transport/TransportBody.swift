@@ -14,7 +14,7 @@ public struct TransportBody: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - length: the length, where it is known.
     ///   - pull: the next piece, nil at the proper end of the message (RFC 9112 section 8). Throws
-    ///     ``TransportError/Kind/incompleteResponse`` when the message ends before. Not called again after nil or an
+    ///     ``TransportError/Code/incompleteResponse`` when the message ends before. Not called again after nil or an
     ///     error, and never from two tasks at once.
     public init(length: Int64? = nil, pull: @escaping @Sendable () async throws(TransportError) -> [UInt8]?) {
         self.length = length
@@ -34,6 +34,6 @@ public struct TransportBody: AsyncSequence, Sendable {
         public mutating func next() async throws -> [UInt8]? { try await body.next() }
     }
 
-    /// Starts with the next piece that nobody took.
+    /// Starts with the next piece that was not taken.
     public func makeAsyncIterator() -> Iterator { Iterator(body: self) }
 }

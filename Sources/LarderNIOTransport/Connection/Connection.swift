@@ -17,11 +17,13 @@ protocol ExchangeHandler: AnyObject, Sendable {
     func abort(_ exchange: Exchange, _ error: TransportError)
     /// Writes that the system has not taken yet.
     var pendingWrites: Int { get set }
+    /// The channel's; everything here is called on it.
+    var loop: any EventLoop { get }
     /// Whether an exchange is the one that is under way.
     func isCurrent(_ exchange: Exchange) -> Bool
     /// Begins to measure the time that the origin has for what is waited for.
     func setTimeLimit()
-    /// Reads what has arrived, and gives it to who waits.
+    /// Reads what has arrived, and gives it to the task that waits.
     func process()
     /// Asks for more where there is use for it.
     func readOn()
@@ -41,6 +43,7 @@ extension ExchangeHandler {
     }
 
     func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        loop.assertInEventLoop()
         exchange.headWaiter = waiter
         guard isCurrent(exchange) else { return exchange.deliver() }
         setTimeLimit()
@@ -49,6 +52,7 @@ extension ExchangeHandler {
     }
 
     func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>) {
+        loop.assertInEventLoop()
         exchange.pieceWaiter = waiter
         exchange.deliver()
         guard isCurrent(exchange) else { return }

@@ -10,13 +10,13 @@ extension ConnectionHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
         guard let exchange else {
-            // Nobody asked for it.
+            // It was not asked for.
             return close()
         }
         if input.readableBytes == 0 { input = buffer } else { input.writeBuffer(&buffer) }
         let isContent = exchange.decoder != nil
         process()
-        // Each piece of content starts the limit anew; of a head, only the whole.
+        // Each piece of content starts the limit again; of a head, only the whole.
         if isContent { setTimeLimit() }
     }
 
@@ -35,7 +35,7 @@ extension ConnectionHandler {
 
     func isCurrent(_ exchange: Exchange) -> Bool { self.exchange === exchange }
 
-    /// Reads what has arrived, and gives it to who waits.
+    /// Reads what has arrived, and gives it to the task that waits.
     func process() {
         guard let exchange else { return }
         do throws(WireError) {
@@ -74,7 +74,7 @@ extension ConnectionHandler {
             exchange.head = (head.response, length)
             exchange.decoder = BodyDecoder(head.framing)
             exchange.persists = head.persists
-            // Nobody reads the rest of the request.
+            // The rest of the request will not be read.
             exchange.upload?.cancel()
             return timer.set(nil)
         }
@@ -82,7 +82,10 @@ extension ConnectionHandler {
         guard code != 101, exchange.interimCount <= Exchange.maximumInterim else {
             let what =
                 code == 101 ? "changed to a protocol that nobody asked for" : "sent interim responses without end"
-            return fail(exchange, TransportError(.malformedResponse, mayHaveBeenSeen: true, "\(endpoint) \(what)"))
+            return fail(
+                exchange,
+                TransportError(
+                    .malformedResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what)"))
         }
         exchange.interim = head.response
         timer.set(nil)
@@ -122,14 +125,16 @@ extension ConnectionHandler {
                 TransportError(
                     isUnanswered ? .closed : .incompleteResponse, mayHaveBeenSeen: true,
                     lostKeptConnection: exchange.isKept && isUnanswered && exchange.interimCount == 0,
-                    "\(endpoint) closed the connection before it answered\(why)"))
+                    endpoint: "\(endpoint)", "\(endpoint) closed the connection before it answered\(why)"))
         }
-        // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section 9.8).
+        // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section
+        // 9.8).
         if decoder.isCompleteAtEOF, fault == nil { return finish(exchange) }
         fail(
             exchange,
             TransportError(
-                .incompleteResponse, mayHaveBeenSeen: true, "\(endpoint) closed the connection within the content\(why)"
+                .incompleteResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "\(endpoint) closed the connection within the content\(why)"
             ))
     }
 }

@@ -4,7 +4,8 @@ import NIOCore
 import NIOTLS
 
 /// An HTTP/1.1 client's end of a connection: one exchange at a time.
-// SAFETY: everything that changes is read and changed on the channel's event loop only.
+// SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
+// what `Connection` executes there; the latter asserts it.
 final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -29,7 +30,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     /// Parts of the request that the system has not taken.
     var pendingWrites = 0
     private(set) lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
-    private let loop: any EventLoop
+    let loop: any EventLoop
 
     /// - Parameter isSecured: whether TLS stands, or there is none to wait for.
     init(
@@ -97,6 +98,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     /// Begins an exchange, unless the connection has gone meanwhile.
     func start(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        loop.assertInEventLoop()
         if let error = exchange.abortion {
             // Cancelled between taking the connection and now.
             close()
@@ -123,8 +125,8 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         self.exchange = nil
         exchange.isEnded = true
         exchange.upload?.cancel()
-        // Bytes behind the response belong to no request: "A client MUST NOT process, cache, or forward such extra data as
-        // a separate response, since such behavior would be vulnerable to cache poisoning" (RFC 9112 section 6.3).
+        // Bytes behind the response belong to no request: "A client MUST NOT process, cache, or forward such extra data
+        // as a separate response, since such behavior would be vulnerable to cache poisoning" (RFC 9112 section 6.3).
         guard exchange.persists, exchange.isRequestComplete, pendingWrites == 0, input.readableBytes == 0, !isClosed,
             fault == nil, idleTimeout > .zero, let connection
         else { return close() }
@@ -162,6 +164,8 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         let what =
             pendingWrites > 0 && exchange.decoder == nil
             ? "did not take the request" : exchange.decoder == nil ? "did not answer" : "sent no more content"
-        fail(exchange, TransportError(.timedOut, mayHaveBeenSeen: true, "\(endpoint) \(what) in time"))
+        fail(
+            exchange,
+            TransportError(.timedOut, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what) in time"))
     }
 }

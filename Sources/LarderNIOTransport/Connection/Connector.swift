@@ -52,7 +52,9 @@ struct Connector: Sendable {
         let timer = loop.scheduleTask(deadline: deadline) {
             attempt.end(
                 .failure(
-                    TransportError(.timedOut, mayHaveBeenSeen: false, "\(endpoint) did not take a connection in time")))
+                    TransportError(
+                        .timedOut, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                        "\(endpoint) did not accept a connection in time")))
         }
         let proxy = proxy.flatMap { $0.serves(endpoint) ? $0 : nil }
         let hop = proxy?.endpoint ?? endpoint
@@ -78,13 +80,13 @@ struct Connector: Sendable {
             }
     }
 
-    /// Tells the pool and who waits what became of a connection.
+    /// Tells the pool and the waiting task what became of a connection.
     private func settle(
         _ result: Result<Opening.Outcome, any Error>, of channel: any Channel, _ endpoint: NIOTransport.Endpoint,
         _ attempt: Attempt
     ) {
         let outcome = result.mapError { TransportError.cannotConnect(endpoint, $0) }
-        // The pool first: who waits may ask it for more at once.
+        // The pool first: the waiting task may ask it for more at once.
         switch outcome {
         case .success(let opened): pool.settle(endpoint, opened)
         case .failure: pool.settle(endpoint, nil)
@@ -146,8 +148,8 @@ struct Connector: Sendable {
 
     private func tlsHandler(_ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext) throws -> NIOSSLClientHandler {
         let name = endpoint.serverName ?? endpoint.host
-        // "Literal IPv4 and IPv6 addresses are not permitted" in server name indication (RFC 6066 section 3); without a name
-        // the certificate has to be for the address.
+        // "Literal IPv4 and IPv6 addresses are not permitted" in server name indication (RFC 6066 section 3); without a
+        // name the certificate has to be for the address.
         let isAddress = (try? SocketAddress(ipAddress: name, port: 0)) != nil
         return try NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : name)
     }
@@ -178,7 +180,7 @@ private final class Attempt: Sendable {
         return outcome == nil
     }
 
-    /// The channel to be closed if nobody wants it any more.
+    /// The channel to close if it is not wanted any more.
     func note(_ channel: any Channel) {
         let isOver = state.withLock { state in
             state.channel = channel

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// A time limit that is set anew all the time and hardly ever passes: one scheduled task serves many of them.
-// SAFETY: used on its event loop only.
+/// A time limit that is reset often and rarely fires: one scheduled task serves many of them.
+// SAFETY: all that changes is touched on `loop` only; each method asserts that.
 final class DeadlineTimer: @unchecked Sendable {
     private let loop: any EventLoop
     private let action: @Sendable () -> Void
@@ -17,6 +17,7 @@ final class DeadlineTimer: @unchecked Sendable {
 
     /// Sets the time limit from now; nil for none.
     func set(_ amount: TimeAmount?) {
+        loop.assertInEventLoop()
         deadline = amount.map { .now() + $0 }
         guard let deadline, scheduled == nil || deadline < scheduledFor else { return }
         schedule(deadline)
@@ -24,6 +25,7 @@ final class DeadlineTimer: @unchecked Sendable {
 
     /// Ends it for good.
     func cancel() {
+        loop.assertInEventLoop()
         deadline = nil
         scheduled?.cancel()
         scheduled = nil
@@ -36,6 +38,7 @@ final class DeadlineTimer: @unchecked Sendable {
     }
 
     private func fire() {
+        loop.assertInEventLoop()
         scheduled = nil
         guard let deadline else { return }
         guard deadline <= .now() else { return schedule(deadline) }

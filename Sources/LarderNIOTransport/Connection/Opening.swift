@@ -2,7 +2,8 @@ import NIOCore
 
 /// A connection on its way to its first request: through a tunnel, TLS and the choice of a protocol, as it needs them.
 /// Ends once.
-// SAFETY: used on its event loop only.
+// SAFETY: `isOver` is touched on the event loop of `promise` only; both methods assert that. The promise may be used
+// from any thread.
 final class Opening: @unchecked Sendable {
     /// What there is in the end.
     enum Outcome: Sendable {
@@ -18,11 +19,13 @@ final class Opening: @unchecked Sendable {
     var result: EventLoopFuture<Outcome> { promise.futureResult }
 
     func succeed(_ outcome: Outcome) {
+        promise.futureResult.eventLoop.assertInEventLoop()
         if !isOver { promise.succeed(outcome) }
         isOver = true
     }
 
     func fail(_ error: any Error) {
+        promise.futureResult.eventLoop.assertInEventLoop()
         if !isOver { promise.fail(error) }
         isOver = true
     }

@@ -57,13 +57,13 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
                         context,
                         TransportError(
                             .cannotConnect, mayHaveBeenSeen: false,
-                            "the proxy \(proxy) refused a tunnel to \(endpoint): \(status)"))
+                            endpoint: "\(endpoint)", "the proxy \(proxy) refused a tunnel to \(endpoint): \(status)"))
                 }
                 return try open(context)
             }
         } catch {
-            let why = "the proxy \(proxy) gave no proper answer: \(error)"
-            fail(context, TransportError(.cannotConnect, mayHaveBeenSeen: false, why))
+            let why = "the proxy \(proxy) gave no valid answer: \(error)"
+            fail(context, TransportError(.cannotConnect, mayHaveBeenSeen: false, endpoint: "\(endpoint)", why))
         }
     }
 
@@ -77,7 +77,7 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         let why = "the proxy \(proxy) closed the connection before there was a tunnel to \(endpoint)"
-        opening.fail(TransportError(.cannotConnect, mayHaveBeenSeen: false, why))
+        opening.fail(TransportError(.cannotConnect, mayHaveBeenSeen: false, endpoint: "\(endpoint)", why))
         context.fireChannelInactive()
     }
 

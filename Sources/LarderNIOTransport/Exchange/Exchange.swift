@@ -4,7 +4,8 @@ import LarderHTTP
 import NIOCore
 
 /// One request and its response on a connection.
-// SAFETY: everything that changes is read and changed on the connection's event loop only.
+// SAFETY: everything that changes is read and changed on the connection's event loop only, by its handler, which
+// `deliver()` and `append(_:)` assert.
 final class Exchange: @unchecked Sendable {
     typealias Waiter<Value> = CheckedContinuation<Result<Value, TransportError>, Never>
 
@@ -47,7 +48,7 @@ final class Exchange: @unchecked Sendable {
     static let maximumInterim = 64
     var interimCount = 0
     var interim: HTTPResponse?
-    /// The final head, until somebody took it.
+    /// The final head, until it is taken.
     var head: (response: HTTPResponse, length: Int64?)?
     /// There from the final head on.
     var decoder: BodyDecoder?
@@ -83,6 +84,7 @@ final class Exchange: @unchecked Sendable {
 
     /// Gives the waiter what is there: content before the error behind it.
     func deliver() {
+        connection.channel.eventLoop.assertInEventLoop()
         if let waiter = headWaiter, let event = takeHeadEvent() {
             headWaiter = nil
             waiter.resume(returning: event)
@@ -118,6 +120,7 @@ final class Exchange: @unchecked Sendable {
 
     /// Adds content. Small parts become one piece.
     func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
+        connection.channel.eventLoop.assertInEventLoop()
         waitingBytes += bytes.count
         if let last = pieces.indices.last, pieces[last].count + bytes.count <= Self.pieceBytes {
             // A piece may wait for a long time when the client is slow: it gets no more room than it can use.

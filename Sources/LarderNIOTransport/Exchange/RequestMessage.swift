@@ -21,8 +21,9 @@ struct RequestMessage: Sendable {
     let isChunked: Bool
 
     private static let shortBytes: Int64 = 64 << 10
-    /// Fields that the transport makes itself, or that have no business beyond the connection they came on (RFC 9110 section
-    /// 7.6.1). Credentials for a proxy are for the one that asked for them, and never for an origin (section 11.7.2).
+    /// Fields that the transport makes itself, or that have no business beyond the connection they came on (RFC 9110
+    /// section 7.6.1). Credentials for a proxy are for the one that asked for them, and never for an origin (section
+    /// 11.7.2).
     private static let own: Set<String> = [
         "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-authorization",
         "proxy-connection", "te", "upgrade",
@@ -85,7 +86,8 @@ struct RequestMessage: Sendable {
         do {
             while let piece = try await pull() { bytes += piece }
         } catch {
-            throw TransportError(.requestBodyFailed, mayHaveBeenSeen: false, "the content cannot be read: \(error)")
+            throw TransportError(
+                .requestBodyFailed, mayHaveBeenSeen: false, "the content cannot be read: \(error)", cause: error)
         }
         guard Int64(bytes.count) == end else {
             throw TransportError(

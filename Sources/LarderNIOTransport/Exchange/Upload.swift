@@ -35,6 +35,6 @@ struct Upload: Sendable {
     private func failed(_ why: String) -> TransportError {
         TransportError(
             .requestBodyFailed, mayHaveBeenSeen: true,
-            "the content of the request to \(exchange.endpoint) failed: \(why)")
+            endpoint: "\(exchange.endpoint)", "the content of the request to \(exchange.endpoint) failed: \(why)")
     }
 }

@@ -3,13 +3,14 @@ import NIOCore
 import NIOHTTP2
 
 /// Watches over an HTTP/2 connection: what the server allows, when it is over, and how long it is kept unused.
-// SAFETY: everything that changes is read and changed on the channel's event loop only.
+// SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
+// what `HTTP2Session` executes there.
 final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
 
-    /// "It is recommended that this value be no smaller than 100" (RFC 9113 section 6.5.2); without it there is no limit,
-    /// and one of our own keeps a single connection from carrying everything.
+    /// "It is recommended that this value be no smaller than 100" (RFC 9113 section 6.5.2); without it there is no
+    /// limit, and one of our own keeps a single connection from carrying everything.
     private static let usualStreams = 256
 
     private let endpoint: NIOTransport.Endpoint

@@ -56,6 +56,7 @@ extension HTTP2StreamHandler {
         if let expected, received < expected, !hasNoContent(exchange.message.method) {
             throw TransportError(
                 .incompleteResponse, mayHaveBeenSeen: true,
+                endpoint: "\(endpoint)",
                 "\(endpoint) sent \(received) of the \(expected) bytes of content that the head declares")
         }
         finish(exchange)
@@ -86,7 +87,7 @@ extension HTTP2StreamHandler {
             guard let name = HTTPField.Name(name), name.rawName == name.canonicalName,
                 !Self.forbidden.contains(name.canonicalName),
                 !value.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 })
-            else { throw malformed("a field that has no proper form, or no place in HTTP/2") }
+            else { throw malformed("a field that has no valid form, or no place in HTTP/2") }
             fields.append(HTTPField(name: name, value: value))
         }
         guard let status else { throw malformed("no status") }
@@ -111,7 +112,9 @@ extension HTTP2StreamHandler {
     }
 
     private func malformed(_ what: String) -> TransportError {
-        TransportError(.malformedResponse, mayHaveBeenSeen: true, "the response of \(endpoint) has \(what)")
+        TransportError(
+            .malformedResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+            "the response of \(endpoint) has \(what)")
     }
 
     /// Why a stream ended before its response did.
@@ -119,22 +122,25 @@ extension HTTP2StreamHandler {
         let why = fault.map { ": \(TransportError.describe($0))" } ?? ""
         if hasHead {
             return TransportError(
-                .incompleteResponse, mayHaveBeenSeen: true, "\(endpoint) ended the stream within the content\(why)")
+                .incompleteResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "\(endpoint) ended the stream within the content\(why)")
         }
         // RFC 9113 section 8.7: neither was acted on.
         if let closed = fault as? NIOHTTP2Errors.StreamClosed, !isAnswered,
             closed.errorCode == .refusedStream || session?.hasGone(before: closed.streamID) == true
         {
-            return TransportError(.closed, mayHaveBeenSeen: false, "\(endpoint) did not process the request")
+            return TransportError(
+                .closed, mayHaveBeenSeen: false, endpoint: "\(endpoint)", "\(endpoint) did not process the request")
         }
         if fault is NIOHTTP2Errors.ExcessivelyLargeHeaderBlock || fault is NIOHPACKErrors.MaxHeaderListSizeViolation {
             return TransportError(
-                .responseTooLarge, mayHaveBeenSeen: true, "the response of \(endpoint) has a head over the limit")
+                .responseTooLarge, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "the response of \(endpoint) has a head over the limit")
         }
         let isReset = fault is NIOHTTP2Errors.StreamClosed
         return TransportError(
             .closed, mayHaveBeenSeen: true, lostKeptConnection: !isReset && !isAnswered && exchange?.isKept == true,
-            "\(endpoint) ended the stream before it answered\(why)")
+            endpoint: "\(endpoint)", "\(endpoint) ended the stream before it answered\(why)")
     }
 }
 

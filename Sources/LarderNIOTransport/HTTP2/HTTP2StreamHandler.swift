@@ -4,7 +4,8 @@ import NIOCore
 import NIOHTTP2
 
 /// One exchange on a stream of HTTP/2 (RFC 9113 section 8.1).
-// SAFETY: everything that changes is read and changed on the channel's event loop only.
+// SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
+// what `Connection` executes there; the latter asserts it.
 final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame.FramePayload
     typealias OutboundOut = HTTP2Frame.FramePayload
@@ -31,7 +32,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     private var arrived: [HTTP2Frame.FramePayload] = []
     var pendingWrites = 0
     private var began = NIODeadline.now()
-    private let loop: any EventLoop
+    let loop: any EventLoop
     private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
 
     init(_ endpoint: NIOTransport.Endpoint, _ session: HTTP2SessionHandler, _ loop: any EventLoop) {
@@ -70,6 +71,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     // MARK: The exchange
 
     func start(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
+        loop.assertInEventLoop()
         if let error = exchange.abortion {
             close()
             return waiter.resume(returning: .failure(error))
@@ -109,7 +111,9 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         guard exchange.message.isReplayable else {
             return waiter.resume(
                 returning: .failure(
-                    TransportError(.closed, mayHaveBeenSeen: false, "\(endpoint) closed the connection at once")))
+                    TransportError(
+                        .closed, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                        "\(endpoint) closed the connection at once")))
         }
         waiter.resume(returning: .success(.stale))
     }
@@ -149,7 +153,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         if wants { context?.read() }
     }
 
-    /// Reads what has arrived, and gives it to who waits.
+    /// Reads what has arrived, and gives it to the task that waits.
     func process() {
         guard let exchange else { return }
         while self.exchange === exchange, exchange.interim == nil, !arrived.isEmpty {
@@ -222,6 +226,8 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
             ? "did not take the request" : hasHead ? "sent no more content" : "did not answer"
         // Not a sign of life on the whole connection since: it may be dead, and would take every request with it.
         if let session, session.heard < began { session.leave() }
-        fail(exchange, TransportError(.timedOut, mayHaveBeenSeen: true, "\(endpoint) \(what) in time"))
+        fail(
+            exchange,
+            TransportError(.timedOut, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what) in time"))
     }
 }

@@ -2,16 +2,17 @@ import LarderHTTP
 import NIOCore
 import Synchronization
 
-/// Which connections there are, and who waits for one.
+/// Which connections there are, and which tasks wait for one.
 ///
 /// A place is one connection that may exist. It is taken before the connection is opened, and given back when the
 /// connection is closed for good or was never made; an open one goes from exchange to exchange without giving it back.
-/// A server that speaks HTTP/2 has one connection for all requests, and another where all streams of the others are taken.
+/// A server that speaks HTTP/2 has one connection for all requests, and another where all streams of the others are
+/// taken.
 final class ConnectionPool: Sendable {
     typealias Endpoint = NIOTransport.Endpoint
 
     /// What a request gets.
-    enum Lease: Sendable {
+    enum Grant: Sendable {
         /// A connection that was used before.
         case kept(Connection)
         /// Leave to open a stream; to be given back with ``endStream(_:)``.
@@ -20,13 +21,13 @@ final class ConnectionPool: Sendable {
         case place
     }
 
-    typealias Grant = Result<Lease, TransportError>
+    typealias Outcome = Result<Grant, TransportError>
 
     struct Waiter {
         let id: Int
         /// Takes no connection that was used before.
         let isForNew: Bool
-        let continuation: CheckedContinuation<Grant, Never>
+        let continuation: CheckedContinuation<Outcome, Never>
     }
 
     private let state: Mutex<PoolState>
@@ -41,9 +42,9 @@ final class ConnectionPool: Sendable {
 
     /// A connection, a stream or a place; waits for one in order, until the deadline.
     /// - Parameter isNew: takes no kept connection; an idle one is closed for its place if need be.
-    func lease(
+    func acquire(
         _ endpoint: Endpoint, _ deadline: NIODeadline, isNew: Bool = false, timer: any EventLoop
-    ) async throws(TransportError) -> Lease {
+    ) async throws(TransportError) -> Grant {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
@@ -51,7 +52,7 @@ final class ConnectionPool: Sendable {
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let waiter = Waiter(id: id, isForNew: isNew, continuation: continuation)
-                let (now, unwanted) = state.withLock { $0.lease(endpoint, waiter) }
+                let (now, unwanted) = state.withLock { $0.acquire(endpoint, waiter) }
                 unwanted?.closeSoon()
                 if let now { return continuation.resume(returning: now) }
                 timer.scheduleTask(deadline: deadline) { self.giveUp(id, endpoint, .timedOut) }
@@ -170,10 +171,10 @@ final class ConnectionPool: Sendable {
     /// Changes what is known of an endpoint, and gives those who wait what there is then.
     private func change(_ endpoint: Endpoint, _ body: (inout PoolState.Host) -> Void) {
         let granted = state.withLock { $0.change(endpoint, body) }
-        for (waiter, lease) in granted { waiter.continuation.resume(returning: .success(lease)) }
+        for (waiter, grant) in granted { waiter.continuation.resume(returning: .success(grant)) }
     }
 
-    private func giveUp(_ id: Int, _ endpoint: Endpoint, _ kind: TransportError.Kind) {
+    private func giveUp(_ id: Int, _ endpoint: Endpoint, _ code: TransportError.Code) {
         let (waiter, isConnected) = state.withLock { state -> (Waiter?, Bool) in
             guard let place = state.hosts[endpoint]?.waiting.firstIndex(where: { $0.id == id }) else {
                 return (nil, false)
@@ -181,13 +182,17 @@ final class ConnectionPool: Sendable {
             return (state.hosts[endpoint]?.waiting.remove(at: place), state.hosts[endpoint]?.sessions.isEmpty == false)
         }
         let error: TransportError
-        if kind == .cancelled {
+        if code == .cancelled {
             error = .cancelled(endpoint, mayHaveBeenSeen: false)
         } else if isConnected {
             // The origin can be reached: its streams are taken.
-            error = TransportError(.overloaded, mayHaveBeenSeen: false, "no stream of \(endpoint) became free in time")
+            error = TransportError(
+                .overloaded, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                "no stream of \(endpoint) became free in time")
         } else {
-            error = TransportError(kind, mayHaveBeenSeen: false, "no connection to \(endpoint) became free in time")
+            error = TransportError(
+                code, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+                "no connection to \(endpoint) became free in time")
         }
         waiter?.continuation.resume(returning: .failure(error))
     }

@@ -40,8 +40,8 @@ struct PoolState {
 
     let connectionsPerHost: Int
     let waitingPerHost: Int
-    /// Sessions at one endpoint; 0 where HTTP/2 is not asked for. It takes TLS to know which protocol a server speaks: one
-    /// connection asks, and others wait for what it finds.
+    /// Sessions at one endpoint; 0 where HTTP/2 is not asked for. It takes TLS to know which protocol a server speaks:
+    /// one connection asks, and others wait for what it finds.
     let sessionsPerHost: Int
     var hosts: [Endpoint: Host] = [:]
     var isClosed = false
@@ -54,20 +54,22 @@ struct PoolState {
     }
 
     static func closed(_ endpoint: Endpoint) -> TransportError {
-        TransportError(.cannotConnect, mayHaveBeenSeen: false, "cannot connect to \(endpoint): the transport is closed")
+        TransportError(
+            .cannotConnect, mayHaveBeenSeen: false, endpoint: "\(endpoint)",
+            "cannot connect to \(endpoint): the transport is closed")
     }
 
     /// What there is now, nil when the waiter is in the queue; and a connection to be closed, whose place is wanted.
-    mutating func lease(
+    mutating func acquire(
         _ endpoint: Endpoint, _ waiter: ConnectionPool.Waiter
-    ) -> (ConnectionPool.Grant?, unwanted: Connection?) {
+    ) -> (ConnectionPool.Outcome?, unwanted: Connection?) {
         if isClosed { return (.failure(Self.closed(endpoint)), nil) }
         // Cancelled before: giveUp has run, and found no waiter.
         if Task.isCancelled { return (.failure(.cancelled(endpoint, mayHaveBeenSeen: false)), nil) }
         var host = hosts[endpoint] ?? Host()
         defer { hosts[endpoint] = host }
         if !waiter.isForNew, let connection = host.idle.popLast() { return (.success(.kept(connection)), nil) }
-        if let lease = next(&host, endpoint) { return (.success(lease), nil) }
+        if let grant = next(&host, endpoint) { return (.success(grant), nil) }
         guard host.waiting.count < waitingPerHost else {
             let streams = host.sessions.reduce(0) { $0 + $1.limit }
             let what = streams > 0 ? "all \(streams) streams" : "all \(host.places) connections"
@@ -75,6 +77,7 @@ struct PoolState {
                 .failure(
                     TransportError(
                         .overloaded, mayHaveBeenSeen: false,
+                        endpoint: "\(endpoint)",
                         "\(what) to \(endpoint) are in use, and \(host.waiting.count) requests wait")), nil
             )
         }
@@ -83,7 +86,7 @@ struct PoolState {
     }
 
     /// A stream or a place, if there is one.
-    private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Lease? {
+    private func next(_ host: inout Host, _ endpoint: Endpoint) -> ConnectionPool.Grant? {
         if let index = host.sessions.firstIndex(where: { $0.active < $0.limit }) {
             host.sessions[index].active += 1
             return .stream(host.sessions[index].session)
@@ -102,12 +105,12 @@ struct PoolState {
     /// - Returns: those who waited, with what they get.
     mutating func change(
         _ endpoint: Endpoint, _ body: (inout Host) -> Void
-    ) -> [(ConnectionPool.Waiter, ConnectionPool.Lease)] {
+    ) -> [(ConnectionPool.Waiter, ConnectionPool.Grant)] {
         guard var host = hosts[endpoint] else { return [] }
         body(&host)
-        var granted: [(ConnectionPool.Waiter, ConnectionPool.Lease)] = []
-        while !host.waiting.isEmpty, let lease = next(&host, endpoint) {
-            granted.append((host.waiting.removeFirst(), lease))
+        var granted: [(ConnectionPool.Waiter, ConnectionPool.Grant)] = []
+        while !host.waiting.isEmpty, let grant = next(&host, endpoint) {
+            granted.append((host.waiting.removeFirst(), grant))
         }
         hosts[endpoint] = host.places > 0 || !host.waiting.isEmpty ? host : nil
         return granted

@@ -212,16 +212,16 @@ struct FetchCommand: ParsableCommand {
 
     static func failure(_ error: FetchError) -> CommandError {
         let status: ExitStatus
-        switch error.kind {
+        switch error.code {
         case .invalidURL, .unknownPolicy, .policyFailed: status = .usage
         case .notCached: status = .found
         case .cancelled: status = .interrupted
         case .overloaded, .timedOut: status = .temporary
-        case .origin: status = .unavailable
         case .tooLarge: status = .data
+        default: status = .unavailable
         }
         var result = CommandError(status, error.message)
-        result.code = error.kind.rawValue
+        result.code = error.code.description
         return result
     }
 }

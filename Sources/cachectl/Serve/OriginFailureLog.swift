@@ -26,7 +26,7 @@ struct OriginFailureLog: Transport {
         do throws(TransportError) {
             return try await inner.send(request)
         } catch {
-            if error.kind != .cancelled, let count = failures.count(error) {
+            if error.code != .cancelled, let count = failures.count(error) {
                 let more = count > 1 ? " (\(count) times in the last minute)" : ""
                 logger.warning("an origin failed: \(error.message)\(more)")
             }

@@ -118,9 +118,9 @@ struct ServeCommand: ParsableCommand {
     private static func failure(_ error: GatewayError) -> CommandError {
         let status: ExitStatus =
             switch error.code {
-            case .cannotListen: error.systemError.map(ExitStatus.listening) ?? .temporary
-            case .tls, .io: error.systemError.map { ExitStatus($0) } ?? .data
-            case .invalidArgument: .usage
+            case .cannotListen: (error.cause as? Errno).map(ExitStatus.listening) ?? .temporary
+            case .tls, .io: (error.cause as? Errno).map { ExitStatus($0) } ?? .data
+            default: .usage
             }
         return CommandError(status, error.message, path: error.path)
     }

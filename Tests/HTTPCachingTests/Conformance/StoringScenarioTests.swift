@@ -36,7 +36,7 @@ struct StoringScenarioTests {
         for status in [100, 102, 103, 199] {
             let decision = rules.received(
                 response(status, [StoringScenarios.hour, "Link: </a>"]),
-                for: Exchange(request: request("POST"), reason: .method),
+                for: ForwardedRequest(request: request("POST"), reason: .method),
                 stored: [],
                 requestTime: start, responseTime: start)
             #expect(decision.store == nil && decision.invalidation == nil && decision.answer == .asReceived)

@@ -207,7 +207,7 @@ struct StoringRulesTests {
         let rules = CacheRules(.privateCache)
         func stores(_ status: Int, _ lines: [String] = [], lifetime: Int64?) -> Bool {
             let decision = rules.received(
-                response(status, lines), for: Exchange(request: request(), reason: .uriMiss), stored: [],
+                response(status, lines), for: ForwardedRequest(request: request(), reason: .uriMiss), stored: [],
                 requestTime: start, responseTime: start, lifetimeSeconds: lifetime)
             return decision.store != nil
         }
@@ -222,7 +222,7 @@ struct StoringRulesTests {
         let rules = CacheRules(options)
         func lifetime(_ status: Int, _ lines: [String] = []) -> Int64? {
             let decision = rules.received(
-                response(status, lines), for: Exchange(request: request(), reason: .uriMiss), stored: [],
+                response(status, lines), for: ForwardedRequest(request: request(), reason: .uriMiss), stored: [],
                 requestTime: start, responseTime: start)
             return decision.store.map { $0.policy.lifetimeMilliseconds / 1_000 }
         }

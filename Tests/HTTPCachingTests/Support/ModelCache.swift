@@ -52,7 +52,7 @@ struct ModelCache {
     }
 
     private mutating func exchange(
-        _ exchange: Exchange, key: CacheKey?, origin: (HTTPRequest) -> ScriptedAnswer?, depth: Int = 0
+        _ exchange: ForwardedRequest, key: CacheKey?, origin: (HTTPRequest) -> ScriptedAnswer?, depth: Int = 0
     ) -> Outcome {
         precondition(depth < 3, "a request must not go round in circles")
         let found = key.flatMap { entries[$0] } ?? []

@@ -134,13 +134,13 @@ enum HTTPDecoders {
             try require(selecting.encoded == bytes, "a secondary key changes when it is written")
         }
         if let policy = StoredPolicy(encoded: Array(bytes.prefix(StoredPolicy.encodedByteCount))) {
-            _ = Shelf.lifetime(of: policy, retention: .seconds(86_400))
+            _ = ResponseStore.lifetime(of: policy, retention: .seconds(86_400))
         }
         guard let record = StoredRecord(bytes) else { return }
         let written = StoredRecord(record.encoded)
         try require(written?.encoded == record.encoded, "a record changes when it is written")
         let stored = record.response
-        _ = Shelf.lifetime(of: stored.policy, retention: .seconds(86_400))
+        _ = ResponseStore.lifetime(of: stored.policy, retention: .seconds(86_400))
         let answer = HTTPResponse(status: .ok, headerFields: stored.head.headerFields)
         for mode in [CachingOptions.gateway, .privateCache] {
             for fields: HTTPFields in [[:], [.range: "bytes=2-4, -1"], [.cacheControl: "max-stale=9, min-fresh=1"]] {

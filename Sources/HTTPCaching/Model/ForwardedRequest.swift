@@ -1,0 +1,46 @@
+import HTTPTypes
+
+/// A request on its way to the next hop, and what the cache wants to know when the answer comes.
+public struct ForwardedRequest: Sendable, Hashable {
+    /// What the request is for.
+    public enum Purpose: Sendable, Hashable {
+        /// The client's request, unchanged.
+        case forward
+        /// To validate a stored response: preconditions of the cache's own were added (RFC 9111 section 4.3.1).
+        case validate
+        /// To fetch what a stored part lacks (RFC 9111 section 3.3).
+        case complete
+    }
+
+    /// The client's request. For a validation in the background: the request that the stale response answered.
+    public var request: HTTPRequest
+    /// The request to send. Fields that belong to one connection are the joining layer's to remove.
+    public var sent: HTTPRequest
+    /// What it is for.
+    public var purpose: Purpose
+    /// Why it goes forward.
+    public var reason: CacheStatus.ForwardReason
+    /// The position of the stored response that would have been used, nil when there is none.
+    public var selected: Int?
+    /// The positions of all stored responses that could have been chosen (RFC 9111 section 4.3.4), the selected one
+    /// included.
+    public var candidates: [Int]
+    /// Whether the request has content.
+    public var hasContent: Bool
+
+    /// Makes a forwarded request. Callers that forward a request without asking
+    /// ``CacheRules/reuse(_:hasContent:stored:now:isDisconnected:)`` first make one with the reason.
+    public init(
+        request: HTTPRequest, sent: HTTPRequest? = nil, purpose: Purpose = .forward, reason: CacheStatus.ForwardReason,
+        selected: Int? = nil,
+        candidates: [Int] = [], hasContent: Bool = false
+    ) {
+        self.request = request
+        self.sent = sent ?? request
+        self.purpose = purpose
+        self.reason = reason
+        self.selected = selected
+        self.candidates = candidates
+        self.hasContent = hasContent
+    }
+}

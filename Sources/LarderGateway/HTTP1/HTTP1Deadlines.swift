@@ -1,0 +1,129 @@
+import NIOCore
+
+/// What a connection is doing.
+enum HTTP1Phase {
+    /// It waits for the head of a request, or has a part of one.
+    case head
+    /// It reads or answers a request.
+    case exchange
+    /// Everything is written, and the client has time to read it before the connection closes.
+    case lingering
+    /// It passes bytes to and fro.
+    case tunnel
+    /// It has ended.
+    case over
+}
+
+/// The limits in time of a connection: sees how far the client has come, and says what is late.
+struct HTTP1Deadlines {
+    /// What a look at the connection found.
+    struct Situation {
+        var phase: HTTP1Phase
+        /// When the first byte of an incomplete head came.
+        var headBegan: NIODeadline?
+        /// Start of the request whose answer the client is taking.
+        var answeredRequestBegan: NIODeadline?
+        /// Start of the request whose content is incomplete.
+        var contentBegan: NIODeadline?
+        /// Whether the gateway waits for that content.
+        var isContentWanted = false
+        /// Bytes received from the client, and handed to the channel for it.
+        var received: Int64
+        var queued: Int64
+        /// Of these, bytes that the channel still holds.
+        var pending: Int
+    }
+
+    enum Verdict {
+        case inTime
+        /// The head of a request took too long.
+        case headIsLate
+        /// The content of a request took too long, or comes too slowly.
+        case contentIsLate
+        /// The client takes an answer too slowly.
+        case isTooSlow
+        /// Nothing has happened for as long as the phase allows.
+        case isIdle
+    }
+
+    /// How long a client has to read the end of the last answer.
+    private static let lingering = TimeAmount.seconds(2)
+
+    /// When the phase began.
+    private var since: NIODeadline
+    private var outbound = AcknowledgementWatch()
+    private var inbound = RateWatch()
+    /// When a tunnel last moved bytes, and how many it had moved by then.
+    private var tunnel: (time: NIODeadline, bytes: Int64)?
+
+    init(_ now: NIODeadline) { since = now }
+
+    /// A phase begins, or a connection between two requests has answered one.
+    mutating func restart(_ now: NIODeadline) { since = now }
+
+    /// Judges the connection.
+    /// - Parameter unacknowledged: tells how many bytes the system holds; costs a system call.
+    mutating func check(
+        _ situation: Situation, _ now: NIODeadline, _ limits: GatewayLimits, unacknowledged: () -> Int
+    ) -> Verdict {
+        switch situation.phase {
+        case .head:
+            if let headBegan = situation.headBegan {
+                return now - headBegan > TimeAmount(limits.headTimeout) ? .headIsLate : .inTime
+            }
+            let isIdle = now - since > TimeAmount(limits.idleTimeout)
+            if isTooSlow(situation, countsSystem: isIdle, now, limits, unacknowledged) { return .isTooSlow }
+            return isIdle && !outbound.isWaiting ? .isIdle : .inTime
+        case .exchange:
+            if isTooSlow(situation, now, limits, unacknowledged) { return .isTooSlow }
+            return isContentLate(situation, now, limits) ? .contentIsLate : .inTime
+        case .lingering:
+            if isTooSlow(situation, now, limits, unacknowledged) { return .isTooSlow }
+            return !outbound.isWaiting && now - since > Self.lingering ? .isIdle : .inTime
+        case .tunnel:
+            let bytes = situation.queued &+ situation.received
+            guard let last = tunnel, last.bytes == bytes else {
+                tunnel = (now, bytes)
+                return .inTime
+            }
+            return now - last.time > TimeAmount(limits.tunnelIdleTimeout) ? .isIdle : .inTime
+        case .over:
+            return .inTime
+        }
+    }
+
+    /// Whether the client takes its answers too slowly, or has had all the time there is for one.
+    /// - Parameter countsSystem: whether bytes count that only the system still holds.
+    private mutating func isTooSlow(
+        _ situation: Situation, countsSystem: Bool = false, _ now: NIODeadline, _ limits: GatewayLimits,
+        _ unacknowledged: () -> Int
+    ) -> Bool {
+        guard situation.pending > 0 || countsSystem else {
+            outbound.reset()
+            return false
+        }
+        let unacknowledged = unacknowledged()
+        guard situation.pending > 0 || unacknowledged > 0 else {
+            outbound.reset()
+            return false
+        }
+        let wasWaiting = outbound.isWaiting
+        let acknowledged = situation.queued - Int64(situation.pending) - Int64(unacknowledged)
+        let isTooSlow = outbound.isTooSlow(acknowledged: acknowledged, now, limits)
+        if wasWaiting, let limit = limits.responseTimeout, let start = situation.answeredRequestBegan,
+            now - start > TimeAmount(limit)
+        {
+            return true
+        }
+        return isTooSlow
+    }
+
+    /// Whether content that the gateway waits for comes too slowly, or has had all the time there is.
+    private mutating func isContentLate(
+        _ situation: Situation, _ now: NIODeadline, _ limits: GatewayLimits
+    ) -> Bool {
+        if let start = situation.contentBegan, now - start > TimeAmount(limits.contentTimeout) { return true }
+        let isWaiting = situation.contentBegan != nil && situation.isContentWanted
+        return inbound.isTooSlow(isWaiting, situation.received, now, limits)
+    }
+}

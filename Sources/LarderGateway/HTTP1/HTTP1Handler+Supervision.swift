@@ -1,0 +1,51 @@
+import NIOCore
+
+/// Limits in time, and the gateway's end.
+extension HTTP1Handler: SupervisedConnection {
+    var remoteAddress: SocketAddress? { output.context?.remoteAddress }
+
+    func footprint(progress: Int64) -> Int {
+        heldBytes + output.lentBytes + responder.loadBytes(isMoving: progress > 0)
+    }
+
+    func tick(_ now: NIODeadline) {
+        guard output.context != nil else { return }
+        switch look(now) {
+        case .inTime: break
+        case .headIsLate: timeOut("The head of the request did not arrive in time.")
+        case .contentIsLate: timeOut("The content of the request did not arrive in time.")
+        case .isTooSlow: timeOut(nil)
+        case .isIdle: close()
+        }
+    }
+
+    /// - Parameter text: what to tell a client whose request is late.
+    private func timeOut(_ text: String?) {
+        worker.counters.timeouts += 1
+        guard let text, responder.current?.hasBegun != true else { return close() }
+        responder.cancelLoad()
+        refuse(408, text)
+        output.flush()
+    }
+
+    func drain() {
+        guard output.context != nil else { return }
+        switch phase {
+        case .head where input.headBegan == nil: closeWhenWritten()
+        case .tunnel, .lingering: closeWhenWritten()
+        case .head, .exchange: responder.current?.closes = true
+        case .over: break
+        }
+    }
+
+    func abort() {
+        guard output.context != nil else { return }
+        close()
+    }
+
+    func reset() {
+        guard output.context != nil else { return }
+        leave()
+        output.reset()
+    }
+}

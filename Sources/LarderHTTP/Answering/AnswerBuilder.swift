@@ -1,0 +1,114 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// Makes answers of what is stored.
+struct AnswerBuilder: Sendable {
+    private let context: CacheContext
+
+    init(_ context: CacheContext) { self.context = context }
+
+    private var rules: CacheRules { context.rules }
+    private var configuration: HTTPCacheConfiguration { context.configuration }
+
+    /// The answer made of a stored response, its own or one that was just freshened.
+    func response(
+        from served: ServedResponse, _ found: [ResponseStore.Found], source: FetchResponse.Source? = nil,
+        originStatus: Int? = nil, cacheStatus: CacheStatus? = nil, now: Instant
+    ) -> FetchResponse {
+        let entry = found[served.index]
+        var head = served.head
+        head.status = head.status.withReason
+        let status = cacheStatus ?? served.cacheStatus(name: rules.options.cacheName)
+        finish(&head, status)
+        return FetchResponse(
+            head: head, body: ResponseBody(Self.segments(served.content, entry)),
+            source: source ?? (served.stale == nil ? .hit : .stale), storedStatus: entry.response.head.status.code,
+            originStatus: originStatus, ageSeconds: served.ageMilliseconds / 1_000, freshSeconds: served.ttlSeconds,
+            cacheStatus: configuration.addsCacheStatus ? status : nil, isStored: true)
+    }
+
+    private static func segments(_ content: ServedResponse.Content, _ found: ResponseStore.Found) -> [ResponseBody
+        .Segment]
+    {
+        switch content {
+        case .none: return []
+        case .whole: return found.segments(0..<(found.response.body.total ?? 0))
+        case .range(let range): return found.segments(range)
+        case .multipart(let parts):
+            var segments: [ResponseBody.Segment] = []
+            for (index, range) in parts.ranges.enumerated() {
+                segments.append(.bytes(parts.header(of: index)))
+                segments += found.segments(range)
+            }
+            segments.append(.bytes(parts.trailer))
+            return segments
+        }
+    }
+
+    /// The answer of the cache itself, where it may neither serve nor ask.
+    func refusal(_ head: HTTPResponse) -> FetchResponse {
+        var head = head
+        if let name = configuration.viaName { head.headerFields.appendVia(name) }
+        return FetchResponse(
+            head: head, body: .empty, source: .network, storedStatus: nil, originStatus: nil, ageSeconds: nil,
+            freshSeconds: nil, cacheStatus: nil, isStored: false)
+    }
+
+    /// Adds what every answer gets.
+    func finish(_ head: inout HTTPResponse, _ status: CacheStatus) {
+        if let name = configuration.viaName { head.headerFields.appendVia(name) }
+        if configuration.addsCacheStatus { status.append(to: &head.headerFields) }
+    }
+
+    // MARK: Without the rules, or without the origin
+
+    /// A stored response for a request, fresh or not, whatever it says about being used stale.
+    func serveRegardless(_ request: HTTPRequest, _ found: [ResponseStore.Found], now: Instant) -> ServedResponse? {
+        var request = request
+        request.headerFields[.cacheControl] = nil
+        request.headerFields[.pragma] = nil
+        let loosened = found.map { $0.response.alwaysFresh }
+        guard case .serve(var served) = rules.reuse(request, stored: loosened, now: now) else { return nil }
+        let policy = found[served.index].response.policy
+        served.lifetimeMilliseconds = policy.lifetimeMilliseconds
+        // The caller accepts any staleness.
+        served.stale = policy.isFresh(at: now) ? nil : .maxStale
+        return served
+    }
+
+    /// What is answered when the origin failed: something stored, or the error.
+    /// - Parameter isAsked: false if it was not asked, because it had just failed.
+    func fallback(
+        _ pending: LoadRequest, _ error: FetchError, isAsked: Bool = true
+    ) throws(FetchError) -> FetchResponse {
+        let now = context.now
+        var served = rules.failed(pending.forwardedRequest, stored: pending.found.map(\.response), now: now)
+        if served == nil, pending.plan.policy.contains(.fallbackToCacheIfLoadFails) {
+            served = serveRegardless(pending.subject, pending.found, now: now)
+        }
+        guard let served else { throw error }
+        // Nothing went forward where the origin was not asked: that is a hit (RFC 9211 section 2.1).
+        let status =
+            isAsked
+            ? rules.cacheStatus(
+                forwarded: pending.forwardedRequest, receivedStatus: nil, sentStatus: served.head.status.code,
+                stored: nil,
+                now: now) : nil
+        var response = response(from: served, pending.found, source: .fallback, cacheStatus: status, now: now)
+        if isAsked { response.originError = error }
+        return response
+    }
+}
+
+extension StoredResponse {
+    /// The same response as one that never goes stale.
+    fileprivate var alwaysFresh: StoredResponse {
+        var result = self
+        result.isInvalidated = false
+        result.policy.flags.subtract([.noCache, .staleProhibited])
+        result.policy.lifetimeSource = .override
+        result.policy.lifetimeMilliseconds = .max
+        return result
+    }
+}

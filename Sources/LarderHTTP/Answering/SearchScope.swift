@@ -1,0 +1,30 @@
+import HTTPCaching
+
+/// A path whose responses may answer several queries (`No-Vary-Search`), and the query that is asked for.
+///
+/// A response with such a field stands under the path, the field's variation and the part of the query that counts.
+/// Beside them stands the list of variations that the path has, under ``listKey``.
+struct SearchScope: Sendable {
+    /// Scheme, host and path.
+    let path: String
+    /// What stands behind `?`; nil without one.
+    let query: String?
+    /// Of ``listKey``, when it was asked for: see ``Generations``.
+    var generation: UInt32 = 0
+
+    /// - Parameter uri: the target URI, as it stands in a key.
+    init(uri: String) {
+        let mark = uri.firstIndex(of: "?")
+        path = String(uri[..<(mark ?? uri.endIndex)])
+        query = mark.map { String(uri[uri.index(after: $0)...]) }
+    }
+
+    /// The key of the list of variations. No URI has a space.
+    var listKey: String { path + " search" }
+
+    /// What all keys of a variation begin with.
+    func prefix(_ variation: URLVariation) -> String { "\(path) search=\(variation.text) " }
+
+    /// The primary key under a variation.
+    func primary(_ variation: URLVariation) -> String { prefix(variation) + variation.canonical(query) }
+}

@@ -1,0 +1,51 @@
+import HTTPCaching
+import HTTPTypes
+
+/// Fetching what a stored part lacks, gap by gap (RFC 9111 section 3.3).
+extension Loader {
+    /// The bytes of a gap: from the store, if another request brought them meanwhile, or from the origin.
+    ///
+    /// - Parameters:
+    ///   - gap: the positions.
+    ///   - head: of the representation that they have to belong to.
+    ///   - sent: the request that brought the first gap: its `If-Range` makes the origin answer with the whole when the
+    ///     representation is another by now.
+    /// - Throws: ``FetchError/Code/origin`` then. The client has a part of the old one already, and has to ask again.
+    func loadGap(
+        _ gap: Range<Int64>, of head: HTTPResponse, sent: HTTPRequest, for pending: LoadRequest
+    ) async throws -> ResponseBody {
+        func request(_ client: HTTPRequest) -> HTTPRequest {
+            var request = client
+            // Conditions were the client's business with the whole; what it says of staleness was heard with the first
+            // gap.
+            for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .cacheControl, .pragma] {
+                request.headerFields[name] = nil
+            }
+            request.headerFields[.range] = "bytes=\(gap.lowerBound)-\(gap.upperBound - 1)"
+            request.headerFields[.ifRange] = sent.headerFields[.ifRange]
+            return request
+        }
+        let url = pending.request.url
+        let question = Question(
+            request: request(pending.request), subject: request(pending.subject), hasContent: false,
+            primary: pending.primary, plan: pending.plan, url: url, generation: pending.generation,
+            search: pending.search, needsStored: true)
+        let response: FetchResponse
+        switch try await answer(question) {
+        case .response(let stored): response = stored
+        case .load(let pending): response = try await load(pending, body: nil, onInformational: nil)
+        }
+        let fields = response.head.headerFields
+        let total = head.headerFields[.contentLength].flatMap { Int64($0) }
+        let expected = ContentRange(range: gap, completeLength: total).fieldValue
+        guard response.head.status == .partialContent, fields[.contentRange] == expected,
+            fields[.eTag] == head.headerFields[.eTag],
+            fields[.eTag] != nil || fields[.lastModified] == nil
+                || fields[.lastModified] == head.headerFields[.lastModified]
+        else {
+            throw FetchError(
+                .origin, url: url, "\(url) changed while the parts that the cache lacks were fetched: ask again")
+        }
+        return response.body
+    }
+}

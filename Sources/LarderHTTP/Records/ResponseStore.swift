@@ -1,0 +1,130 @@
+import HTTPCaching
+import Larder
+import Synchronization
+
+/// The stored responses of a store, found by primary key.
+///
+/// A response that does not vary stands under the primary key itself, one that does under a key of its own, with a
+/// `VariantIndex` under the primary key. A response of which only ranges came has its bytes in entries of their own,
+/// which its record lists (`StoredPart`). Several processes may use one store: a change applies only to an entry that
+/// is still the one that was read; an index that two write at once may lose a variant, which is then fetched again.
+final class ResponseStore: Sendable {
+    let store: Store
+    let rules: CacheRules
+    /// How long a response stays after it may last be used without asking the origin, so that it can be validated.
+    private let retention: Duration
+    private let locks = (0..<64).map { _ in StripedLock() }
+    /// Responses whose parts are being combined, by key: whether to look again.
+    let combining = Mutex<[Key: Bool]>([:])
+    /// Bytes that were copied to combine parts.
+    let copiedBytes = Atomic<Int64>(0)
+
+    init(store: Store, rules: CacheRules, retention: Duration) {
+        self.store = store
+        self.rules = rules
+        self.retention = retention
+    }
+
+    // MARK: Writing
+
+    /// Where a new response will stand.
+    func key(for selecting: SelectingFields, primary: String) async throws -> Key {
+        guard selecting.fields.isEmpty else { return VariantIndex.key(primary, selecting) }
+        let key = Key(primary)
+        let entry = try await store.get(key, includingExpired: true)
+        return entry.flatMap { VariantIndex($0.metadata) } == nil ? key : VariantIndex.key(primary, selecting)
+    }
+
+    /// What to keep with the body of a response.
+    func options(for response: StoredResponse, tags: [String], storagePolicy: StoragePolicy) -> PutOptions {
+        PutOptions(
+            lifetime: lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
+            metadata: StoredRecord(response).encoded)
+    }
+
+    /// Makes a response that was just put under `key` findable. May wait.
+    func list(_ selecting: SelectingFields, _ policy: StoredPolicy, at key: Key, primary: String) throws {
+        let primaryKey = Key(primary)
+        guard key != primaryKey else { return }
+        try lock(primary).locked {
+            var index = try index(primary) ?? VariantIndex()
+            let surplus = index.insert(selecting)
+            // It goes when no variant can be of use any more; each that is put keeps it for as long as itself.
+            try store.put(
+                [], for: primaryKey,
+                PutOptions(lifetime: try latest(lifetime(of: policy), primaryKey), metadata: index.encoded))
+            for variant in surplus { try removeOne(VariantIndex.key(primary, variant)) }
+        }
+    }
+
+    /// Replaces what is known of a stored response; false if it was replaced or removed meanwhile.
+    func update(_ found: Found, to response: StoredResponse) async throws -> Bool {
+        // Only the fields are new: the bytes stay where they are.
+        var response = response
+        response.body = found.own
+        let lifetime = lifetime(of: response.policy)
+        let isUpdated = try await store.update(
+            found.entry, metadata: StoredRecord(response, parts: found.parts.map(\.part)).encoded, lifetime: lifetime)
+        // Its parts stay as long, give or take half of the retention: each is a write of its own.
+        guard isUpdated, case .until(let end) = lifetime else { return isUpdated }
+        for (_, entry) in found.parts where entry.attributes.expires.map({ $0 < end + retention / -2 }) ?? false {
+            _ = try await store.update(entry, metadata: StoredPart.metadata, lifetime: lifetime)
+        }
+        return true
+    }
+
+    /// Removes a stored response; false if it was replaced or removed meanwhile.
+    func remove(_ found: Found) async throws -> Bool {
+        let isRemoved = try await store.remove(found.entry)
+        for part in found.parts { _ = try await store.remove(part.entry) }
+        return isRemoved
+    }
+
+    /// Removes every response under a primary key. Returns how many. May wait.
+    func removeAll(_ primary: String) throws -> Int {
+        let key = Key(primary)
+        guard let entry = try store.get(key, includingExpired: true) else { return 0 }
+        guard let index = VariantIndex(entry.metadata) else { return try removeOne(key) ? 1 : 0 }
+        return try lock(primary).locked {
+            var count = 0
+            for variant in index.variants where try removeOne(VariantIndex.key(primary, variant)) { count += 1 }
+            try store.remove(key)
+            return count
+        }
+    }
+
+    /// The later of a lifetime and the one that an entry has.
+    private func latest(_ lifetime: Lifetime, _ key: Key) throws -> Lifetime {
+        guard case .until(let end) = lifetime, let old = try store.get(key, includingExpired: true)?.attributes else {
+            return lifetime
+        }
+        guard VariantIndex(old.metadata) != nil else { return lifetime }
+        return old.expires.map { .until(max(end, $0)) } ?? .never
+    }
+
+    private func index(_ primary: String) throws -> VariantIndex? {
+        try store.get(Key(primary), includingExpired: true).flatMap { VariantIndex($0.metadata) }
+    }
+
+    /// Until it may not even be served stale, and the retention.
+    func lifetime(of policy: StoredPolicy) -> Lifetime { Self.lifetime(of: policy, retention: retention) }
+
+    static func lifetime(of policy: StoredPolicy, retention: Duration) -> Lifetime {
+        let last = max(policy.freshUntil.milliseconds, policy.responseTime.milliseconds)
+        let stale = max(0, policy.staleWhileRevalidateSeconds, policy.staleIfErrorSeconds)
+        let (moment, isBeyond) = last.multipliedReportingOverflow(by: 1_000)
+        if isBeyond { return last > 0 ? .never : .until(Timestamp(microseconds: .min)) }
+        return .until(Timestamp(microseconds: moment) + .seconds(stale) + retention)
+    }
+
+    func lock(_ primary: String) -> StripedLock { locks[abs(primary.hashValue % locks.count)] }
+}
+
+/// A lock of its own address, so that many can stand in an array.
+final class StripedLock: Sendable {
+    private let mutex = Mutex(())
+
+    func locked<R>(_ body: () throws -> R) rethrows -> R {
+        try mutex.withLock { _ in try body() }
+    }
+}

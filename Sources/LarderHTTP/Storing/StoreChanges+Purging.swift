@@ -1,0 +1,63 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// Removing responses by hand. Returns how many entries, each time; errors of the store.
+extension StoreChanges {
+    /// Everything stored for the target of a request: all methods and variants.
+    func purge(_ request: HTTPRequest) throws -> Int {
+        let (rules, keyPolicy) = (context.rules, context.configuration.keyPolicy)
+        guard let key = rules.cacheKey(for: request) else { return 0 }
+        let uri = keyPolicy.uri(key)
+        let scope = generations.scope(of: key, keyPolicy)
+        var count = 0
+        for method in [nil] + rules.options.extraMethods.sorted().map(Optional.some) {
+            let primary = method.map { "\($0) \(uri)" } ?? uri
+            generations.advance(primary, scope)
+            count += try responses.removeAll(primary)
+            if keyPolicy.hasAdditions || method == QueryContent.method {
+                count += try store.remove(.prefix(Key(primary + " ")))
+            }
+        }
+        if let scope { count += try responses.removeShared(scope) }
+        return count
+    }
+
+    /// Everything stored for URLs with a prefix.
+    func purge(prefix: String) throws -> Int {
+        generations.advanceAll()
+        let start = normalized(prefix, endsHost: true)
+        var count = 0
+        for method in [""] + context.rules.options.extraMethods.sorted().map({ $0 + " " }) {
+            count += try store.remove(.prefix(Key(method + start)))
+        }
+        // What several queries share stands under the path: where a query is named, all of it goes.
+        if start.contains("?") {
+            count += try store.remove(.prefix(Key(SearchScope(uri: start).path + " search=")))
+        }
+        return count
+    }
+
+    /// Everything that belongs to a cache group of an origin (RFC 9875).
+    func purge(group: String, origin: String) throws -> Int {
+        generations.advanceAll()
+        return try store.remove(.tag(Self.tag(group: group, origin: normalized(origin))))
+    }
+
+    /// Everything stored under a tag.
+    func purge(tag: String) throws -> Int {
+        generations.advanceAll()
+        return try store.remove(.tag(tag))
+    }
+
+    /// A URL, or the beginning of one, with scheme and host as keys have them.
+    private func normalized(_ prefix: String, endsHost: Bool = false) -> String {
+        guard let colon = prefix.firstRange(of: "://") else { return prefix }
+        let rest = prefix[colon.upperBound...]
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        let request = HTTPRequest(
+            method: .get, scheme: String(prefix[..<colon.lowerBound]), authority: String(rest[..<end]), path: "/")
+        let target = end == rest.endIndex && endsHost ? "/" : rest[end...]
+        return context.rules.cacheKey(for: request).map { $0.origin + target } ?? prefix
+    }
+}

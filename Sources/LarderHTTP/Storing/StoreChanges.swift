@@ -1,0 +1,105 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// Changes what is stored: what a response changes besides being stored, and what is removed by hand.
+struct StoreChanges: Sendable {
+    let context: CacheContext
+    let store: Store
+    let responses: ResponseStore
+    let generations: Generations
+    let watch: StoreWatch
+
+    /// Applies updates and removals; returns what was found with the updates in it.
+    func apply(_ decision: ReceivedDecision, to pending: LoadRequest) async -> [ResponseStore.Found] {
+        var found = pending.found
+        for update in decision.updates {
+            let old = found[update.index]
+            await attempt(pending.primary) { _ = try await responses.update(old, to: update.response) }
+            found[update.index].response = update.response
+        }
+        for index in decision.removals {
+            let old = found[index]
+            await attempt(pending.primary) { _ = try await responses.remove(old) }
+        }
+        return found
+    }
+
+    /// Section 4.4, and RFC 9875 section 3.
+    func invalidate(_ invalidation: Invalidation, _ keyPolicy: KeyPolicy) async {
+        for key in invalidation.keys {
+            let primary = keyPolicy.uri(key)
+            let scope = generations.scope(of: key, keyPolicy)
+            generations.advance(primary, scope)
+            await attempt(primary) {
+                try await store.perform { [responses] in
+                    _ = try responses.removeAll(primary)
+                    if let scope { _ = try responses.removeShared(scope) }
+                }
+                // Keys with additions start with the URI and a space, which no URI has.
+                if keyPolicy.hasAdditions || key.method == QueryContent.method {
+                    try await store.remove(.prefix(Key(primary + " ")))
+                }
+            }
+        }
+        for group in invalidation.groups {
+            generations.advanceAll()
+            await attempt(group) {
+                try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
+            }
+        }
+    }
+
+    /// A store in trouble does not keep the answer from the client.
+    private func attempt(_ key: String?, _ body: () async throws -> Void) async {
+        do {
+            try await body()
+        } catch {
+            watch.failed(.write, error, key: key ?? "")
+        }
+    }
+
+    /// The store did not take a response.
+    func logRefusal(_ error: any Error, _ key: String) { watch.failed(.write, error, key: key) }
+
+    // MARK: Tags
+
+    /// The tag of a group (RFC 9875 section 2), which belongs to one origin; a digest where the name is too long.
+    static func tag(group: String, origin: String) -> String {
+        let tag = "group \(origin) \(group)"
+        return tag.utf8.count <= 200 && !tag.utf8.contains(0)
+            ? tag : "group " + Digest.of(Array(tag.utf8)).description
+    }
+
+    /// The tags of a new response: its groups, what its tag fields name, and the caller's.
+    func tags(of new: NewResponse, primary: String, own: [String]) -> [String] {
+        var tags = own
+        if !new.groups.isEmpty, let slashes = primary.firstRange(of: "://") {
+            let start =
+                primary[..<slashes.lowerBound].lastIndex(of: " ").map(primary.index(after:)) ?? primary.startIndex
+            let origin = String(
+                primary[start...].prefix(upTo: primary[slashes.upperBound...].firstIndex(of: "/") ?? primary.endIndex))
+            tags += new.groups.map { Self.tag(group: $0, origin: origin) }
+        }
+        for name in context.configuration.tagFields {
+            for value in new.head.headerFields[values: name] {
+                tags += value.split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
+            }
+        }
+        var seen: Set<String> = []
+        var bytes = 0
+        return tags.filter { tag in
+            let count = tag.utf8.count
+            guard (1...200).contains(count), !tag.utf8.contains(0), seen.count < 64, bytes + count + 1 <= 8_192,
+                seen.insert(tag).inserted
+            else { return false }
+            bytes += count + 1
+            return true
+        }
+    }
+
+    /// Throws when a body of this length has no place in the store.
+    func checkRoom(_ length: Int64, _ key: Key) throws {
+        try store.writer(for: key, length: ByteCount(length)).cancel()
+    }
+}
