@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
+        // For the package in Fuzz/, without any promise to others.
+        .library(name: "_FuzzedModules", targets: ["CachectlCore", "HTTPWire"]),
     ],
     traits: [
         .default(
@@ -100,11 +102,25 @@ let package = Package(
             ]
         ),
         .target(name: "TestOrigin", dependencies: ["VisibleLocks", .httpTypes, .nioCore, .nioPosix, .nioSSL]),
+        .target(
+            name: "CachectlCore",
+            dependencies: [
+                "Larder", "LarderHTTP", "VisibleLocks", .argumentParser, .httpTypes, .systemPackage,
+            ]
+        ),
+        .target(
+            name: "CachectlDemo",
+            dependencies: [
+                "CachectlCore", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport",
+                "VisibleLocks", .argumentParser, .httpTypes, .nioCore, .nioHTTP1, .nioPosix, .systemPackage,
+            ]
+        ),
         .executableTarget(
             name: "cachectl",
             dependencies: [
-                "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", .argumentParser,
-                .httpTypes, .logging, .nioCore, .nioHTTP1, .nioPosix, .systemPackage,
+                "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
+                "LarderNIOTransport", "VisibleLocks", .argumentParser, .httpTypes, .logging, .nioCore,
+                .systemPackage,
             ]
         ),
         .executableTarget(
@@ -179,7 +195,9 @@ let package = Package(
                 .nioHTTP2, .nioPosix, .nioSSL,
             ]
         ),
-        .testTarget(name: "CachectlTests", dependencies: ["cachectl", "TestOrigin", "TestSupport"]),
+        .testTarget(
+            name: "CachectlTests",
+            dependencies: ["cachectl", "CachectlCore", "CachectlDemo", "TestOrigin", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

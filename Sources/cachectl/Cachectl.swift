@@ -1,6 +1,9 @@
 import ArgumentParser
+import CachectlCore
+import CachectlDemo
 
-/// The command line of Larder. No logic of its own: each command parses, calls the library and prints.
+/// The command line of Larder: each command parses its arguments, calls the libraries and prints. What several commands
+/// share is in `CachectlCore`; `demo` and `bench` are in `CachectlDemo`.
 @main
 struct Cachectl: ParsableCommand {
     static let configuration = CommandConfiguration(

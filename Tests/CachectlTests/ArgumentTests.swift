@@ -2,6 +2,7 @@ import ArgumentParser
 import Larder
 import Testing
 
+@testable import CachectlCore
 @testable import cachectl
 
 @Suite struct DurationArgumentTests {

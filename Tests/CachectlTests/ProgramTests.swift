@@ -3,6 +3,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import CachectlCore
+@testable import CachectlDemo
 @testable import cachectl
 
 @Suite struct ProgramTests {

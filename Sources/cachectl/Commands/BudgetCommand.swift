@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
 /// `budget`: shows or sets what the store may take.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 
 /// `completions SHELL`: the script that makes a shell complete commands and options.
 struct CompletionsCommand: ParsableCommand {

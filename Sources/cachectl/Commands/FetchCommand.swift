@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import HTTPTypes
 import Larder
 import LarderHTTP

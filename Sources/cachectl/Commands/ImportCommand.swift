@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import SystemPackage
 
@@ -39,7 +40,7 @@ struct ImportCommand: ParsableCommand {
 
     func run() throws {
         Interruption.listen()
-        let root = try Self.absolute(FilePath(directory))
+        let root = try TreeWalk.root(FilePath(directory))
         var walk = TreeWalk(root)
         var files: [TreeWalk.File] = []
         try walk.run { file in
@@ -64,21 +65,6 @@ struct ImportCommand: ParsableCommand {
     private func base(_ root: FilePath) -> [UInt8] {
         guard let baseURL else { return KeyPath.base(directory: root.platformBytes) }
         return Array((baseURL.hasSuffix("/") ? baseURL : baseURL + "/").utf8)
-    }
-
-    /// Follows links in the path of the directory itself: realpath(3).
-    static func absolute(_ path: FilePath) throws -> FilePath {
-        guard let resolved = path.withPlatformString({ realpath($0, nil) }) else {
-            throw CommandError.system("reading", path)
-        }
-        defer { free(resolved) }
-        let root = FilePath(platformString: resolved)
-        var status = stat()
-        guard root.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", root) }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw CommandError(.noInput, "\(path) is not a directory: 'cachectl put' stores one file")
-        }
-        return root
     }
 
     private static func text(_ outcome: Importer.Outcome) -> String {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
 /// `pin`: keeps entries out of displacement.

@@ -1,3 +1,4 @@
+import CachectlCore
 import Larder
 import SystemPackage
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import LarderGateway
 import LarderHTTP
