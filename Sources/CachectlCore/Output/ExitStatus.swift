@@ -2,53 +2,72 @@ import ArgumentParser
 import Larder
 import SystemPackage
 
-/// What the shell gets to know: 0, 1, and the numbers of sysexits(3).
+/// The exit status of `cachectl`: 0, 1, and the numbers of sysexits(3). docs/cachectl.md has the table for users.
 package enum ExitStatus: Int32, CaseIterable {
-    /// All went well.
+    /// Success.
     case fine = 0
-    /// Something was found (`verify`) or was missing (a key, a file that could not be read).
+    /// A command found a problem (`verify`), or something is missing (a key, a file that cannot be read).
     case found = 1
     /// The command line is wrong. EX_USAGE
     case usage = 64
-    /// Data is damaged, does not have its digest, does not fit, or is not what it should be. EX_DATAERR
+    /// Data is damaged, does not match its digest, is too large, or is not in the expected format. EX_DATAERR
     case data = 65
     /// There is no store at the path, or no input file. EX_NOINPUT
     case noInput = 66
-    /// Not possible on this system or file system. EX_UNAVAILABLE
+    /// The system or the file system does not support it, or an origin does not answer. EX_UNAVAILABLE
     case unavailable = 69
-    /// A fault of cachectl itself. EX_SOFTWARE
+    /// A bug in cachectl. EX_SOFTWARE
     case software = 70
-    /// Disk, budget or index are full. EX_OSERR
+    /// The disk, the budget or the index is full. EX_OSERR
     case noSpace = 71
     /// An output file cannot be created. EX_CANTCREAT
     case cannotCreate = 73
     /// Reading or writing failed. EX_IOERR
     case inputOutput = 74
-    /// Locked, or too many readers: try again. EX_TEMPFAIL
+    /// The store is locked, or a limit is reached for now: try again later. EX_TEMPFAIL
     case temporary = 75
-    /// No permission. EX_NOPERM
+    /// Permission denied, or nothing can be written. EX_NOPERM
     case noPermission = 77
     /// Ended by SIGINT or SIGTERM.
     case interrupted = 130
-    /// The reader of standard output went away: what a shell reports for SIGPIPE.
+    /// The reader of standard output closed it: the status that a shell reports for SIGPIPE.
     case brokenPipe = 141
 }
 
 extension ExitStatus {
-    /// The one place where the library's codes become numbers.
+    /// The status for each code of the library. Every code has a row: a test compares them with the library's.
+    static let statuses: [LarderError.Code: ExitStatus] = [
+        .invalidArgument: .usage,
+        // A command that uses a store after it closed it has a bug.
+        .closed: .software,
+        .locked: .temporary,
+        // Only where the cause is not an `Errno`.
+        .io: .inputOutput,
+        .noSpace: .noSpace,
+        .mapFull: .noSpace,
+        .readersFull: .temporary,
+        .corruption: .data,
+        .formatMismatch: .data,
+        .digestMismatch: .data,
+        .lengthMismatch: .data,
+        .tooLarge: .data,
+        // As EROFS: the store may be read, but not changed.
+        .readOnly: .noPermission,
+        .unsupported: .unavailable,
+        // A write to the disk failed. The next command opens the store again.
+        .mustReopen: .inputOutput,
+    ]
+
+    /// The status for an error of the library: that of its cause where a system call failed, else that of its code.
     package init(_ error: LarderError) {
-        switch error.code {
-        case .invalidArgument: self = .usage
-        case .locked, .readersFull: self = .temporary
-        case .noSpace, .mapFull: self = .noSpace
-        case .corruption, .formatMismatch, .digestMismatch, .lengthMismatch, .tooLarge: self = .data
-        case .unsupported: self = .unavailable
-        case .io: self = (error.cause as? Errno).map(ExitStatus.init) ?? .inputOutput
-        default: self = .software
+        if error.code == .io, let cause = error.cause as? Errno {
+            self.init(cause)
+        } else {
+            self = Self.statuses[error.code] ?? .software
         }
     }
 
-    /// For an address that cannot be listened on: one that is taken may be free later.
+    /// The status for an address that a server cannot listen on. One that is in use may become free.
     package static func listening(_ errno: Errno) -> ExitStatus {
         switch errno {
         case .permissionDenied, .notPermitted: .noPermission
@@ -57,6 +76,7 @@ extension ExitStatus {
         }
     }
 
+    /// The status for a system call that failed.
     package init(_ errno: Errno) {
         switch errno {
         case .permissionDenied, .notPermitted, .readOnlyFileSystem: self = .noPermission
