@@ -2,18 +2,18 @@ import ArgumentParser
 import Larder
 import SystemPackage
 
-/// How a store is opened, and what is printed of it.
+/// How to open a store, and how to print results.
 package struct StoreFlags: ParsableArguments {
-    @Flag(help: "Print JSON with stable keys.")
+    @Flag(help: "Print JSON.")
     package var json = false
 
-    @Flag(help: "Open a store whose directory belongs to another user, who can replace what is in it.")
+    @Flag(help: "Open the store even if its directory belongs to another user, who can replace its content.")
     package var anyOwner = false
 
     package init() {}
 }
 
-/// What every command takes: where the store is, and whether to print JSON.
+/// The options of every command: where the store is, and whether to print JSON.
 package struct StoreOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -28,24 +28,24 @@ package struct StoreOptions: ParsableArguments {
     package var anyOwner: Bool { flags.anyOwner }
 
     package func validate() throws {
-        if store?.isEmpty == true { throw ValidationError("--store is empty: give the directory of a store.") }
+        if store?.isEmpty == true { throw ValidationError("--store is empty. Give the directory of a store.") }
     }
 
     /// The store's directory.
     package var path: FilePath { store.map { FilePath($0) } ?? Store.defaultPath }
 
-    /// What a command does to the store.
+    /// How a command uses the store.
     package enum Access {
-        /// Changes nothing, the store has to be there.
+        /// Changes nothing. The store must exist.
         case reading
-        /// Changes a store that has to be there.
+        /// Changes the store, which must exist.
         case changing
-        /// Makes the store if it is missing.
+        /// Changes the store, and creates it if it does not exist.
         case creating
     }
 
-    /// Runs `body` with the store open, and closes it; a failure to commit at the end is a failure of the command.
-    /// - Parameter rebuildsIndex: where the index is damaged, keeps what can be read of it, rather than fail.
+    /// Runs `body` with the store open, then closes it. If the last commit fails, the command fails.
+    /// - Parameter rebuildsIndex: rebuilds a damaged index with every readable entry, rather than throw.
     package func withStore<R>(
         _ access: Access, budget bytes: ByteCount? = nil, rebuildsIndex: Bool = false,
         _ adjust: (inout Configuration) -> Void = { _ in },
@@ -60,7 +60,7 @@ package struct StoreOptions: ParsableArguments {
             if let bytes { try store.setByteBudget(bytes) }
             result = try body(store)
         } catch {
-            // The first failure is the one to report.
+            // Report the first error, not that of closing.
             try? store.close()
             throw error
         }
@@ -68,7 +68,7 @@ package struct StoreOptions: ParsableArguments {
         return result
     }
 
-    /// How the store is opened.
+    /// The configuration to open the store with.
     package func configuration(_ access: Access) -> Configuration {
         var configuration = Configuration()
         configuration.isReadOnly = access == .reading
@@ -83,32 +83,32 @@ package struct StoreOptions: ParsableArguments {
         } catch let error as LarderError where error.code == .corruption && rebuildsIndex {
             let report = try Store.rebuildIndex(at: path, configuration)
             configuration.logger.warning(
-                "the index was damaged and is rebuilt",
-                metadata: ["path": "\(path)", "error": "\(error)", "kept": "\(report.keptEntries)"])
+                "the index was damaged and has been rebuilt",
+                metadata: ["path": "\(path)", "error": "\(error)", "kept": "\(report.keptEntries)"], source: "cachectl")
             return try Store(at: path, configuration)
         } catch let error as LarderError where access == .creating && [.io, .invalidArgument].contains(error.code) {
-            // A path on which no store can be made is not a missing input.
+            // A path where no store can be created is not a missing input.
             let status = ExitStatus(error)
             guard [.noInput, .usage, .inputOutput].contains(status), (try? requireStore()) == nil else { throw error }
             throw CommandError(.cannotCreate, error.message, path: error.path ?? path, cause: error.cause)
         }
     }
 
-    /// Throws `noInput` unless the directory has a store's `FORMAT` file: a command that is to change a store must not make
-    /// one out of a mistyped path.
+    /// Throws `noInput` unless the directory has the `FORMAT` file of a store: a command that changes a store must not
+    /// create one at a mistyped path.
     func requireStore() throws {
         var status = stat()
         if path.appending("FORMAT").withPlatformString({ lstat($0, &status) }) == 0 { return }
         let cause = Errno(rawValue: errno)
         if cause == .permissionDenied {
-            throw CommandError(.noPermission, "no permission to look into \(path)", path: path, cause: cause)
+            throw CommandError(.noPermission, "no permission to read \(path)", path: path, cause: cause)
         }
         if hasIndex {
             throw LarderError(
-                .formatMismatch, "\(path) has lost its file FORMAT; the index is there and was not changed",
+                .formatMismatch, "the file FORMAT is missing in \(path), but the index is there",
                 remedy: .rebuildIndex, path: path)
         }
-        throw CommandError(.noInput, "there is no store at \(path): check --store, or put something first", path: path)
+        throw CommandError(.noInput, "there is no store at \(path): check --store, or put an entry first", path: path)
     }
 
     private var hasIndex: Bool {
@@ -116,14 +116,14 @@ package struct StoreOptions: ParsableArguments {
         return path.appending("index/data.mdb").withPlatformString { lstat($0, &status) } == 0
     }
 
-    /// Prints `value` as JSON where that was asked for, else the text.
+    /// Prints `value` as JSON with `--json`, else the text.
     package func print(_ value: some Encodable, orText text: @autoclosure () -> String) throws {
         try Output.write(json ? JSON.text(value) : text())
     }
 }
 
 extension Store {
-    /// Changes the byte limit and leaves the others as they are.
+    /// Sets the byte limit, and keeps the other limits.
     package func setByteBudget(_ bytes: ByteCount) throws {
         var limits = try budget()
         limits.bytes = bytes

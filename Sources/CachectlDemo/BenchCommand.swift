@@ -3,34 +3,35 @@ import CachectlCore
 import Larder
 import SystemPackage
 
-/// `bench`: a quick figure for this machine and this disk.
+/// `bench`: rough figures for this machine and this disk.
 package struct BenchCommand: ParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measure puts, gets and removals beside plain files.",
+        abstract: "Compare puts, gets and removals with plain files.",
         discussion: """
-            Takes a few seconds and gives an idea, no more. Bodies are different and do not compress, made before the clock \
-            starts. Plain files are created and written under another name and renamed, read whole, looked up with stat(2) \
-            and unlinked. Neither side waits for the disk, except that each put figure includes the store's last commit. \
-            Without --store the store lies in a temporary directory; with it the bodies go in and out of that store.
+            Takes a few seconds and gives only a rough idea. The bodies are distinct and incompressible, and are created \
+            before the clock starts. Plain files are written under a temporary name and renamed, read whole, looked up with \
+            stat(2) and unlinked. Neither side waits for the disk, except that puts include the last commit of the store. \
+            Without --store the store is in a temporary directory; with --store the bodies are put into that store and \
+            removed again.
             """)
 
     @OptionGroup var options: ScratchOptions
 
     @Option(
-        help: ArgumentHelp("Bytes written for each size of body. Default: 32MiB.", valueName: "size"),
+        help: ArgumentHelp("Bytes to write for each body size. Default: 32MiB.", valueName: "size"),
         transform: SizeArgument.parse)
     var volume: ByteCount = .mebibytes(32)
 
     package init() {}
 
     package func validate() throws {
-        if volume > .gibibytes(1) { throw ValidationError("--volume \(volume): the most is 1GiB.") }
+        if volume > .gibibytes(1) { throw ValidationError("--volume: \(volume) is too large. The maximum is 1GiB.") }
     }
 
     package func run() throws {
         Interruption.listen()
-        // Beside the store, so that both sides use the same disk.
+        // The same disk as for the store.
         let directory = try TemporaryDirectory("bench")
         defer { directory.remove() }
         let target = options.target(orIn: directory.path.appending("store"))

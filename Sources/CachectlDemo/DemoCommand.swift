@@ -3,18 +3,19 @@ import CachectlCore
 import Larder
 import SystemPackage
 
-/// `demo`: shows on real files what a store does.
+/// `demo`: shows a store and a gateway at work on real files.
 package struct DemoCommand: ParsableCommand {
     package static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract:
-            "Store a directory under a budget of a third of its size, serve it through a gateway, and show what happens.",
+            "Show a store and a gateway at work on the files of a directory.",
         discussion: """
-            First readers look files up in a skewed order, writers store what was missed, and a fifth thread counts what the \
-            store takes on disk. Then a web server offers the same files, a caching gateway runs in front of it, and clients \
-            ask over loopback. At the end the gateway stays up to be tried with curl or a browser, until Ctrl-C (--stay; the \
-            default on a terminal). Each half takes --seconds, or ends in order with Ctrl-C. The store lies in a temporary \
-            directory and is removed at the end, unless --store names one. Exits 1 if a promise was broken.
+            The budget of the store is a third of the size of the directory. First, readers look up files in a skewed \
+            order, writers store the files that were missed, and another thread measures the store's size on disk. Then a \
+            web server offers the same files, and clients request them through a caching gateway over loopback. Afterwards \
+            the gateway keeps running until Ctrl-C, to be tried with curl or a browser (--stay; the default on a terminal). \
+            Each half takes --seconds, or ends at Ctrl-C. The store is temporary unless --store names a directory. Exits 1 \
+            if a check failed.
             """)
 
     @OptionGroup var options: ScratchOptions
@@ -22,36 +23,41 @@ package struct DemoCommand: ParsableCommand {
     @Argument(help: "The directory.", completion: .directory)
     var directory = "/usr/share"
 
-    @Option(help: ArgumentHelp("How long, 1 ... 86400.", valueName: "n"))
+    @Option(help: ArgumentHelp("Duration of each half in seconds, 1 ... 86400.", valueName: "n"))
     var seconds = 20
 
-    @Option(help: ArgumentHelp("Threads that look files up, 1 ... 32.", valueName: "n"))
+    @Option(help: ArgumentHelp("Number of threads that look up files, 1 ... 32.", valueName: "n"))
     var readers = 2
 
-    @Option(help: ArgumentHelp("Threads that store files, 1 ... 32.", valueName: "n"))
+    @Option(help: ArgumentHelp("Number of threads that store files, 1 ... 32.", valueName: "n"))
     var writers = 2
 
-    @Option(help: ArgumentHelp("Clients that ask the gateway, 1 ... 256.", valueName: "n"))
+    @Option(help: ArgumentHelp("Number of clients of the gateway, 1 ... 256.", valueName: "n"))
     var clients = 8
 
-    @Flag(help: "Show the store only, without a gateway.")
+    @Flag(help: "Show only the store, without a gateway.")
     var storeOnly = false
 
-    @Flag(inversion: .prefixedNo, help: "Leave the gateway up at the end, until Ctrl-C. Default: on a terminal.")
+    @Flag(inversion: .prefixedNo, help: "Keep the gateway running until Ctrl-C. Default: only on a terminal.")
     var stay: Bool?
 
     @Option(
-        help: ArgumentHelp("Byte budget. Default: a third of the files' size, at least 1 MiB.", valueName: "size"),
+        help: ArgumentHelp(
+            "Byte budget. Default: a third of the size of the files, at least 1 MiB.", valueName: "size"),
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
     package init() {}
 
     package func validate() throws {
-        if !(1...86_400).contains(seconds) { throw ValidationError("--seconds \(seconds): give 1 ... 86400.") }
-        if !(1...32).contains(readers) { throw ValidationError("--readers \(readers): give 1 ... 32.") }
-        if !(1...256).contains(clients) { throw ValidationError("--clients \(clients): give 1 ... 256.") }
-        if !(1...32).contains(writers) { throw ValidationError("--writers \(writers): give 1 ... 32.") }
+        if !(1...86_400).contains(seconds) {
+            throw ValidationError("--seconds: \(seconds) is out of range. Use 1 ... 86400.")
+        }
+        if !(1...32).contains(readers) { throw ValidationError("--readers: \(readers) is out of range. Use 1 ... 32.") }
+        if !(1...256).contains(clients) {
+            throw ValidationError("--clients: \(clients) is out of range. Use 1 ... 256.")
+        }
+        if !(1...32).contains(writers) { throw ValidationError("--writers: \(writers) is out of range. Use 1 ... 32.") }
     }
 
     package func run() throws {
@@ -63,8 +69,8 @@ package struct DemoCommand: ParsableCommand {
         let target = options.target(orIn: (temporary?.path ?? ".").appending("store"))
         if !options.flags.json {
             try Output.write(
-                "\(Render.count(corpus.files.count)) files of \(corpus.root), \(ByteCount(corpus.bytes)); a budget of \(limit); "
-                    + "\(writers) writers, \(readers) readers, \(seconds) s; the store: \(target.path)\n")
+                "\(Render.count(corpus.files.count)) files in \(corpus.root), \(ByteCount(corpus.bytes)); budget \(limit); "
+                    + "\(writers) writers, \(readers) readers, \(seconds) s; store \(target.path)\n")
         }
         let (report, web) = try target.withStore(.creating) { store in
             try Self.requireOwn(store, limit)
@@ -79,14 +85,14 @@ package struct DemoCommand: ParsableCommand {
         if !report.isFine || web?.isFine == false { throw CommandError.found }
     }
 
-    /// The second half: over HTTP.
+    /// The second half, over HTTP.
     private func showGateway(_ store: Store, _ corpus: Corpus) throws -> WebReport {
         let demo = WebDemo(store, corpus)
         let running = try Blocking.run { try await demo.start() }
         if !options.flags.json {
             try Output.write(
-                "\na gateway at \(running.address) in front of a web server with the same files; \(clients) clients, "
-                    + "\(seconds) s; its figures: \(running.admin)\n")
+                "\ngateway at \(running.address) in front of a web server with the same files; \(clients) clients, "
+                    + "\(seconds) s; status page \(running.admin)\n")
         }
         let progress = DemoProgress(isQuiet: options.flags.json)
         let clients = clients
@@ -107,7 +113,7 @@ package struct DemoCommand: ParsableCommand {
         if !options.flags.json { try Output.write(report.text) }
         if stay ?? (Output.isTerminal && !options.flags.json), !wasInterrupted {
             try Output.write(
-                "\nthe gateway stays at \(running.address) until Ctrl-C; try it:\n"
+                "\nthe gateway runs at \(running.address) until Ctrl-C; try:\n"
                     + "  curl -i '\(running.address)\(corpus.path(0))'\n")
             while !Interruption.hasCome { usleep(100_000) }
         }
@@ -118,14 +124,14 @@ package struct DemoCommand: ParsableCommand {
         return report
     }
 
-    /// The demo sets the budget, which displaces: not in a store that somebody uses.
+    /// Refuses a store in use: the demo sets the budget, which displaces entries.
     private static func requireOwn(_ store: Store, _ limit: ByteCount) throws {
         let statistics = try store.statistics()
         if statistics.entryCount > 0, statistics.budget.bytes != limit {
             throw CommandError(
                 .usage,
                 "\(store.path) has \(Render.count(statistics.entryCount)) entries, and the demo would set its budget to "
-                    + "\(limit): name a new directory, or leave --store out")
+                    + "\(limit): use a new directory, or omit --store")
         }
     }
 
@@ -155,9 +161,9 @@ package struct DemoCommand: ParsableCommand {
             samples: samples + 1, check: check, elapsed: elapsed, wasInterrupted: Interruption.hasCome)
     }
 
-    /// What the store reports and what stat(2) finds, of one moment: displacement to the lower watermark goes on for a
-    /// moment after the last put, and other processes may be writing. A report that is wrong stays so, however often it is
-    /// compared.
+    /// The size that the store reports and the size that stat(2) finds, at the same moment: displacement to the lower
+    /// watermark continues for a moment after the last put, and other processes may be writing. A wrong report stays wrong
+    /// in every comparison.
     private static func sizes(_ store: Store) throws -> (Statistics, recounted: Int64) {
         for _ in 0..<100 {
             let statistics = try store.statistics()

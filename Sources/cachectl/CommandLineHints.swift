@@ -1,7 +1,7 @@
 import ArgumentParser
 import CachectlCore
 
-/// What the parser would report in terms that do not help: options before the command, and commands that do not exist.
+/// Reports two mistakes better than the parser does: options before the command, and commands that do not exist.
 enum CommandLineHints {
     /// Throws `usage` if the arguments begin with neither a command nor an option of `cachectl` itself.
     static func check(_ arguments: [String]) throws {
@@ -15,7 +15,7 @@ enum CommandLineHints {
         {
             let corrected = [arguments[place]] + arguments[..<place] + arguments[(place + 1)...]
             throw CommandError(
-                .usage, "options go after the command: cachectl \(corrected.map(quoted).joined(separator: " "))")
+                .usage, "options follow the command: cachectl \(corrected.map(quoted).joined(separator: " "))")
         }
     }
 
@@ -30,7 +30,7 @@ enum CommandLineHints {
         Cachectl.configuration.subcommands.compactMap { command in command.configuration.commandName }
     }
 
-    /// What other programs call it.
+    /// Names of such commands in other programs.
     private static let synonyms = [
         "list": "ls", "dir": "ls", "remove": "rm", "delete": "rm", "del": "rm", "info": "stat", "status": "stat",
         "stats": "stat", "show": "stat", "check": "verify", "fsck": "verify", "repair": "verify", "collect": "gc",
@@ -39,7 +39,7 @@ enum CommandLineHints {
         "completion": "completions",
     ]
 
-    /// The command that a name was likely meant for.
+    /// The command that the user probably meant.
     static func guess(_ name: String) -> String? {
         let name = name.lowercased()
         if let synonym = synonyms[name] { return synonym }
@@ -48,7 +48,7 @@ enum CommandLineHints {
         return best.distance <= min(2, best.name.count - 1) ? best.name : nil
     }
 
-    /// Letters to insert, remove or replace (Levenshtein).
+    /// The Levenshtein distance: how many bytes to insert, remove or replace.
     private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         var row = Array(0...right.count)
         for (index, letter) in left.enumerated() {
@@ -63,7 +63,7 @@ enum CommandLineHints {
         return row[right.count]
     }
 
-    /// As a shell takes it for one word.
+    /// The word, quoted where a shell needs it.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)

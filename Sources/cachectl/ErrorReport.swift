@@ -3,21 +3,21 @@ import CachectlCore
 import Larder
 import SystemPackage
 
-/// An error as the user sees it: `cachectl: what went wrong (cause)` on standard error, and the exit status.
+/// An error as the user sees it: `cachectl: message (cause)` on standard error, and the exit status.
 struct ErrorReport {
     let status: ExitStatus
-    /// Name of the code, for programs.
+    /// The name of the code, for programs.
     let code: String
     let message: String?
     let path: String?
     let key: String?
     let cause: String?
-    /// What goes to standard output instead: help or the version was asked for.
+    /// The help or the version, where the user asked for it: this goes to standard output.
     private(set) var answer: String?
-    /// The command whose help tells how it is used.
+    /// The command line that prints the help.
     private(set) var help: String?
 
-    /// - Parameter command: the one that ran; nil where the command line could not be parsed.
+    /// - Parameter command: the command that ran; nil if the command line could not be parsed.
     init(_ error: any Error, command: String? = nil) {
         switch error {
         case let error as LarderError:
@@ -58,7 +58,7 @@ struct ErrorReport {
         self.cause = cause.map { "\($0)" }
     }
 
-    /// `cachectl: message (cause)`; empty where there is nothing to say.
+    /// `cachectl: message (cause)`; empty without a message.
     var text: String {
         guard let message else { return "" }
         return "cachectl: " + message + (cause.map { " (\($0))" } ?? "") + "\n"
@@ -76,7 +76,7 @@ struct ErrorReport {
     /// Prints the report and ends the program.
     func leave(asJSON: Bool) -> Never {
         if let answer { try? Output.write(answer.hasSuffix("\n") ? answer : answer + "\n") }
-        // There is no way left to tell when standard error is closed too.
+        // If standard error is closed too, there is nowhere to report it.
         if status != .brokenPipe, message != nil {
             Output.complain(asJSON ? (try? JSON.line(ErrorJSON(self))) ?? text : text)
         }
@@ -84,7 +84,7 @@ struct ErrorReport {
     }
 }
 
-/// `ErrorReport` for programs.
+/// `ErrorReport` as JSON.
 private struct ErrorJSON: Encodable {
     let error: Details
 
@@ -105,23 +105,23 @@ private struct ErrorJSON: Encodable {
 }
 
 extension LarderError {
-    /// The message, with what to do in terms of this program.
+    /// The message, and the command that helps.
     fileprivate var text: String { message + (remedy.map { ": " + $0.command } ?? "") }
 }
 
 extension LarderError.Remedy {
-    /// The command that stands for a call of the library.
+    /// The command that does what a call of the library does.
     fileprivate var command: String {
         switch self {
         case .repair: "run 'cachectl verify --repair'"
         case .rebuildIndex:
-            "end every process that uses the store, then run 'cachectl verify --repair', which keeps the entries that can "
-                + "still be read"
+            "stop every process that uses the store, then run 'cachectl verify --repair', which keeps every entry that it "
+                + "can read"
         case .makeRoom:
             "raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries"
-        case .raiseBudget: "raise the budget ('cachectl budget --bytes') or store it elsewhere"
+        case .raiseBudget: "raise the budget ('cachectl budget --bytes'), or store it elsewhere"
         case .raiseLargestEntry: "raise the limit ('cachectl budget --largest-entry')"
-        case .allowOtherOwner: "open it as that user, choose another directory, or allow it (--any-owner)"
+        case .allowOtherOwner: "open it as that user, choose another directory, or use --any-owner"
         case .openReadOnly: "use a command that only reads, or remount the file system"
         }
     }

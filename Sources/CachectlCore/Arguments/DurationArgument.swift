@@ -1,18 +1,19 @@
 import ArgumentParser
 import Larder
 
-/// Durations as people write them: seconds, or a number and a unit, or several of them, the largest first.
+/// Durations as users write them: a number of seconds, or numbers with units, largest unit first.
 ///
 /// Units: `ms`, `s`, `m` or `min`, `h`, `d`, `w`, and `y` (365 days). Numbers may have a fraction: `1.5h`, `1d12h`.
 package enum DurationArgument {
-    /// Reads a duration; throws what `cachectl` says to a user who wrote something else. A number alone is of seconds.
+    /// Reads a duration. A number without a unit means seconds.
+    /// - Throws: `ValidationError` for anything else.
     package static func parse(_ text: String) throws -> Duration {
         let isNumber = text.utf8.allSatisfy { (48...57).contains($0) || $0 == UInt8(ascii: ".") }
         guard let duration = duration(isNumber ? text + "s" : text) else { throw refusal(text) }
         return duration
     }
 
-    /// As above, but a number alone is refused: what removes entries must not take `7` for seconds where days were meant.
+    /// Reads a duration with a unit: a command that removes entries must not read `7` as seconds where days were meant.
     package static func parseWithUnit(_ text: String) throws -> Duration {
         guard let duration = duration(text) else { throw refusal(text) }
         return duration
@@ -22,7 +23,7 @@ package enum DurationArgument {
     package static func parseTimeout(_ text: String) throws -> Duration {
         let duration = try parse(text)
         guard duration >= .milliseconds(1), duration <= .seconds(1_000_000) else {
-            throw ValidationError("'\(text)' is out of range. Give 1ms ... 1000000s.")
+            throw ValidationError("'\(text)' is out of range. Use 1ms ... 1000000s.")
         }
         return duration
     }
@@ -34,10 +35,10 @@ package enum DurationArgument {
 
     private static func refusal(_ text: String) -> ValidationError {
         ValidationError(
-            "'\(text)' is not a duration. Write numbers with units: 500ms, 30s, 15m, 12h, 7d, 2w, 1y, 1d12h.")
+            "'\(text)' is not a valid duration. Use numbers with units: 500ms, 30s, 15m, 12h, 7d, 2w, 1y, 1d12h.")
     }
 
-    /// Nil for anything that is not a duration, and for more than 290,000 years, which no timestamp holds.
+    /// Nil for anything that is not a duration, and for more than 285,000 years, which a timestamp cannot hold.
     package static func duration(_ text: String) -> Duration? {
         var rest = Substring(text.lowercased()).filter { $0 != " " }[...]
         var seconds = 0.0

@@ -1,13 +1,13 @@
 import Larder
 import SystemPackage
 
-/// A failure of a command that is not the store's.
+/// An error of a command, not of the store.
 package struct CommandError: Error {
-    /// How the program ends.
+    /// The exit status.
     package var status: ExitStatus
-    /// Name of the code, for programs; nil: that of the status.
+    /// The name of the code, for programs; nil for the name of the status.
     package var code: String?
-    /// What went wrong, where, and how to repair it; nil where the output says it already.
+    /// What went wrong, where, and how to fix it; nil if the output has said it already.
     package var message: String?
     /// The file or directory concerned, where there is one.
     package var path: FilePath?
@@ -26,7 +26,7 @@ package struct CommandError: Error {
         self.cause = cause
     }
 
-    /// A system call that failed; the status follows from `errno` unless given.
+    /// A failed system call. Unless given, the status follows from `errno`.
     package static func system(
         _ call: String, _ path: FilePath, _ status: ExitStatus? = nil, errno number: Int32 = errno
     )
@@ -39,27 +39,27 @@ package struct CommandError: Error {
     /// The end after SIGINT or SIGTERM.
     package static let interrupted = CommandError(.interrupted, "interrupted")
 
-    /// No entry under a key.
+    /// There is no entry under a key.
     package static func missing(_ key: Key, _ message: String? = nil) -> CommandError {
         var error = CommandError(.found, message ?? "there is no entry under \(key)", key: key)
         error.code = "missing"
         return error
     }
 
-    /// An entry that is no longer fresh.
+    /// The entry has expired.
     package static func expired(_ key: Key, _ message: String) -> CommandError {
         var error = CommandError(.found, message, key: key)
         error.code = "expired"
         return error
     }
 
-    /// A URL with several variants, of which the command line names none or more than one.
+    /// A URL has several variants, and the command line does not select exactly one.
     package static func severalVariants(_ key: Key, _ message: String, isMissing: Bool) -> CommandError {
         var error = CommandError(isMissing ? .found : .usage, message, key: key)
         error.code = isMissing ? "missing" : "severalVariants"
         return error
     }
 
-    /// The end when the output has said all there is to say.
+    /// Ends the program with status 1 and no message, because the output has said it already.
     package static let found = CommandError(.found, nil)
 }

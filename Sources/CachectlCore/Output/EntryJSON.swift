@@ -22,14 +22,14 @@ package struct EntryJSON: Encodable {
     let tags: [String]
     let metadataLength: Int
     let metadataBase64: String
-    /// What an HTTP cache stored there; null for other entries.
+    /// The response, if an HTTP cache stored the entry; else null.
     @Nullable var response: ResponseJSON?
-    /// Of the list that stands under a URL whose responses vary; null for other entries.
+    /// The number of variants, if the entry is the list of a URL's variants; else null.
     @Nullable var variantCount: Int?
 
     package init(_ entry: Attributes, now: Timestamp = .now) {
         key = entry.key.text
-        // The text of a key that is not printable is escaped; the bytes are here.
+        // The text of a key that is not printable has escapes; this has its bytes.
         keyHex = Array(key.utf8) == entry.key.bytes ? nil : Self.hex(entry.key.bytes)
         digest = entry.digest.hexadecimal
         length = entry.length.bytes

@@ -4,14 +4,14 @@
     import Foundation
 #endif
 
-/// Values as JSON: keys sorted, nothing omitted, sizes in bytes, durations in seconds, moments in ISO 8601.
+/// Values as JSON: sorted keys, none omitted; sizes in bytes, durations in seconds, times in ISO 8601.
 package enum JSON {
-    /// Several lines, indented.
+    /// Indented, on several lines.
     package static func text(_ value: some Encodable) throws -> String {
         try encode(value, [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]) + "\n"
     }
 
-    /// One line.
+    /// On one line.
     package static func line(_ value: some Encodable) throws -> String {
         try encode(value, [.sortedKeys, .withoutEscapingSlashes]) + "\n"
     }
@@ -45,7 +45,7 @@ package struct JSONArrayWriter {
     package func finish() throws { try Output.write(isEmpty ? "[]\n" : "\n]\n") }
 }
 
-/// Encodes nil as `null`, where a synthesised `encode` would leave the key out: programs can rely on every key.
+/// Encodes nil as `null`, so that programs can rely on every key. A synthesised `encode` would omit it.
 @propertyWrapper
 package struct Nullable<Value: Encodable>: Encodable {
     package var wrappedValue: Value?

@@ -1,4 +1,4 @@
-/// A line on standard error that shows how far a command has come; nothing where standard error is not a terminal.
+/// A line on standard error that shows the progress of a command, if standard error is a terminal.
 package final class ProgressBar {
     private let title: String
     private let isShown: Bool
@@ -6,7 +6,7 @@ package final class ProgressBar {
     private var drawn: ContinuousClock.Instant?
     private var lastWidth = 0
 
-    /// - Parameter isQuiet: never shows anything, as `--json` wants it.
+    /// - Parameter isQuiet: never shows anything; for `--json`.
     package init(_ title: String, isQuiet: Bool) {
         self.title = title
         isShown = !isQuiet && isatty(STDERR_FILENO) == 1
@@ -23,7 +23,7 @@ package final class ProgressBar {
         draw(Self.line(title, done, total, detail(), width: Self.terminalWidth))
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     package func finish() {
         guard isShown, lastWidth > 0 else { return }
         Output.complain("\r" + String(repeating: " ", count: lastWidth) + "\r")

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A progress bar that several threads may update.
+/// A progress bar for several threads.
 package final class ProgressLine: Sendable {
     // SAFETY: the bar is touched only under the lock.
     private struct Guarded: @unchecked Sendable { let bar: ProgressBar }

@@ -1,6 +1,6 @@
 import Larder
 
-/// Figures as people read them.
+/// Numbers and sizes for people to read.
 package enum Render {
     /// `9.7 GB`, or `unlimited`.
     package static func size(_ bytes: ByteCount) -> String { bytes == .unlimited ? "unlimited" : bytes.description }
@@ -26,7 +26,7 @@ package enum Render {
         "\(count(number)) \(number == 1 ? one : many)"
     }
 
-    /// The largest unit that fits, and no more: `3d`, `12h`, `45s`; `0s` for what is not past.
+    /// Only the largest unit that fits: `3d`, `12h`, `45s`; `0s` for negative durations.
     package static func age(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         switch seconds {
@@ -47,12 +47,12 @@ package enum Render {
         return "\(whole / 60) min \(whole % 60 < 10 ? "0" : "")\(whole % 60) s"
     }
 
-    /// `37.5 %`; `-` of nothing.
+    /// `37.5 %`; `-` if the whole is 0.
     package static func percent(_ part: some BinaryInteger, of whole: some BinaryInteger) -> String {
         whole == 0 ? "-" : decimal(Double(part) * 100 / Double(whole), digits: 1) + " %"
     }
 
-    /// With so many digits after the point.
+    /// A number with `digits` digits after the point.
     package static func decimal(_ value: Double, digits: Int) -> String {
         guard value.isFinite, abs(value) < 1e15 else { return "-" }
         let factor = (0..<digits).reduce(1.0) { product, _ in product * 10 }
@@ -65,12 +65,12 @@ package enum Render {
 }
 
 extension Duration {
-    /// As a number of seconds.
+    /// The duration in seconds.
     package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
 extension Timestamp {
-    /// The system's clock.
+    /// The time of the system's clock.
     package static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)

@@ -35,7 +35,7 @@ package struct StatisticsJSON: Encodable {
     }
 }
 
-/// The limits of a store; null is unlimited.
+/// The limits of a store; null means unlimited.
 package struct BudgetJSON: Encodable {
     @Nullable package var bytes: Int64?
     @Nullable var entries: Int?

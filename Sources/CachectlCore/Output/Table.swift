@@ -1,6 +1,6 @@
-/// Rows of text in aligned columns.
+/// Text in aligned columns.
 package struct Table {
-    /// Where a column's text stands.
+    /// The alignment of a column.
     package enum Alignment { case left, right }
 
     private let alignments: [Alignment]
@@ -16,7 +16,7 @@ package struct Table {
     /// Adds a row; missing cells are empty.
     package mutating func add(_ cells: String...) { rows.append(cells) }
 
-    /// Every row on a line of its own.
+    /// The table, one line per row.
     package var text: String {
         let widths = alignments.indices.map { column in
             rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
@@ -24,7 +24,7 @@ package struct Table {
         return rows.map { Self.line($0, widths, alignments, indent: indent) }.joined()
     }
 
-    /// One row in columns of fixed width, for lists that are printed as they come. The last left column is not padded.
+    /// One row in columns of fixed width, for lists that are printed row by row. Spaces at the end are removed.
     package static func line(_ cells: [String], _ widths: [Int], _ alignments: [Alignment], indent: String = "")
         -> String
     {

@@ -10,14 +10,14 @@ package struct VerifyJSON: Encodable {
     let entryCount: Int
     let blobCount: Int
     let hashedBytes: Int64
-    /// Body files lost with an index of which nothing could be read; null if the index was not replaced.
+    /// Body files that were removed because nothing of the index could be read; null if the index was not replaced.
     @Nullable var lostFiles: Int?
-    /// Entries lost with a damaged index; null if it was not replaced, or the number is not known.
+    /// Entries lost with a damaged index; null if it was not replaced, or if their number is unknown.
     @Nullable var lostEntries: Int?
     /// Where the index was damaged; null if it was not replaced.
     @Nullable var damages: [String]?
 
-    /// One place where an invariant does not hold.
+    /// A violation of an invariant.
     struct ViolationJSON: Encodable {
         let invariant: String
         let message: String

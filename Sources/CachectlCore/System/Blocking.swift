@@ -1,21 +1,21 @@
 import Dispatch
 import Synchronization
 
-/// Runs asynchronous code from the main thread, which may wait.
+/// Runs asynchronous code from the main thread, which may block.
 package enum Blocking {
-    /// Waits for `body`. A signal that asks for an end cancels it, and the command.
+    /// Waits for `body`. SIGINT and SIGTERM cancel it and the command.
     package static func run<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) throws -> R {
         let result = outcome(of: body)
         try Interruption.check()
         return try result.get()
     }
 
-    /// Waits for `body`, which ends when it is cancelled: a signal that asks for an end is how it is meant to end.
+    /// Waits for `body`, which runs until SIGINT or SIGTERM cancels it. That is its normal end.
     package static func untilInterrupted(_ body: @escaping @Sendable () async throws -> Void) throws {
         try outcome(of: body).get()
     }
 
-    /// Waits for `body`, whatever signals come.
+    /// Waits for `body`, and ignores signals.
     package static func wait(_ body: @escaping @Sendable () async -> Void) {
         let isOver = DispatchSemaphore(value: 0)
         Task {

@@ -1,14 +1,15 @@
 import SystemPackage
 
-/// A file, or standard input, that a command reads.
+/// A file or standard input, to be read by a command.
 package struct FileInput {
-    /// The path if it is a regular file, which the store can take without passing its bytes through here.
+    /// The path of a regular file, which the store can adopt without reading it here; else nil.
     package let regularFile: FilePath?
-    /// Length of a regular file; 0 for others.
+    /// The length of a regular file; else 0.
     package let length: Int64
     private let path: FilePath?
 
-    /// Nil or `-` is standard input. Throws `noInput` if there is no such file.
+    /// - Parameter path: nil or `-` for standard input.
+    /// - Throws: `noInput` if there is no such file.
     package init(_ path: FilePath?) throws {
         guard let path, path != "-" else {
             self.path = nil
@@ -19,7 +20,7 @@ package struct FileInput {
         var status = stat()
         guard path.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", path) }
         if status.st_mode & S_IFMT == S_IFDIR {
-            throw CommandError(.noInput, "\(path) is a directory: 'cachectl import' stores directories", path: path)
+            throw CommandError(.noInput, "\(path) is a directory: use 'cachectl import'", path: path)
         }
         self.path = path
         let isRegular = status.st_mode & S_IFMT == S_IFREG
@@ -27,14 +28,15 @@ package struct FileInput {
         length = isRegular ? Int64(status.st_size) : 0
     }
 
-    /// Hands everything to `body` in pieces of at most 256 KiB; returns the number of bytes.
+    /// Passes the content to `body` in pieces of at most 256 KiB.
+    /// - Returns: the number of bytes.
     package func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Int64 {
         guard let path else { return try Self.read(.standardInput, "standard input", body) }
         let file = try Self.open(path)
         return try file.closeAfter { try Self.read(file, path, body) }
     }
 
-    /// A whole file in memory; of a longer one the first `limit` bytes.
+    /// The first `limit` bytes of a file.
     package static func bytes(of path: FilePath, atMost limit: Int = .max) throws -> [UInt8] {
         let file = try open(path)
         return try file.closeAfter {
@@ -49,7 +51,7 @@ package struct FileInput {
         }
     }
 
-    /// Ends a reading early.
+    /// Stops reading early.
     private struct Enough: Error {}
 
     private static func open(_ path: FilePath) throws -> FileDescriptor {

@@ -1,9 +1,9 @@
 import SystemPackage
 
-/// Files that a command writes for its user.
+/// Writes files for the user.
 package enum FileOutput {
-    /// Writes a file as a whole: a reader sees the old one or the new one, and a failure leaves the old one. Devices and
-    /// pipes are written to directly.
+    /// Replaces a file atomically: readers see the old content or the new, and a failure keeps the old. Writes directly to
+    /// devices and pipes.
     package static func replace(_ path: FilePath, _ write: (FileDescriptor) throws -> Void) throws {
         var status = stat()
         let exists = path.withPlatformString { stat($0, &status) } == 0
@@ -11,7 +11,7 @@ package enum FileOutput {
             let file = try open(path, .writeOnly, [], as: path)
             return try writing(path) { try file.closeAfter { try write(file) } }
         }
-        // Beside the target: rename(2) does not cross file systems.
+        // In the directory of the target, because rename(2) does not cross file systems.
         let temporary = FilePath(path.string + ".cachectl-\(getpid())")
         let file = try open(temporary, .writeOnly, [.create, .truncate], as: path)
         do {

@@ -1,22 +1,22 @@
 import Synchronization
 
-/// SIGINT and SIGTERM as a flag that long commands look at, so that they end in order.
+/// SIGINT and SIGTERM as a flag that long commands check, so that they can clean up.
 ///
-/// The first lets a command end in order. timeout(1) sends two at once, to the program and to its group, and people press the
-/// keys twice: only the fourth ends the program where it stands, or any after `endAtNext`.
+/// The first signal lets a command clean up. timeout(1) sends two at once, to the program and to its group, and people press
+/// the keys twice, so only the fourth signal exits at once, or any signal after `endAtNext`.
 package enum Interruption {
     private static let signals = Atomic<Int>(0)
     private static let isLast = Atomic<Bool>(false)
 
-    /// Starts to listen. Before, and in commands that never call it, a signal ends the program.
+    /// Installs the handlers. Until then, and in commands that never call this, a signal ends the program.
     package static func listen() {
-        // Made now: the handler must not be the first to touch them.
+        // Initialise them now: a signal handler must not.
         _ = signals.load(ordering: .relaxed)
         _ = isLast.load(ordering: .relaxed)
         for number in [SIGINT, SIGTERM] { SignalHandler.install(number) { _ in Interruption.note() } }
     }
 
-    /// For a command that has said that it is ending, which may take long: one more signal ends the program where it stands.
+    /// Makes the next signal exit at once, for a command that is shutting down, which may take long.
     package static func endAtNext() { isLast.store(true, ordering: .relaxed) }
 
     // Runs in a signal handler: nothing here allocates or locks. signal-safety(7)
@@ -25,10 +25,10 @@ package enum Interruption {
         if count > 3 || isLast.load(ordering: .relaxed) { _exit(ExitStatus.interrupted.rawValue) }
     }
 
-    /// True once a signal has come.
+    /// True after a signal.
     package static var hasCome: Bool { signals.load(ordering: .relaxed) > 0 }
 
-    /// Throws once a signal has come.
+    /// Throws after a signal.
     package static func check() throws {
         if hasCome { throw CommandError.interrupted }
     }

@@ -1,6 +1,6 @@
-/// Handlers of signals.
+/// Installs signal handlers.
 package enum SignalHandler {
-    /// Has a signal call `handler`, which must neither allocate nor lock: signal-safety(7).
+    /// Calls `handler` on a signal. It must neither allocate nor lock: signal-safety(7).
     package static func install(_ number: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
         var action = sigaction()
         #if canImport(Darwin)
@@ -10,7 +10,7 @@ package enum SignalHandler {
         #endif
         action.sa_flags = SA_RESTART
         sigaction(number, &action, nil)
-        // Blocked signals are inherited, and programs that start others from a dispatch queue have them blocked.
+        // The program may have inherited a mask that blocks it, for example from one that starts others from a dispatch queue.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, number)

@@ -1,7 +1,7 @@
 import Synchronization
 import SystemPackage
 
-/// A thread that may wait for disks and locks, which the threads behind Swift's tasks must not.
+/// A thread that may block on disks and locks; the threads of Swift's cooperative pool must not.
 package final class Thread: @unchecked Sendable {
     // SAFETY: `handle` is written before the object is shared, and read by `join` only.
     #if canImport(Darwin)
@@ -30,11 +30,11 @@ package final class Thread: @unchecked Sendable {
             }, start.toOpaque())
         if code != 0 {
             start.release()
-            throw CommandError(.temporary, "no more threads can be started", cause: Errno(rawValue: code))
+            throw CommandError(.temporary, "cannot start another thread", cause: Errno(rawValue: code))
         }
     }
 
-    /// Waits for the end. Call it once.
+    /// Waits for the thread to end. Call it once.
     package func join() {
         #if canImport(Darwin)
             if let handle { pthread_join(handle, nil) }
@@ -43,7 +43,7 @@ package final class Thread: @unchecked Sendable {
         #endif
     }
 
-    /// Runs `body(0)` to `body(count - 1)` on threads of their own and waits for all; throws the first error.
+    /// Runs `body(0)` to `body(count - 1)`, each on its own thread, and waits for all. Throws the first error.
     static func concurrently(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
         let failure = FailureBox()
         var threads: [Thread] = []

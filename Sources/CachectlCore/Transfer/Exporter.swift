@@ -4,15 +4,15 @@ import SystemPackage
 
 /// Writes entries to a directory tree.
 package struct Exporter {
-    /// What came of it.
+    /// The result.
     package struct Outcome {
         package var files = 0
         package var bytes: Int64 = 0
-        /// Files that exist and were left as they are.
+        /// Files that existed and were not overwritten.
         package var existing = 0
-        /// Entries that went or expired before their body was read.
+        /// Entries that were removed or expired before their body was read.
         package var vanished = 0
-        /// HTTP responses of which only a part is stored.
+        /// Incomplete HTTP responses.
         package var incomplete = 0
     }
 
@@ -23,15 +23,15 @@ package struct Exporter {
     private let takesParts: Bool
     private let ignoresCase: Bool
     private var directories: Set<FilePath> = []
-    /// Keys by the path they got, where the file system does not tell all names apart.
+    /// The key of each path, where the file system treats some names as equal.
     private var owners: [String: Key] = [:]
     package private(set) var outcome = Outcome()
 
     /// - Parameters:
-    ///   - base: cut off the keys, all of which start with it; nil leaves them whole.
-    ///   - replaces: writes over files that exist.
-    ///   - takesParts: writes what is stored of HTTP responses that are not complete.
-    ///   - ignoresCase: the file system takes `A` and `a` for one name; nil: it is tried out.
+    ///   - base: the prefix to remove from the keys, all of which start with it; nil for none.
+    ///   - replaces: overwrites existing files.
+    ///   - takesParts: writes what is stored of incomplete HTTP responses.
+    ///   - ignoresCase: whether `A` and `a` are one name for the file system; nil to find out.
     package init(
         _ store: Store, to root: FilePath, base: Key?, replaces: Bool, takesParts: Bool = false,
         ignoresCase: Bool? = nil
@@ -45,7 +45,7 @@ package struct Exporter {
         self.ignoresCase = ignoresCase ?? Self.ignoresCase(in: root)
     }
 
-    /// True if a file made under one name is found under the same in capitals.
+    /// True if a file can be opened by its name in other case.
     private static func ignoresCase(in root: FilePath) -> Bool {
         let probe = root.appending(".cachectl-case-\(getpid())")
         let other = root.appending(".CACHECTL-CASE-\(getpid())")
@@ -57,7 +57,7 @@ package struct Exporter {
         return other.withPlatformString { lstat($0, &status) } == 0
     }
 
-    /// True if the path is another key's by the rules of the file system; else it is this key's from now on.
+    /// True if the file system gives the path to another key already; else records it for this key.
     private mutating func isTaken(_ components: [[UInt8]], by key: Key) -> Bool {
         guard ignoresCase else { return false }
         let path = KeyPath.folded(components)
@@ -66,7 +66,7 @@ package struct Exporter {
         return false
     }
 
-    /// Writes the body of one key. Lists of responses have none, and parts go with their response.
+    /// Writes the body of one entry. Skips lists of variants, which have none, and parts, which belong to their response.
     package mutating func export(_ entry: Attributes) throws {
         if StoredKeys.isList(entry) || StoredKeys.isPart(entry) { return }
         let response = ResponseSummary(entry)
@@ -81,14 +81,14 @@ package struct Exporter {
             guard try export(entry, to: KeyPath.hashed(entry.key)) == .done else { throw blocked() }
             return
         }
-        // A file stands where another key needs a directory, or the other way round.
+        // One key needs a file where another needs a directory.
         if try export(entry, to: components) == .blocked, try export(entry, to: KeyPath.hashed(entry.key)) == .blocked {
             throw blocked()
         }
     }
 
     private func blocked() -> CommandError {
-        CommandError(.cannotCreate, "\(root) has files where directories are needed: choose an empty one")
+        CommandError(.cannotCreate, "\(root) has files where directories are needed: use an empty directory")
     }
 
     private enum Result { case done, blocked }
@@ -113,7 +113,7 @@ package struct Exporter {
         return .done
     }
 
-    /// Under another name first, so that no reader sees half a file and a link at `path` is replaced rather than followed.
+    /// Writes to a temporary file first: readers never see a partial file, and a link at `path` is replaced, not followed.
     private mutating func write(_ entry: Attributes, to path: FilePath) throws {
         let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
         _ = temporary.withPlatformString { unlink($0) }
@@ -131,7 +131,8 @@ package struct Exporter {
         outcome.bytes += length
     }
 
-    /// Makes a file of the body, or of what is stored of it. Returns its length; nil if the entry is gone.
+    /// Creates a file with the body, or with what is stored of it.
+    /// - Returns: its length; nil if the entry has been removed.
     private func body(of entry: Attributes, to path: FilePath) throws -> Int64? {
         guard let response = ResponseSummary(entry), !response.isComplete else {
             return try store.export(entry.key, to: path) ? entry.length.bytes : nil
@@ -144,7 +145,7 @@ package struct Exporter {
         return content.length
     }
 
-    /// False if something else is in the way. A symbolic link is: it could lead out of the tree.
+    /// False if the path is not a directory. A symbolic link does not count as one: it could lead out of the tree.
     private mutating func makeDirectory(_ path: FilePath) throws -> Bool {
         if directories.contains(path) { return true }
         if path.withPlatformString({ mkdir($0, 0o755) }) != 0 {
@@ -157,7 +158,7 @@ package struct Exporter {
         return true
     }
 
-    /// The directory the user named, and what lies above it.
+    /// Creates the directory that the user named, and its parents.
     private static func makeDirectories(_ path: FilePath) throws {
         var status = stat()
         if path.isEmpty || path.withPlatformString({ stat($0, &status) }) == 0 {

@@ -2,13 +2,13 @@ import Larder
 import Synchronization
 import SystemPackage
 
-/// Stores the files of a tree, several at a time.
+/// Stores the files of a tree in parallel.
 package final class Importer: Sendable {
-    /// What came of it.
+    /// The result.
     package struct Outcome: Sendable {
         package var files = 0
         package var bytes: Int64 = 0
-        /// Files over the budget or the largest entry allowed.
+        /// Files larger than the budget or the largest entry allowed.
         package var tooLarge: [String] = []
         /// Files and directories that could not be read.
         package var failed: [String] = []
@@ -22,7 +22,7 @@ package final class Importer: Sendable {
     private let next = Atomic<Int>(0)
     private let outcome: Mutex<Outcome>
 
-    /// - Parameter base: what every key starts with.
+    /// - Parameter base: the prefix of every key.
     package init(_ store: Store, _ walk: TreeWalk, files: [TreeWalk.File], base: [UInt8], options: PutOptions) {
         self.store = store
         root = walk.root
@@ -32,7 +32,7 @@ package final class Importer: Sendable {
         outcome = Mutex(Outcome(failed: walk.unreadable))
     }
 
-    /// Stores everything on `workers` threads; `progress` is called now and then by one of them.
+    /// Stores all files on `workers` threads. One of them calls `progress` after each of its files.
     package func run(workers: Int, progress: @escaping @Sendable (Outcome, Int) -> Void) throws -> Outcome {
         try Thread.concurrently(workers) { [self] number in
             let walk = TreeWalk(root)
@@ -62,7 +62,7 @@ package final class Importer: Sendable {
             switch error.code {
             case .tooLarge: outcome.withLock { $0.tooLarge.append("\(path): \(ByteCount(file.length))") }
             case .io where error.path == path, .invalidArgument, .lengthMismatch:
-                // The file's fault: unreadable, gone, or written to meanwhile. The others can still be stored.
+                // Only this file failed: it is unreadable or missing, or it changed meanwhile. Go on with the others.
                 let cause = error.cause.map { " (\($0))" } ?? ""
                 outcome.withLock { $0.failed.append(error.message + cause) }
             default: throw error

@@ -1,18 +1,18 @@
 import Larder
 
-/// Where in a directory tree the body of a key goes, and which key a file of a tree gets.
+/// Maps keys to paths in a directory tree, and files of a tree to keys.
 ///
-/// Two keys never share a path, and no path leaves the tree. `scheme://host/a/b` goes to `scheme/host/a/b` (`file:///a/b` to
-/// `file/a/b`), any other key to `_keys/`, and what the file system cannot name to `_hashed/<SHA-256 of the key>`.
-/// A component that `import` could have made is decoded, so that a tree comes back as it was; any other is
-/// percent-encoded after a `%`, with which no decoded name starts.
+/// Two keys never share a path, and no path leaves the tree. `scheme://host/a/b` becomes `scheme/host/a/b` (`file:///a/b`
+/// becomes `file/a/b`), any other key goes to `_keys/`, and a key that the file system cannot name goes to
+/// `_hashed/<SHA-256 of the key>`. A component that `import` could have made is decoded, so that import and export reverse
+/// each other. Any other component is percent-encoded after a `%`; no decoded name starts with one.
 package enum KeyPath {
-    /// What a file system takes for a name.
+    /// Which names a file system accepts.
     package struct Rules {
-        /// Takes names of any bytes. APFS refuses what is not UTF-8, so such a name stays encoded there.
+        /// Accepts names of any bytes. APFS refuses names that are not UTF-8, so they stay encoded there.
         var takesAnyBytes = true
 
-        /// Those of the system's usual file system.
+        /// The rules of the system's usual file system.
         package static var ofSystem: Rules {
             #if canImport(Darwin)
                 Rules(takesAnyBytes: false)
@@ -22,13 +22,13 @@ package enum KeyPath {
         }
     }
 
-    /// Equal for names that a file system may take for the same: it may ignore case, and how accents are put together, as
+    /// The same text for all paths that a file system may treat as equal: it may ignore case and Unicode normalisation, as
     /// the equality of strings does.
     static func folded(_ components: [[UInt8]]) -> String {
         components.map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "/")
     }
 
-    /// The components of the path of `key`, none of them empty, `.`, `..`, or longer than 255 bytes.
+    /// The components of the path of `key`. None is empty, `.`, `..`, or longer than 255 bytes.
     package static func components(of key: Key, _ rules: Rules = .ofSystem) -> [[UInt8]] {
         let name = { (component: [UInt8]) in Self.name(component, rules) }
         let parts = key.bytes.split(separator: slash, omittingEmptySubsequences: false).map(Array.init)
@@ -40,31 +40,31 @@ package enum KeyPath {
         if scheme != Array("file".utf8) {
             head.append(name(parts[2]))
         } else if !parts[2].isEmpty {
-            // No scheme has a percent sign, so this cannot be taken for the path of another key.
+            // A scheme has no percent sign, so no other key has this path.
             head = [Array("file%host".utf8), name(parts[2])]
         }
         return checked(head + parts[3...].map(name), key)
     }
 
-    /// As above for the rest of a key after a base URL.
+    /// The same for the rest of a key after a base URL.
     package static func components(of key: Key, after base: Key, _ rules: Rules = .ofSystem) -> [[UInt8]] {
         let rest = Array(key.bytes.dropFirst(base.bytes.count))
         return checked(
             rest.split(separator: slash, omittingEmptySubsequences: false).map { name(Array($0), rules) }, key)
     }
 
-    /// Where the body of an entry goes.
+    /// The components of the path of an entry's body.
     /// - Parameters:
-    ///   - key: of the entry, or the URL of a response that varies.
-    ///   - base: cut off the key, where it is not nil.
-    ///   - variant: the request fields that select a response that varies; nil for what does not.
+    ///   - key: the key of the entry, or the URL of a variant.
+    ///   - base: the prefix to remove from the key; nil for none.
+    ///   - variant: the request fields that select a variant; nil for other entries.
     ///   - entry: the key of the entry.
     package static func components(of key: Key, after base: Key?, variant: [String]?, _ entry: Key) -> [[UInt8]] {
         var path = base.map { components(of: key, after: $0) } ?? components(of: key)
         guard let variant, path != hashed(key), let name = path.popLast() else {
             return variant == nil ? path : hashed(entry)
         }
-        // Brackets are in no other name that starts with a percent sign, so no other key can get this path.
+        // No other name that starts with a percent sign has brackets, so no other key has this path.
         let prefix =
             name.first == PercentCoding.percent
             ? name : [PercentCoding.percent] + PercentCoding.encode(name) { characters[Int($0)] }
@@ -73,8 +73,8 @@ package enum KeyPath {
         return checked(path, entry)
     }
 
-    /// Where a body goes whose own path cannot be: too long, a file where another key needs a directory, or a name that the
-    /// file system takes for that of another key.
+    /// The path of a body that cannot have its own path: too long, a directory for another key, or a name that the file
+    /// system treats as equal to that of another key.
     static func hashed(_ key: Key) -> [[UInt8]] {
         [Array("_hashed".utf8), Array(Digest.of(key.bytes).hexadecimal.utf8)]
     }
@@ -97,7 +97,7 @@ package enum KeyPath {
     private static let slash = UInt8(ascii: "/")
     private static let dot = UInt8(ascii: ".")
     private static let characters = PercentCoding.characters("-._~!$&'()*+,;=:@?# ")
-    /// Without the comma, which stands between two fields.
+    /// Without the comma, which separates fields.
     private static let variantCharacters = PercentCoding.characters("-._~!$&'()*+;=:@ ")
     private static let maximumNameLength = 255
     private static let maximumPathLength = 3000

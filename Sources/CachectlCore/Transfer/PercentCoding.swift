@@ -1,9 +1,9 @@
 /// Percent-encoding of path components (RFC 3986, sections 2.1 and 3.3).
 package enum PercentCoding {
-    /// A file's name as one component of a URL's path: everything but `pchar` is encoded.
+    /// Encodes a file name as one component of a URL's path: all bytes except `pchar`.
     package static func encode(_ name: [UInt8]) -> [UInt8] { encode(name, keeping: isPathCharacter) }
 
-    /// As `encode`, with bytes of the caller's choice kept.
+    /// Encodes all bytes except those that the caller keeps.
     package static func encode(_ bytes: [UInt8], keeping isKept: (UInt8) -> Bool) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -17,7 +17,7 @@ package enum PercentCoding {
         return result
     }
 
-    /// The bytes behind `%41` and its like; a `%` that two hexadecimal digits do not follow stands for itself.
+    /// Decodes `%41` and so on. A `%` without two hexadecimal digits after it stands for itself.
     package static func decode(_ component: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(component.count)

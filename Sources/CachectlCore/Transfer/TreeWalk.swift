@@ -14,7 +14,7 @@ package struct TreeWalk {
 
     /// The directory.
     package let root: FilePath
-    /// Directories that could not be read, with the reason.
+    /// Directories that cannot be read, with the reason.
     package private(set) var unreadable: [String] = []
 
     package init(_ root: FilePath) { self.root = root }
@@ -29,13 +29,12 @@ package struct TreeWalk {
         var status = stat()
         guard root.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", root) }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw CommandError(.noInput, "\(path) is not a directory: 'cachectl put' stores one file")
+            throw CommandError(.noInput, "\(path) is not a directory: use 'cachectl put' for a file")
         }
         return root
     }
 
-    /// Hands every file to `body`, a directory's files before those of the next. Files and directories that vanish
-    /// meanwhile are left out.
+    /// Passes every file to `body`, directory by directory. Skips files and directories that are removed meanwhile.
     package mutating func run(_ body: (File) throws -> Void) throws {
         var waiting: [[UInt8]] = [[]]
         while let directory = waiting.popLast() {
@@ -56,14 +55,14 @@ package struct TreeWalk {
         }
     }
 
-    /// The absolute or given path of a file of the tree.
+    /// The path of a file of the tree, starting with `root`.
     package func location(of path: [UInt8]) -> FilePath {
         FilePath(root.string).appending(FilePath(platformBytes: path).components)
     }
 
     private mutating func names(in directory: [UInt8]) -> [[UInt8]] {
         guard let stream = withAbsolute(directory, { opendir($0) }) else {
-            // A directory that is gone does not count as a failure.
+            // A directory that was removed meanwhile is not an error.
             if errno != ENOENT { unreadable.append("\(location(of: directory)): \(Errno(rawValue: errno))") }
             return []
         }

@@ -2,22 +2,22 @@ import CachectlCore
 import Larder
 import SystemPackage
 
-/// The same operations on a store and on plain files, one after the other.
+/// Runs the same operations on a store and on plain files.
 struct Bench {
-    /// One operation at one size.
+    /// The result of one operation at one body size.
     struct Result {
         let operation: String
         let bodySize: Int
         let count: Int
-        /// Operations a second.
+        /// Operations per second of the store.
         let storeRate: Double
-        /// Operations a second.
+        /// Operations per second of plain files.
         let fileRate: Double
-        /// How many times faster the store is.
+        /// The store's rate divided by that of plain files.
         var ratio: Double { storeRate / fileRate }
     }
 
-    /// The sizes measured: a small record, a typical inline body, a file of its own.
+    /// The body sizes: a small record, a typical inline body, a body in its own file.
     static let sizes = [1 << 10, 16 << 10, 1 << 20]
 
     private let store: Store
@@ -29,7 +29,7 @@ struct Bench {
         directory = files
     }
 
-    /// Puts `volume` in bodies of one size, reads, looks up and removes them.
+    /// Puts, reads, looks up and removes bodies of one size, `volume` in all.
     func run(bodySize: Int, volume: ByteCount) throws -> [Result] {
         let count = max(16, min(20_000, Int(volume.bytes) / bodySize))
         var random = RandomBytes(seed: .random(in: 1 ... .max))
@@ -66,7 +66,7 @@ struct Bench {
             store: { index in
                 guard let entry = try store.get(keys[index]), try entry.body.bytes().count == bodySize else {
                     throw CommandError(
-                        .data, "the budget of the store is too small for the bodies: run without --store")
+                        .data, "the budget of the store is too small for the bodies: omit --store")
                 }
             }, files: { _ = try files.read($0, bodySize) })
         let contains = try measure(

@@ -1,10 +1,10 @@
 import CachectlCore
 import SystemPackage
 
-/// What a program without a cache engine does: a file a body, written under another name and renamed.
+/// A cache without an engine: one file per body, written under a temporary name and renamed.
 struct PlainFiles {
     private let directory: FilePath
-    // Made before the clock starts, as the keys of the store are.
+    // Created before the clock starts, as are the keys of the store.
     private let paths: [FilePath]
 
     init(_ directory: FilePath, count: Int) {
@@ -12,7 +12,7 @@ struct PlainFiles {
         paths = (0..<count).map { directory.appending("\($0 & 255)").appending("\($0)") }
     }
 
-    /// Makes the directory and 256 below it, as caches of files do.
+    /// Creates the directory, and 256 below it, as file caches do.
     func prepare() throws {
         for path in [directory] + (0..<256).map({ directory.appending("\($0)") })
         where path.withPlatformString({ mkdir($0, 0o700) }) != 0 && errno != EEXIST {

@@ -9,12 +9,12 @@ import SystemPackage
 
 /// An origin server for the demo: the files of a directory, with the caching fields that web servers send.
 ///
-/// Styles, scripts and pictures are fresh for an hour, documents for seconds, a few things may not be stored at all;
-/// everything has an entity tag and is answered with 304 (Not Modified) to a request that has it.
+/// Styles, scripts and images are fresh for an hour, documents for seconds, and some files must not be stored. Every file has
+/// an entity tag; a request with that tag gets 304 (Not Modified).
 final class DemoOrigin: Sendable {
-    /// Requests that reached it.
+    /// The number of requests.
     let requests = Atomic<Int>(0)
-    /// Of these, answered with 304.
+    /// The number of responses with 304.
     let notModified = Atomic<Int>(0)
 
     private let corpus: Corpus
@@ -28,7 +28,8 @@ final class DemoOrigin: Sendable {
         self.indices = indices
     }
 
-    /// Starts on a free port of 127.0.0.1; returns the port.
+    /// Starts on a free port of 127.0.0.1.
+    /// - Returns: the port.
     func start() async throws -> Int {
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: 256)
@@ -45,7 +46,7 @@ final class DemoOrigin: Sendable {
 
     func stop() async { try? await listener.withLock { $0 }?.close().get() }
 
-    /// The answer to a request.
+    /// The response to a request.
     fileprivate func answer(_ head: HTTPRequestHead) -> (HTTPResponseHead, [UInt8]) {
         requests.add(1, ordering: .relaxed)
         guard let index = indices[head.uri], let bytes = corpus.contents(index) else {

@@ -7,17 +7,17 @@ import LarderHTTP
 import LarderNIOTransport
 import Synchronization
 
-/// The second half of the demo: a gateway in front of a web server, and clients that ask it over loopback.
+/// The second half of the demo: a gateway in front of a web server, and clients of it, over loopback.
 final class WebDemo: Sendable {
-    /// What the clients saw.
+    /// The results of the clients.
     struct Figures: Sendable {
         var requests = 0
         var hits = 0
         var bytes: Int64 = 0
-        /// Bodies that were not the file's.
+        /// Bodies that differ from the file.
         var wrong = 0
         var failed = 0
-        /// Milliseconds, of hits only.
+        /// The durations of hits in milliseconds.
         var hitTimes: [Float] = []
     }
 
@@ -37,7 +37,7 @@ final class WebDemo: Sendable {
 
     var snapshot: Figures { figures.withLock { $0 } }
 
-    /// Starts origin and gateway; returns the gateway.
+    /// Starts the origin and the gateway.
     func start() async throws -> Running {
         let port = try await origin.start()
         var gateway = GatewayConfiguration()
@@ -54,7 +54,7 @@ final class WebDemo: Sendable {
         return Running(gateway: try await Gateway.start(gateway, cache: cache), cache: cache, transport: transport)
     }
 
-    /// What has to be stopped.
+    /// What must be stopped at the end.
     struct Running: Sendable {
         let gateway: Gateway
         let cache: HTTPCache
@@ -87,7 +87,7 @@ final class WebDemo: Sendable {
         await transport.close()
     }
 
-    /// Lets the clients come to an end.
+    /// Lets the clients finish.
     func end() { isOver.store(true, ordering: .relaxed) }
 
     private func ask(for index: Int, authority: String, _ transport: NIOTransport) async {

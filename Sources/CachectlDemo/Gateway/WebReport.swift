@@ -1,7 +1,7 @@
 import CachectlCore
 import Larder
 
-/// What the demo's gateway did.
+/// The results of the second half of the demo.
 struct WebReport {
     let figures: WebDemo.Figures
     let originRequests: Int
@@ -9,13 +9,13 @@ struct WebReport {
     let statistics: Statistics
     let elapsed: Duration
 
-    /// True if no client got a wrong body or none at all, and the store kept to its budget.
+    /// True if no request failed, no body was wrong, and the store kept its budget.
     var isFine: Bool {
         figures.wrong == 0 && figures.failed == 0
             && statistics.allocatedBytes.bytes <= statistics.budget.bytes.bytes
     }
 
-    /// The figures as a table.
+    /// The results as a table.
     var text: String {
         let times = figures.hitTimes.sorted()
         func quantile(_ part: Double) -> String {
@@ -27,15 +27,15 @@ struct WebReport {
         table.add(
             "requests",
             "\(Render.count(figures.requests)), "
-                + "\(Render.count(Int64(Double(figures.requests) / max(elapsed.inSeconds, 0.001)))) a second, "
+                + "\(Render.count(Int64(Double(figures.requests) / max(elapsed.inSeconds, 0.001)))) per second, "
                 + "\(figures.failed) failed")
         table.add("hit ratio", Render.percent(figures.hits, of: figures.requests))
         table.add(
             "bytes served", "\(ByteCount(figures.bytes)), each body compared with the file, \(figures.wrong) wrong")
         table.add(
-            "the origin saw", "\(Render.count(originRequests)) requests, \(Render.count(notModified)) answered with 304"
+            "origin", "\(Render.count(originRequests)) requests, \(Render.count(notModified)) responses with 304"
         )
-        table.add("hits took", "\(quantile(0.5)) in the middle, \(quantile(0.99)) at the 99th percentile")
+        table.add("hit latency", "median \(quantile(0.5)), 99th percentile \(quantile(0.99))")
         table.add(
             "in the store",
             "\(Render.count(statistics.entryCount)) entries, \(statistics.allocatedBytes) of \(statistics.budget.bytes)"
@@ -44,7 +44,7 @@ struct WebReport {
     }
 }
 
-/// `demo --json`: the gateway's part.
+/// `demo --json`: the second half.
 struct WebJSON: Encodable {
     let seconds: Double
     let requests: Int

@@ -7,11 +7,11 @@ struct Corpus: Sendable {
     /// The directory.
     let root: FilePath
     let files: [TreeWalk.File]
-    /// Sum of the files' lengths.
+    /// The sum of the lengths of the files.
     let bytes: Int64
     private let base: [UInt8]
 
-    /// Finds the files of `root`; empty ones are left out, as they would take no room.
+    /// Finds the files of `root`. Skips empty files, because they take no space.
     init(_ root: FilePath) throws {
         var walk = TreeWalk(root)
         var files: [TreeWalk.File] = []
@@ -20,7 +20,7 @@ struct Corpus: Sendable {
             if file.length > 0 { files.append(file) }
         }
         guard !files.isEmpty else {
-            throw CommandError(.noInput, "\(root) has no files to show anything with: name another directory")
+            throw CommandError(.noInput, "\(root) has no files: use another directory")
         }
         self.root = root
         base = KeyPath.base(directory: root.platformBytes)
@@ -33,12 +33,12 @@ struct Corpus: Sendable {
         KeyPath.key(base: base, path: files[index].path)
     }
 
-    /// The path of a file in a URL whose root is the directory.
+    /// The path of a file in URLs, relative to the directory.
     func path(_ index: Int) -> String {
         "/" + String(decoding: KeyPath.key(base: [], path: files[index].path).bytes, as: UTF8.self)
     }
 
-    /// The bytes of a file; nil if it cannot be read or is gone.
+    /// The content of a file; nil if it is missing or unreadable.
     func contents(_ index: Int) -> [UInt8]? {
         try? FileInput.bytes(of: TreeWalk(root).location(of: files[index].path))
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What the demo's threads count.
+/// The counters of the demo's threads.
 final class DemoCounters: Sendable {
     private let hitCount = Atomic<Int>(0)
     private let missCount = Atomic<Int>(0)
@@ -24,10 +24,10 @@ final class DemoCounters: Sendable {
         storedByteCount.wrappingAdd(Int64(bytes), ordering: .relaxed)
     }
 
-    /// A file that cannot be read, or is too large for the budget.
+    /// A file is unreadable, or too large for the budget.
     func skipped() { skippedCount.wrappingAdd(1, ordering: .relaxed) }
 
-    /// The figures now.
+    /// The current values.
     var snapshot: Snapshot {
         Snapshot(
             hits: hitCount.load(ordering: .relaxed), misses: missCount.load(ordering: .relaxed),
@@ -36,7 +36,7 @@ final class DemoCounters: Sendable {
             skipped: skippedCount.load(ordering: .relaxed))
     }
 
-    /// The figures at one moment.
+    /// The values at one moment.
     struct Snapshot: Sendable {
         let hits: Int
         let misses: Int

@@ -1,7 +1,7 @@
 import CachectlCore
 import Larder
 
-/// What the demo shows while it runs: one line that changes on a terminal, a line every two seconds elsewhere.
+/// The progress of the demo: on a terminal a line that is updated, elsewhere a new line every two seconds.
 final class DemoProgress {
     private let isQuiet: Bool
     private let clock = ContinuousClock()
@@ -15,20 +15,20 @@ final class DemoProgress {
         shown = start
     }
 
-    /// Time since the start.
+    /// The time since the start.
     var elapsed: Duration { clock.now - start }
 
-    /// Shows the figures if it is time to.
+    /// Shows the figures of the store, if it is time for an update.
     func update(_ counters: DemoCounters, _ statistics: () throws -> Statistics) {
         show(statistics) { Self.line($0, counters.snapshot, $1) }
     }
 
-    /// The same for the gateway's part.
+    /// Shows the figures of the gateway, if it is time for an update.
     func update(_ demo: WebDemo, _ statistics: () throws -> Statistics) {
         show(statistics) { seconds, statistics in
             let figures = demo.snapshot
             return "\(seconds) s  requests \(Render.count(figures.requests))  hits "
-                + "\(Render.percent(figures.hits, of: figures.requests))  origin asked "
+                + "\(Render.percent(figures.hits, of: figures.requests))  to origin "
                 + "\(Render.count(demo.origin.requests.load(ordering: .relaxed)))  "
                 + "\(statistics.allocatedBytes) of \(statistics.budget.bytes)"
         }
@@ -48,7 +48,7 @@ final class DemoProgress {
         }
     }
 
-    /// Takes the changing line away.
+    /// Clears the line.
     func finish() {
         guard lastWidth > 0 else { return }
         try? Output.write("\r" + String(repeating: " ", count: lastWidth) + "\r")

@@ -1,12 +1,12 @@
 import CachectlCore
 import Larder
 
-/// What the demo found out.
+/// The results of the first half of the demo.
 struct DemoReport {
     let figures: DemoCounters.Snapshot
-    /// When the threads had ended.
+    /// The statistics after the threads ended.
     let statistics: Statistics
-    /// Counted with stat(2) at the same moment.
+    /// The size that stat(2) found at the same moment.
     let recounted: Int64
     let highest: Int64
     let samples: Int
@@ -14,20 +14,20 @@ struct DemoReport {
     let elapsed: Duration
     let wasInterrupted: Bool
 
-    /// True if the store kept every promise.
+    /// True if all checks passed.
     var isFine: Bool {
         figures.wrong == 0 && recounted == statistics.allocatedBytes.bytes && highest <= statistics.budget.bytes.bytes
             && check.isClean
     }
 
-    /// The figures as a table.
+    /// The results as a table.
     var text: String {
         let lookups = figures.hits + figures.misses
         var table = Table([.left, .left])
         table.add("time", Render.elapsed(elapsed) + (wasInterrupted ? " (interrupted)" : ""))
         table.add(
             "lookups",
-            "\(Render.count(lookups)), \(Render.count(Int64(Double(lookups) / max(elapsed.inSeconds, 0.001)))) a second"
+            "\(Render.count(lookups)), \(Render.count(Int64(Double(lookups) / max(elapsed.inSeconds, 0.001)))) per second"
         )
         table.add("hit ratio", Render.percent(figures.hits, of: lookups))
         table.add(
@@ -35,7 +35,7 @@ struct DemoReport {
             "\(ByteCount(figures.hitBytes)), each body compared with its SHA-256, \(figures.wrong) wrong")
         table.add("stored", "\(Render.count(figures.stored)) files, \(ByteCount(figures.storedBytes))")
         if figures.skipped > 0 {
-            table.add("skipped", "\(Render.count(figures.skipped)) files: unreadable or too large")
+            table.add("skipped", "\(Render.count(figures.skipped)) files, unreadable or too large")
         }
         table.add("displaced", "\(Render.count(statistics.displacedCount)) entries")
         table.add(
@@ -44,12 +44,12 @@ struct DemoReport {
         table.add("saved by sharing", Render.exactSize(statistics.savedBytes))
         table.add("reported size", Render.exactSize(statistics.allocatedBytes))
         table.add(
-            "recounted by stat",
+            "measured by stat",
             Render.exactSize(ByteCount(recounted))
                 + (recounted == statistics.allocatedBytes.bytes ? ", equal" : ", DIFFERENT"))
         table.add(
             "highest size",
-            Render.exactSize(ByteCount(highest)) + " in \(samples) recounts on the way, "
+            Render.exactSize(ByteCount(highest)) + " in \(samples) measurements, "
                 + "\(Render.percent(highest, of: statistics.budget.bytes.bytes)) of the budget")
         table.add(
             "verify",
@@ -83,7 +83,7 @@ struct DemoJSON: Encodable {
     let samples: Int
     @Nullable var budgetBytes: Int64?
     let verify: VerifyJSON
-    /// The gateway's part; null where it was left out.
+    /// The second half; null without it.
     @Nullable var gateway: WebJSON?
 
     init(_ report: DemoReport, _ web: WebReport?) {

@@ -2,7 +2,7 @@ import CachectlCore
 import Larder
 import Synchronization
 
-/// Readers that look files up in a skewed order, and writers that store what the readers missed.
+/// Readers that look up files in a skewed order, and writers that store the files that readers missed.
 final class DemoRun: Sendable {
     let counters = DemoCounters()
 
@@ -12,9 +12,9 @@ final class DemoRun: Sendable {
     private let queue = RequestQueue(limit: 64)
     private let isStopped = Atomic<Bool>(false)
     private let failure = FailureBox()
-    /// What a body has to hash to, by the number of its file: noted by the thread that put it.
+    /// The expected digest of each file, set by the thread that put it.
     private let digests = Mutex<[Int: Digest]>([:])
-    /// Files that cannot be read or do not fit.
+    /// Files that are unreadable or too large.
     private let unusable = Mutex<Set<Int>>([])
 
     init(_ store: Store, _ corpus: Corpus) {
@@ -23,7 +23,7 @@ final class DemoRun: Sendable {
         order = SkewedOrder(count: corpus.files.count)
     }
 
-    /// Runs until `isOver`, which is asked about ten times a second, or until a thread fails.
+    /// Runs until `isOver` returns true (it is called about ten times a second), or until a thread fails.
     func run(readers: Int, writers: Int, until isOver: () -> Bool) throws {
         var threads: [Thread] = []
         defer {
@@ -68,7 +68,7 @@ final class DemoRun: Sendable {
 
     private func storeFile(_ index: Int) throws {
         let key = corpus.key(index)
-        // Stored since the reader missed it.
+        // Another writer has stored it since.
         if try store.contains(key) { return }
         guard let bytes = corpus.contents(index) else { return skip(index) }
         digests.withLock { $0[index] = Digest.of(bytes) }

@@ -1,6 +1,6 @@
 import CachectlCore
 
-/// What readers missed and writers are to store. Bounded: readers wait for writers, not the memory.
+/// The files that readers missed and writers should store. Bounded: when it is full, readers wait.
 final class RequestQueue: @unchecked Sendable {
     // SAFETY: `waiting`, `queued` and `isClosed` are touched under `mutex` only; mutex and condition are made for sharing and
     // live at a fixed address until `deinit`.
@@ -11,7 +11,7 @@ final class RequestQueue: @unchecked Sendable {
     private var isClosed = false
     private let limit: Int
 
-    /// - Parameter limit: requests that may wait, 1 or more.
+    /// - Parameter limit: the maximum number of waiting requests, 1 or more.
     init(limit: Int) {
         self.limit = limit
         pthread_mutex_init(mutex, nil)
@@ -25,7 +25,7 @@ final class RequestQueue: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Asks for a file, unless somebody has; waits while the queue is full.
+    /// Requests a file, unless it is requested already. Waits while the queue is full.
     func ask(for index: Int) {
         locked {
             while waiting.count >= limit, !isClosed { pthread_cond_wait(changed, mutex) }
@@ -34,7 +34,7 @@ final class RequestQueue: @unchecked Sendable {
         }
     }
 
-    /// The next request; nil once the queue is closed.
+    /// The next request; nil after the queue is closed.
     func next() -> Int? {
         locked {
             while waiting.isEmpty, !isClosed { pthread_cond_wait(changed, mutex) }
@@ -43,10 +43,10 @@ final class RequestQueue: @unchecked Sendable {
         }
     }
 
-    /// The request is met, or cannot be.
+    /// Ends a request, successful or not.
     func done(_ index: Int) { locked { _ = queued.remove(index) } }
 
-    /// Ends every wait.
+    /// Ends all waits.
     func close() { locked { isClosed = true } }
 
     private func locked<R>(_ body: () -> R) -> R {

@@ -2,8 +2,8 @@ import CachectlCore
 import Synchronization
 import SystemPackage
 
-/// Counts again and again what the store's directory takes, while others write to it: the budget has to hold at every
-/// moment, not only at the end.
+/// Measures the size of the store's directory repeatedly while others write to it: the budget must hold at every moment, not
+/// only at the end.
 final class Sampler: Sendable {
     private let path: FilePath
     private let budget: Int64
@@ -12,22 +12,22 @@ final class Sampler: Sendable {
     private let samples = Atomic<Int>(0)
     private let thread = Mutex<Thread?>(nil)
 
-    /// - Parameter budget: what no count should be over.
+    /// - Parameter budget: the size that no measurement should exceed.
     init(_ path: FilePath, budget: Int64) {
         self.path = path
         self.budget = budget
     }
 
-    /// A walk is not of one moment: a file that goes after it was counted and one that comes before the walk is there both
-    /// count, so the sum can be over what was ever there, the more the slower the walk. A count over the budget is
-    /// taken again, and the smallest of five counts.
+    /// A directory walk takes time: it may count a file that is then removed, and one that is created later, so the sum can
+    /// exceed the real size at every moment. A result over the budget is therefore measured again; the smallest of five
+    /// counts.
     private func sample() throws -> Int64 {
         var bytes = try Recount.allocated(path)
         for _ in 0..<4 where bytes > budget { bytes = min(bytes, try Recount.allocated(path)) }
         return bytes
     }
 
-    /// Starts to count, every half second.
+    /// Starts to measure every half second.
     func start() throws {
         let running = try Thread { [self] in
             while !stop.load(ordering: .relaxed) {
@@ -41,7 +41,8 @@ final class Sampler: Sendable {
         thread.withLock { $0 = running }
     }
 
-    /// Ends the counting. Returns the largest count, and how many there were.
+    /// Stops measuring.
+    /// - Returns: the largest result, and the number of measurements.
     func finish() -> (highest: Int64, samples: Int) {
         stop.store(true, ordering: .relaxed)
         thread.withLock {

@@ -1,14 +1,14 @@
 import CachectlCore
 
-/// Choices in which a few are asked for often and most seldom: the k-th most wanted of n with a weight of 1 / k^0.9, as
-/// measured of the requests that web caches see (Breslau et al., "Web Caching and Zipf-like Distributions", 1999).
+/// Random choices where a few items are frequent and most are rare: the k-th most frequent of n has the weight 1 / k^0.9, as
+/// measured for requests to web caches (Breslau et al., "Web Caching and Zipf-like Distributions", 1999).
 struct SkewedOrder: Sendable {
     private static let exponent = 0.9
 
     private let choices: [Int]
     private let cumulated: [Double]
 
-    /// - Parameter count: numbers of things to choose from, 1 or more. Which of them are wanted is always the same.
+    /// - Parameter count: the number of items, 1 or more. The same items are always the frequent ones.
     init(count: Int) {
         var random = RandomBytes(seed: 1999)
         choices = (0..<count).shuffled(using: &random)

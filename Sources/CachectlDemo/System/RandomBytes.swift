@@ -1,4 +1,4 @@
-/// Bytes that do not compress, from a seed: xorshift64*.
+/// Incompressible bytes from a seed: xorshift64*.
 struct RandomBytes: RandomNumberGenerator {
     private var state: UInt64
 
@@ -15,7 +15,7 @@ struct RandomBytes: RandomNumberGenerator {
     /// 0 ..< 1.
     mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
 
-    /// So many bytes.
+    /// `count` random bytes.
     mutating func bytes(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             var offset = 0

@@ -1,12 +1,12 @@
 import CachectlCore
 import SystemPackage
 
-/// A directory of our own in `$TMPDIR` or `/tmp`.
+/// A new directory in `$TMPDIR` or `/tmp`.
 struct TemporaryDirectory {
-    /// Where it is.
+    /// Its path.
     let path: FilePath
 
-    /// Makes a new one. mkdtemp(3).
+    /// Creates the directory. mkdtemp(3)
     init(_ purpose: String) throws {
         let parent = getenv("TMPDIR").map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
         let template = FilePath(parent).appending("cachectl-\(purpose)-XXXXXX")
@@ -15,7 +15,7 @@ struct TemporaryDirectory {
         path = FilePath(platformBytes: bytes.dropLast().map { UInt8(bitPattern: $0) })
     }
 
-    /// Removes it and all that is in it. Links are removed, not followed.
+    /// Removes the directory and its content. Links are removed, not followed.
     func remove() { Self.removeTree(path) }
 
     private static func removeTree(_ path: FilePath) {

@@ -15,17 +15,18 @@ struct ServeCommand: ParsableCommand {
         commandName: "serve",
         abstract: "Run a caching gateway in front of origin servers, or a caching proxy.",
         discussion: """
-            A shared cache (RFC 9111) between clients and --origin: HTTP/1.1, with --tls-listen also TLS and HTTP/2. Prints \
-            the addresses when it is ready. PURGE removes what is stored for a URL, with Purge-Prefix or Purge-Tag for many; \
-            from loopback, or with --purge-token. SIGINT or SIGTERM ends it in order: running answers are finished; one \
-            more ends it at once. SIGUSR1 opens the access log again, SIGHUP also the certificate and the settings. \
-            Settings can stand in a JSON file (--config), with the names of the flags in camel case; flags win.
+            A shared cache (RFC 9111) between clients and --origin, with HTTP/1.1, and with TLS and HTTP/2 on --tls-listen. \
+            Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with Purge-Prefix or \
+            Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut down gracefully, after \
+            the responses in progress; a second signal exits at once. SIGUSR1 reopens the access log. SIGHUP also reloads \
+            the certificate and the settings. Settings can be in a JSON file (--config), under the names of the flags in \
+            camel case; flags take precedence.
             """)
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var settings: ServeSettings
 
-    @Option(help: ArgumentHelp("Settings, as JSON.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("JSON file with settings.", valueName: "file"), completion: .file())
     var config: String?
 
     func run() throws {
@@ -34,7 +35,7 @@ struct ServeCommand: ParsableCommand {
         guard let config else { return try run(file: nil) }
         let file = try SettingsFile(FilePath(config))
         let flags = CommandLine.arguments.dropFirst(2)
-        // What the parser reads last counts, so the flags win; of settings with several values it would take all.
+        // The parser uses the last value, so flags take precedence; but it would join repeatable settings.
         let given = settings
         let arguments = file.arguments { name in
             name == "origin" && !given.origin.isEmpty || name == "tunnelPort" && !given.tunnelPort.isEmpty
@@ -44,8 +45,8 @@ struct ServeCommand: ParsableCommand {
     }
 
     /// - Parameters:
-    ///   - file: the file that the settings come from, but for those of the command line.
-    ///   - budgetIsFlag: the budget is one of the latter, so that a change in the file does not count.
+    ///   - file: the file with settings, if there is one.
+    ///   - budgetIsFlag: the command line sets the budget, so that a change in the file has no effect.
     private func run(file: SettingsFile?, budgetIsFlag: Bool = false) throws {
         let setup = try ServeSetup(settings)
         try options.withStore(.creating, budget: setup.budget, rebuildsIndex: true) {
@@ -62,7 +63,7 @@ struct ServeCommand: ParsableCommand {
     private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?, hasDefaultBudget: Bool)
         async throws
     {
-        // A slow origin must not keep its other answers waiting: the cache's own limit is the one that counts.
+        // The cache limits requests per host; the transport's own limit must not come first.
         let transport = NIOTransport(
             NIOTransport.Configuration(connectionsPerHost: 1_024, http2: setup.usesHTTP2))
         let keeper = keeper(store, setup, over: transport)
@@ -84,7 +85,9 @@ struct ServeCommand: ParsableCommand {
             reloading.obey()
         }
         Interruption.endAtNext()
-        Output.note("draining: running answers get \(Render.elapsed(setup.drain)); another signal ends them now")
+        Output.note(
+            "draining: waiting up to \(Render.elapsed(setup.drain)) for responses in progress; another signal exits at once"
+        )
         await Task {
             watching.cancel()
             await watching.value
@@ -95,12 +98,12 @@ struct ServeCommand: ParsableCommand {
         try keeper.close()
     }
 
-    /// What opens the store again, where that helps.
+    /// Reopens the store after errors where that helps.
     private func keeper(_ store: Store, _ setup: ServeSetup, over transport: NIOTransport) -> StoreKeeper {
         var configuration = HTTPCacheConfiguration()
         configuration.caching = .gateway
         configuration.caching.cacheName = setup.name
-        // The pseudonym tells a loop from another gateway in front of this one.
+        // The pseudonym distinguishes a loop from another gateway in front of this one.
         configuration.viaName = "larder-" + String(store.identifier.prefix(8))
         configuration.timeouts = setup.timeouts
         configuration.requestsPerHost = 1_024

@@ -2,24 +2,24 @@ import ArgumentParser
 import CachectlCore
 import Larder
 
-/// `verify`: checks the invariants and every byte.
+/// `verify`: checks the invariants, and every body against its digest.
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Check every invariant of the store and every body against its digest.",
         discussion: """
-            Exits 0 if all is well and 1 if something was found, repaired or not; 65 if something is left after --repair, \
-            or if the index is too damaged to be opened. --repair moves damaged bodies to quarantine/ and removes their \
-            entries; a damaged index is replaced by a new one with every entry that can still be read, for which no other \
-            process may have the store open. Without --repair nothing changes.
+            Exits 0 if the store is intact, 1 if violations were found (even if all were repaired), and 65 if some are left \
+            after --repair or the index is too damaged to open. --repair moves damaged bodies to quarantine/ and removes \
+            their entries. It replaces a damaged index with a new one that has every readable entry; no other process may \
+            have the store open meanwhile. Without --repair nothing changes.
             """)
 
     @OptionGroup var options: StoreOptions
 
-    @Flag(help: "Repair what is found.")
+    @Flag(help: "Repair violations.")
     var repair = false
 
-    @Flag(help: "Check the index only: leave out reading the bodies, which takes most of the time.")
+    @Flag(help: "Check only the index. Skip the bodies, which take most of the time.")
     var quick = false
 
     func run() throws {
@@ -45,11 +45,12 @@ struct VerifyCommand: ParsableCommand {
         if !report.isClean || rebuild != nil { throw CommandError.found }
     }
 
-    /// After which a rebuild looks at the index page by page; one that is sound it leaves alone. `io`: a page of it cannot be read.
+    /// Errors after which a rebuild examines the index page by page; it leaves a sound index as it is. `io`: a page of the
+    /// index cannot be read.
     private static let mayBeDamage: Set<LarderError.Code> = [.corruption, .formatMismatch, .io]
 
     private func check(_ bar: ProgressBar) throws -> CheckReport {
-        // What the store would log is in the report.
+        // The report has what the store would log.
         try options.withStore(repair ? .changing : .reading) {
             $0.logger.logLevel = .critical
             $0.indexCheck = .always
@@ -64,19 +65,19 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func text(_ rebuild: RebuildReport) -> String {
-        var text = rebuild.hasRestoredFormat ? "The file FORMAT could not be read and was written again.\n" : ""
+        var text = rebuild.hasRestoredFormat ? "The file FORMAT was unreadable and has been rewritten.\n" : ""
         if rebuild.damages.isEmpty { return text }
-        text += "The index was damaged and was replaced by a new one. Damaged:\n"
+        text += "The index was damaged and has been replaced. Damaged places:\n"
         for damage in rebuild.damages.prefix(20) { text += "  \(damage)\n" }
-        if rebuild.damages.count > 20 { text += "  ... and \(Render.count(rebuild.damages.count - 20)) more places\n" }
+        if rebuild.damages.count > 20 { text += "  ... and \(Render.count(rebuild.damages.count - 20)) more\n" }
         text += "\(Render.count(rebuild.keptEntries, "entry", "entries")) kept, "
-        text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "the others lost.\n"
+        text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "an unknown number lost.\n"
         if rebuild.hasLostBudget {
-            text += "The budget was lost with the counters: set it again ('cachectl budget').\n"
+            text += "The budget was lost: set it again ('cachectl budget').\n"
         }
         if rebuild.isEmptied {
             text +=
-                "\(Render.count(rebuild.removedFiles)) body files that nothing names any more were removed; the old index is in "
+                "\(Render.count(rebuild.removedFiles)) body files without an entry were removed. The old index is in "
                 + "quarantine/.\n"
         }
         return text

@@ -7,30 +7,31 @@ enum CountArgument {
     static func parse(_ text: String, in range: ClosedRange<Int>) throws -> Int {
         guard let count = Int(text), range.contains(count) else {
             let most = range.upperBound == .max ? "or more" : "... \(range.upperBound)"
-            throw ValidationError("'\(text)' is out of range. Give \(range.lowerBound) \(most).")
+            throw ValidationError("'\(text)' is out of range. Use \(range.lowerBound) \(most).")
         }
         return count
     }
 }
 
-/// The name of a cache in `Cache-Status` (RFC 9211): a string of structured fields without what would need escapes.
+/// The name of a cache in `Cache-Status` (RFC 9211): a structured-field string without characters that need escapes.
 enum CacheNameArgument {
     static func parse(_ text: String) throws -> String {
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x5C }) else {
-            throw ValidationError("'\(text)': give printable ASCII without spaces and quotation marks.")
+            throw ValidationError(
+                "'\(text)' is not a valid name. Use printable ASCII without spaces, quotation marks and backslashes.")
         }
         return text
     }
 }
 
-/// The form of the access log.
+/// The format of the access log.
 enum LogFormatArgument: String, ExpressibleByArgument, CaseIterable {
     case common, json
 
     var format: AccessLogConfiguration.Format { self == .common ? .common : .json }
 }
 
-/// What is told on standard error.
+/// The least severe messages to log on standard error.
 enum LogLevelArgument: String, ExpressibleByArgument, CaseIterable {
     case error, warning, info, debug
 
