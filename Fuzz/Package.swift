@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // Coverage-guided fuzzing with libFuzzer: see tools/fuzz. Apart from the root package, so that nobody who uses it builds this.

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // A package that uses the engine alone: tools/packages checks that it resolves only what the engine needs.
