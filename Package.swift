@@ -202,9 +202,10 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// Products of other packages. Each product of this package but the engine has a trait of its own name, and what only some
-// need is used under their traits: a package that depends on this one resolves what its traits use, and nothing else. The
-// default is all of them, as the tests need them. tools/packages checks what comes of it.
+// Products of other packages. Each product of this package except the engine has a trait of the same name. Products of
+// other packages that only some traits need are used under these traits, so that a package that depends on this one
+// resolves only what its traits need. All traits are enabled by default, because the tests need them. tools/packages
+// checks the result.
 extension Target.Dependency {
     static let crypto = product(name: "Crypto", package: "swift-crypto")
     static let logging = product(name: "Logging", package: "swift-log")

@@ -1,7 +1,8 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// Coverage-guided fuzzing with libFuzzer: see tools/fuzz. Apart from the root package, so that nobody who uses it builds this.
+// Coverage-guided fuzzing with libFuzzer: see tools/fuzz. A package of its own, so that users of Larder never
+// resolve or build it.
 let package = Package(
     name: "larder-fuzz",
     platforms: [.macOS(.v15)],

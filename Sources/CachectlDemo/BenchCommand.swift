@@ -9,11 +9,11 @@ package struct BenchCommand: ParsableCommand {
         commandName: "bench",
         abstract: "Compare puts, gets and removals with plain files.",
         discussion: """
-            Takes a few seconds and gives only a rough idea. The bodies are distinct and incompressible, and are created \
-            before the clock starts. Plain files are written under a temporary name and renamed, read whole, looked up with \
-            stat(2) and unlinked. Neither side waits for the disk, except that puts include the last commit of the store. \
-            Without --store the store is in a temporary directory; with --store the bodies are put into that store and \
-            removed again.
+            Takes a few seconds and gives only a rough idea. The bodies are distinct and incompressible, and are \
+            created before the clock starts. Plain files are written under a temporary name and renamed, read whole, \
+            looked up with stat(2) and unlinked. Neither side waits for the disk, except that puts include the last \
+            commit of the store. Without --store the store is in a temporary directory; with --store the bodies are \
+            put into that store and removed again.
             """)
 
     @OptionGroup var options: ScratchOptions

@@ -11,11 +11,11 @@ package struct DemoCommand: ParsableCommand {
             "Show a store and a gateway at work on the files of a directory.",
         discussion: """
             The budget of the store is a third of the size of the directory. First, readers look up files in a skewed \
-            order, writers store the files that were missed, and another thread measures the store's size on disk. Then a \
-            web server offers the same files, and clients request them through a caching gateway over loopback. Afterwards \
-            the gateway keeps running until Ctrl-C, to be tried with curl or a browser (--stay; the default on a terminal). \
-            Each half takes --seconds, or ends at Ctrl-C. The store is temporary unless --store names a directory. Exits 1 \
-            if a check failed.
+            order, writers store the files that were missed, and another thread measures the store's size on disk. \
+            Then a web server offers the same files, and clients request them through a caching gateway over loopback. \
+            Afterwards the gateway keeps running until Ctrl-C, to be tried with curl or a browser (--stay; the default \
+            on a terminal). Each half takes --seconds, or ends at Ctrl-C. The store is temporary unless --store names \
+            a directory. Exits 1 if a check failed.
             """)
 
     @OptionGroup var options: ScratchOptions
@@ -69,8 +69,8 @@ package struct DemoCommand: ParsableCommand {
         let target = options.target(orIn: (temporary?.path ?? ".").appending("store"))
         if !options.flags.json {
             try Output.write(
-                "\(Render.count(corpus.files.count)) files in \(corpus.root), \(ByteCount(corpus.bytes)); budget \(limit); "
-                    + "\(writers) writers, \(readers) readers, \(seconds) s; store \(target.path)\n")
+                "\(Render.count(corpus.files.count)) files in \(corpus.root), \(ByteCount(corpus.bytes)); "
+                    + "budget \(limit); \(writers) writers, \(readers) readers, \(seconds) s; store \(target.path)\n")
         }
         let (report, web) = try target.withStore(.creating) { store in
             try Self.requireOwn(store, limit)
@@ -130,8 +130,8 @@ package struct DemoCommand: ParsableCommand {
         if statistics.entryCount > 0, statistics.budget.bytes != limit {
             throw CommandError(
                 .usage,
-                "\(store.path) has \(Render.count(statistics.entryCount)) entries, and the demo would set its budget to "
-                    + "\(limit): use a new directory, or omit --store")
+                "\(store.path) has \(Render.count(statistics.entryCount)) entries, and the demo would set its "
+                    + "budget to \(limit): use a new directory, or omit --store")
         }
     }
 
@@ -162,8 +162,8 @@ package struct DemoCommand: ParsableCommand {
     }
 
     /// The size that the store reports and the size that stat(2) finds, at the same moment: displacement to the lower
-    /// watermark continues for a moment after the last put, and other processes may be writing. A wrong report stays wrong
-    /// in every comparison.
+    /// watermark continues for a moment after the last put, and other processes may be writing. A wrong report stays
+    /// wrong in every comparison.
     private static func sizes(_ store: Store) throws -> (Statistics, recounted: Int64) {
         for _ in 0..<100 {
             let statistics = try store.statistics()

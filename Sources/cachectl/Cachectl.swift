@@ -13,9 +13,10 @@ struct Cachectl: ParsableCommand {
             Commands take --store PATH (default: larder in the platform's cache directory) and --json. Options follow \
             the command. Other processes may use the store at the same time. Commands that only read do not change it.
 
-            Exit status: 0 success, 1 something found or missing, 64 usage, 65 damaged or unsuitable data, 66 no store or \
-            input, 69 not supported, or no answer from the origin, 70 a bug in cachectl, 71 no space, 73 cannot create, \
-            74 input/output error, 75 try again later, 77 permission denied, 130 interrupted, 141 output closed.
+            Exit status: 0 success, 1 something found or missing, 64 usage, 65 damaged or unsuitable data, 66 no store \
+            or input, 69 not supported, or no answer from the origin, 70 a bug in cachectl, 71 no space, 73 cannot \
+            create, 74 input/output error, 75 try again later, 77 permission denied, 130 interrupted, 141 output \
+            closed.
             """,
         version: "cachectl 0.1.0",
         groupedSubcommands: [

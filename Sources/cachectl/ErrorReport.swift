@@ -115,8 +115,8 @@ extension LarderError.Remedy {
         switch self {
         case .repair: "run 'cachectl verify --repair'"
         case .rebuildIndex:
-            "stop every process that uses the store, then run 'cachectl verify --repair', which keeps every entry that it "
-                + "can read"
+            "stop every process that uses the store, then run 'cachectl verify --repair', which keeps every "
+                + "readable entry"
         case .makeRoom:
             "raise the budget ('cachectl budget --bytes'), lower the free-disk floor, or unpin entries"
         case .raiseBudget: "raise the budget ('cachectl budget --bytes'), or store it elsewhere"

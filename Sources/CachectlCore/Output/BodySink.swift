@@ -1,5 +1,5 @@
-/// Writes a body to standard output. Refuses to write binary data to a terminal, whose settings it could change, unless the
-/// user gave `-o -`.
+/// Writes a body to standard output. Refuses to write binary data to a terminal, whose settings it could change, unless
+/// the user gave `-o -`.
 package struct BodySink {
     private let isGuarded: Bool
     private var isFirst = true
@@ -13,7 +13,7 @@ package struct BodySink {
         if isFirst, isGuarded, !Self.isText(bytes) {
             throw CommandError(
                 .usage,
-                "the body is binary and could disturb your terminal: use '-o FILE' to write a file, or '-o -' to print it anyway"
+                "the body is binary and could disturb your terminal: use '-o FILE', or '-o -' to print it anyway"
             )
         }
         isFirst = false

@@ -2,8 +2,8 @@ import SystemPackage
 
 /// Writes files for the user.
 package enum FileOutput {
-    /// Replaces a file atomically: readers see the old content or the new, and a failure keeps the old. Writes directly to
-    /// devices and pipes.
+    /// Replaces a file atomically: readers see the old content or the new, and a failure keeps the old. Writes directly
+    /// to devices and pipes.
     package static func replace(_ path: FilePath, _ write: (FileDescriptor) throws -> Void) throws {
         var status = stat()
         let exists = path.withPlatformString { stat($0, &status) } == 0

@@ -2,8 +2,8 @@ import Synchronization
 
 /// SIGINT and SIGTERM as a flag that long commands check, so that they can clean up.
 ///
-/// The first signal lets a command clean up. timeout(1) sends two at once, to the program and to its group, and people press
-/// the keys twice, so only the fourth signal exits at once, or any signal after `endAtNext`.
+/// The first signal lets a command clean up. timeout(1) sends two at once, to the program and to its group, and people
+/// press the keys twice, so only the fourth signal exits at once, or any signal after `endAtNext`.
 package enum Interruption {
     private static let signals = Atomic<Int>(0)
     private static let isLast = Atomic<Bool>(false)

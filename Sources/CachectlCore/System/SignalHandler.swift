@@ -10,7 +10,8 @@ package enum SignalHandler {
         #endif
         action.sa_flags = SA_RESTART
         sigaction(number, &action, nil)
-        // The program may have inherited a mask that blocks it, for example from one that starts others from a dispatch queue.
+        // The program may have inherited a mask that blocks it, for example from one that starts others from a dispatch
+        // queue.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, number)

@@ -66,7 +66,8 @@ package struct Exporter {
         return false
     }
 
-    /// Writes the body of one entry. Skips lists of variants, which have none, and parts, which belong to their response.
+    /// Writes the body of one entry. Skips lists of variants, which have none, and parts, which belong to their
+    /// response.
     package mutating func export(_ entry: Attributes) throws {
         if StoredKeys.isList(entry) || StoredKeys.isPart(entry) { return }
         let response = ResponseSummary(entry)
@@ -113,7 +114,8 @@ package struct Exporter {
         return .done
     }
 
-    /// Writes to a temporary file first: readers never see a partial file, and a link at `path` is replaced, not followed.
+    /// Writes to a temporary file first: readers never see a partial file, and a link at `path` is replaced, not
+    /// followed.
     private mutating func write(_ entry: Attributes, to path: FilePath) throws {
         let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
         _ = temporary.withPlatformString { unlink($0) }

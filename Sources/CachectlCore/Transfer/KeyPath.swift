@@ -2,10 +2,10 @@ import Larder
 
 /// Maps keys to paths in a directory tree, and files of a tree to keys.
 ///
-/// Two keys never share a path, and no path leaves the tree. `scheme://host/a/b` becomes `scheme/host/a/b` (`file:///a/b`
-/// becomes `file/a/b`), any other key goes to `_keys/`, and a key that the file system cannot name goes to
-/// `_hashed/<SHA-256 of the key>`. A component that `import` could have made is decoded, so that import and export reverse
-/// each other. Any other component is percent-encoded after a `%`; no decoded name starts with one.
+/// Two keys never share a path, and no path leaves the tree. `scheme://host/a/b` becomes `scheme/host/a/b`
+/// (`file:///a/b` becomes `file/a/b`), any other key goes to `_keys/`, and a key that the file system cannot name goes
+/// to `_hashed/<SHA-256 of the key>`. A component that `import` could have made is decoded, so that import and export
+/// reverse each other. Any other component is percent-encoded after a `%`; no decoded name starts with one.
 package enum KeyPath {
     /// Which names a file system accepts.
     package struct Rules {
@@ -22,8 +22,8 @@ package enum KeyPath {
         }
     }
 
-    /// The same text for all paths that a file system may treat as equal: it may ignore case and Unicode normalisation, as
-    /// the equality of strings does.
+    /// The same text for all paths that a file system may treat as equal: it may ignore case and Unicode normalisation,
+    /// as the equality of strings does.
     static func folded(_ components: [[UInt8]]) -> String {
         components.map { String(decoding: $0, as: UTF8.self).lowercased() }.joined(separator: "/")
     }

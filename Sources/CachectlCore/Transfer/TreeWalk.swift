@@ -69,8 +69,8 @@ package struct TreeWalk {
         defer { closedir(stream) }
         var names: [[UInt8]] = []
         while let entry = readdir(stream) {
-            // SAFETY: the name ends with a zero within the record, which may be longer than the field (256 bytes on Linux, 1,024 on
-            // Darwin) or shorter.
+            // SAFETY: the name ends with a zero within the record, which may be longer than the field (256 bytes on
+            // Linux, 1,024 on Darwin) or shorter.
             let start = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let count = strlen(start.assumingMemoryBound(to: CChar.self))
             let name = Array(UnsafeRawBufferPointer(start: start, count: count))

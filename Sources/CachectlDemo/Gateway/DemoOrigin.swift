@@ -9,8 +9,8 @@ import SystemPackage
 
 /// An origin server for the demo: the files of a directory, with the caching fields that web servers send.
 ///
-/// Styles, scripts and images are fresh for an hour, documents for seconds, and some files must not be stored. Every file has
-/// an entity tag; a request with that tag gets 304 (Not Modified).
+/// Styles, scripts and images are fresh for an hour, documents for seconds, and some files must not be stored. Every
+/// file has an entity tag; a request with that tag gets 304 (Not Modified).
 final class DemoOrigin: Sendable {
     /// The number of requests.
     let requests = Atomic<Int>(0)

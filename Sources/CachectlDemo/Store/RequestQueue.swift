@@ -2,8 +2,8 @@ import CachectlCore
 
 /// The files that readers missed and writers should store. Bounded: when it is full, readers wait.
 final class RequestQueue: @unchecked Sendable {
-    // SAFETY: `waiting`, `queued` and `isClosed` are touched under `mutex` only; mutex and condition are made for sharing and
-    // live at a fixed address until `deinit`.
+    // SAFETY: `waiting`, `queued` and `isClosed` are touched under `mutex` only; mutex and condition are made for
+    // sharing and live at a fixed address until `deinit`.
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var waiting: [Int] = []

@@ -2,8 +2,8 @@ import CachectlCore
 import Synchronization
 import SystemPackage
 
-/// Measures the size of the store's directory repeatedly while others write to it: the budget must hold at every moment, not
-/// only at the end.
+/// Measures the size of the store's directory repeatedly while others write to it: the budget must hold at every
+/// moment, not only at the end.
 final class Sampler: Sendable {
     private let path: FilePath
     private let budget: Int64
@@ -18,9 +18,9 @@ final class Sampler: Sendable {
         self.budget = budget
     }
 
-    /// A directory walk takes time: it may count a file that is then removed, and one that is created later, so the sum can
-    /// exceed the real size at every moment. A result over the budget is therefore measured again; the smallest of five
-    /// counts.
+    /// A directory walk takes time: it may count a file that is then removed, and one that is created later, so the sum
+    /// can exceed the real size at every moment. A result over the budget is therefore measured again; the smallest of
+    /// five counts.
     private func sample() throws -> Int64 {
         var bytes = try Recount.allocated(path)
         for _ in 0..<4 where bytes > budget { bytes = min(bytes, try Recount.allocated(path)) }

@@ -1,7 +1,7 @@
 import CachectlCore
 
-/// Random choices where a few items are frequent and most are rare: the k-th most frequent of n has the weight 1 / k^0.9, as
-/// measured for requests to web caches (Breslau et al., "Web Caching and Zipf-like Distributions", 1999).
+/// Random choices where a few items are frequent and most are rare: the k-th most frequent of n has the weight 1 /
+/// k^0.9, as measured for requests to web caches (Breslau et al., "Web Caching and Zipf-like Distributions", 1999).
 struct SkewedOrder: Sendable {
     private static let exponent = 0.9
 

@@ -8,8 +8,9 @@ struct BudgetCommand: ParsableCommand {
         commandName: "budget",
         abstract: "Show or set the limits of the store.",
         discussion: """
-            The store keeps its limits, and they apply to every process that uses it. A lower limit displaces entries at \
-            once. Without options this command changes nothing. With options it creates the store if it does not exist.
+            The store keeps its limits, and they apply to every process that uses it. A lower limit displaces entries \
+            at once. Without options this command changes nothing. With options it creates the store if it does not \
+            exist.
             """)
 
     @OptionGroup var options: StoreOptions

@@ -8,8 +8,8 @@ struct CollectCommand: ParsableCommand {
         commandName: "gc",
         abstract: "Displace entries down to the budget, remove expired and leftover data, and free disk space.",
         discussion: """
-            Safe while other processes use the store. Pinned entries stay, expired or not. --dry-run changes nothing, not \
-            even the budget; what --budget would displace is then an estimate.
+            Safe while other processes use the store. Pinned entries stay, expired or not. --dry-run changes nothing, \
+            not even the budget; what --budget would displace is then an estimate.
             """)
 
     @OptionGroup var options: StoreOptions

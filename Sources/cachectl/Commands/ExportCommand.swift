@@ -9,11 +9,11 @@ struct ExportCommand: ParsableCommand {
         commandName: "export",
         abstract: "Write the bodies of entries to a directory tree.",
         discussion: """
-            The key scheme://host/a/b becomes DIR/scheme/host/a/b; other keys go to DIR/_keys. No key leads outside DIR. \
-            --base-url writes the entries under that URL relative to DIR, which reverses 'import'. Existing files stay as \
-            they are unless --force is given. Expired entries are skipped. Incomplete HTTP responses are skipped too, and \
-            the exit status is then 1 (--partial writes them). Each variant of a response gets its own file; its name ends \
-            with the request fields that select it, in brackets. Does not change the store.
+            The key scheme://host/a/b becomes DIR/scheme/host/a/b; other keys go to DIR/_keys. No key leads outside \
+            DIR. --base-url writes the entries under that URL relative to DIR, which reverses 'import'. Existing files \
+            stay as they are unless --force is given. Expired entries are skipped. Incomplete HTTP responses are \
+            skipped too, and the exit status is then 1 (--partial writes them). Each variant of a response gets its \
+            own file; its name ends with the request fields that select it, in brackets. Does not change the store.
             """)
 
     @OptionGroup var options: StoreOptions

@@ -12,10 +12,11 @@ struct FetchCommand: ParsableCommand {
         commandName: "fetch",
         abstract: "Fetch a URL through the cache.",
         discussion: """
-            Writes the body to standard output or a file. Stores responses as a private cache does (RFC 9111). Policies: \
-            \(CachePolicy.named.map(\.name).joined(separator: ", ")); they can be combined. Any status of the origin counts \
-            as success unless --fail is given. Exits 1 if loading is not allowed and nothing usable is stored, and 69 if \
-            the origin cannot be reached. A user name and password in the URL are sent as Authorization, and not stored.
+            Writes the body to standard output or a file. Stores responses as a private cache does (RFC 9111). \
+            Policies: \(CachePolicy.named.map(\.name).joined(separator: ", ")); they can be combined. Any status of \
+            the origin counts as success unless --fail is given. Exits 1 if loading is not allowed and nothing usable \
+            is stored, and 69 if the origin cannot be reached. A user name and password in the URL are sent as \
+            Authorization, and not stored.
             """)
 
     @OptionGroup var options: StoreOptions

@@ -10,9 +10,10 @@ struct GetCommand: ParsableCommand {
         commandName: "get",
         abstract: "Write the body of an entry to standard output or a file.",
         discussion: """
-            Exits 1 if there is no fresh entry, and 65 if an HTTP response is incomplete (--partial writes what is stored). \
-            If a URL has several variants, --variant or --header selects one. Opens the store read-only, so it does not \
-            count as an access (use touch for that). With --json and without --output the JSON contains the body in Base64.
+            Exits 1 if there is no fresh entry, and 65 if an HTTP response is incomplete (--partial writes what is \
+            stored). If a URL has several variants, --variant or --header selects one. Opens the store read-only, so \
+            it does not count as an access (use touch for that). With --json and without --output the JSON contains \
+            the body in Base64.
             """)
 
     @OptionGroup var options: StoreOptions

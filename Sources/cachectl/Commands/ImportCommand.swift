@@ -9,9 +9,10 @@ struct ImportCommand: ParsableCommand {
         commandName: "import",
         abstract: "Store the files of a directory tree.",
         discussion: """
-            The key of a file is the base URL followed by its path in the tree, percent-encoded. The default base URL is \
-            file:// followed by the absolute path of DIR. Symbolic links are not followed. Files that are too large for the \
-            budget are skipped and reported. Exits 1 if a file cannot be read. Creates the store if it does not exist.
+            The key of a file is the base URL followed by its path in the tree, percent-encoded. The default base URL \
+            is file:// followed by the absolute path of DIR. Symbolic links are not followed. Files that are too large \
+            for the budget are skipped and reported. Exits 1 if a file cannot be read. Creates the store if it does \
+            not exist.
             """)
 
     @OptionGroup var options: StoreOptions

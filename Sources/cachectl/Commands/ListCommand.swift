@@ -9,10 +9,10 @@ struct ListCommand: ParsableCommand {
         commandName: "ls",
         abstract: "List entries, by default in the order of their keys.",
         discussion: """
-            Without --sort, entries are printed as they are read, and memory use does not depend on the size of the store. \
-            Flags: P pinned, X expired, F body in its own file, S session, I incomplete HTTP response. Braces hold the \
-            request fields that select a variant. Lists of variants, and the parts of incomplete responses, are shown only \
-            with --all. Does not change the store.
+            Without --sort, entries are printed as they are read, and memory use does not depend on the size of the \
+            store. Flags: P pinned, X expired, F body in its own file, S session, I incomplete HTTP response. Braces \
+            hold the request fields that select a variant. Lists of variants, and the parts of incomplete responses, \
+            are shown only with --all. Does not change the store.
             """)
 
     /// What `--sort` orders by.

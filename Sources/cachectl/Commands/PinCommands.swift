@@ -20,9 +20,10 @@ struct UnpinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unpin",
         abstract: "Unpin an entry, or all entries with a tag.",
-        discussion:
-            "An entry that is pinned both by its key and by a tag stays pinned until both are unpinned. Exits 1 if there is no entry under KEY."
-    )
+        discussion: """
+            An entry can be pinned by its key and by several tags. It stays pinned until all of them are unpinned. Exits 1 \
+            if there is no entry under KEY.
+            """)
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var subject: PinSubject

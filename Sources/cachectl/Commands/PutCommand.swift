@@ -9,8 +9,8 @@ struct PutCommand: ParsableCommand {
         commandName: "put",
         abstract: "Store a file, or standard input, under a key.",
         discussion: """
-            Replaces the entry under KEY if there is one. Memory use does not depend on the length of the body. Creates the \
-            store if it does not exist.
+            Replaces the entry under KEY if there is one. Memory use does not depend on the length of the body. \
+            Creates the store if it does not exist.
             """)
 
     @OptionGroup var options: StoreOptions

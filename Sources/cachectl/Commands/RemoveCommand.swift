@@ -9,9 +9,9 @@ struct RemoveCommand: ParsableCommand {
         commandName: "rm",
         abstract: "Remove an entry, or all selected entries.",
         discussion: """
-            Give KEY or exactly one option that selects entries. Pinned entries are removed too, because a pin protects \
-            only from displacement. For a URL with several variants, all of them are removed. Exits 1 if there is no entry \
-            under KEY; an empty selection is not an error.
+            Give KEY or exactly one option that selects entries. Pinned entries are removed too, because a pin \
+            protects only from displacement. For a URL with several variants, all of them are removed. Exits 1 if \
+            there is no entry under KEY; an empty selection is not an error.
             """)
 
     @OptionGroup var options: StoreOptions

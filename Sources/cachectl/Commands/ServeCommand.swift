@@ -15,12 +15,12 @@ struct ServeCommand: ParsableCommand {
         commandName: "serve",
         abstract: "Run a caching gateway in front of origin servers, or a caching proxy.",
         discussion: """
-            A shared cache (RFC 9111) between clients and --origin, with HTTP/1.1, and with TLS and HTTP/2 on --tls-listen. \
-            Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with Purge-Prefix or \
-            Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut down gracefully, after \
-            the responses in progress; a second signal exits at once. SIGUSR1 reopens the access log. SIGHUP also reloads \
-            the certificate and the settings. Settings can be in a JSON file (--config), under the names of the flags in \
-            camel case; flags take precedence.
+            A shared cache (RFC 9111) between clients and --origin, with HTTP/1.1, and with TLS and HTTP/2 on \
+            --tls-listen. Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with \
+            Purge-Prefix or Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut \
+            down gracefully, after the responses in progress; a second signal exits at once. SIGUSR1 reopens the \
+            access log. SIGHUP also reloads the certificate and the settings. Settings can be in a JSON file \
+            (--config), under the names of the flags in camel case; flags take precedence.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -86,7 +86,8 @@ struct ServeCommand: ParsableCommand {
         }
         Interruption.endAtNext()
         Output.note(
-            "draining: waiting up to \(Render.elapsed(setup.drain)) for responses in progress; another signal exits at once"
+            "draining: waiting up to \(Render.elapsed(setup.drain)) for responses in progress; "
+                + "another signal exits at once"
         )
         await Task {
             watching.cancel()

@@ -8,10 +8,10 @@ struct VerifyCommand: ParsableCommand {
         commandName: "verify",
         abstract: "Check every invariant of the store and every body against its digest.",
         discussion: """
-            Exits 0 if the store is intact, 1 if violations were found (even if all were repaired), and 65 if some are left \
-            after --repair or the index is too damaged to open. --repair moves damaged bodies to quarantine/ and removes \
-            their entries. It replaces a damaged index with a new one that has every readable entry; no other process may \
-            have the store open meanwhile. Without --repair nothing changes.
+            Exits 0 if the store is intact, 1 if violations were found (even if all were repaired), and 65 if some are \
+            left after --repair or the index is too damaged to open. --repair moves damaged bodies to quarantine/ and \
+            removes their entries. It replaces a damaged index with a new one that has every readable entry; no other \
+            process may have the store open meanwhile. Without --repair nothing changes.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -45,8 +45,8 @@ struct VerifyCommand: ParsableCommand {
         if !report.isClean || rebuild != nil { throw CommandError.found }
     }
 
-    /// Errors after which a rebuild examines the index page by page; it leaves a sound index as it is. `io`: a page of the
-    /// index cannot be read.
+    /// Errors after which a rebuild examines the index page by page; it leaves a sound index as it is. `io`: a page of
+    /// the index cannot be read.
     private static let mayBeDamage: Set<LarderError.Code> = [.corruption, .formatMismatch, .io]
 
     private func check(_ bar: ProgressBar) throws -> CheckReport {
@@ -90,8 +90,8 @@ struct VerifyCommand: ParsableCommand {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
         }
         let looked =
-            "\(Render.count(report.entryCount, "entry", "entries")), \(Render.count(report.blobCount, "body", "bodies")), "
-            + "\(report.hashedBytes) compared with their digests"
+            "\(Render.count(report.entryCount, "entry", "entries")), "
+            + "\(Render.count(report.blobCount, "body", "bodies")), \(report.hashedBytes) compared with their digests"
         if report.isClean { return text + "ok: \(looked)\n" }
         let repaired = outcome.repair ? (report.isRepaired ? ", all repaired" : ", not all repaired") : ""
         return text + "\(Render.count(report.violationCount, "violation", "violations"))\(repaired): \(looked)\n"

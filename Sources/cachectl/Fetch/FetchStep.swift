@@ -15,8 +15,8 @@ struct FetchStep: Sendable {
     let request: HTTPRequest
     let content: [UInt8]?
 
-    /// Removes the user name and the password from the URL, so that no key contains them. They are sent as `Authorization`
-    /// (RFC 7617), unless `fields` has that field.
+    /// Removes the user name and the password from the URL, so that no key contains them. They are sent as
+    /// `Authorization` (RFC 7617), unless `fields` has that field.
     /// - Throws: `usage` if the URL is not valid.
     init(url: String, method: String, fields: [HTTPField], content: [UInt8]?) throws {
         let (plain, credentials) = Self.split(url)

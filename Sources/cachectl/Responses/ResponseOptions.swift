@@ -66,8 +66,9 @@ struct ResponseOptions: ParsableArguments {
         let whole = response.totalBytes.map { "\(Render.count($0))" } ?? "an unknown number of"
         var error = CommandError(
             .data,
-            "the response under \(entry.key) is incomplete: \(Render.count(response.storedBytes ?? entry.length.bytes)) of \(whole) bytes are "
-                + "stored; use --partial to get them")
+            "the response under \(entry.key) is incomplete: "
+                + "\(Render.count(response.storedBytes ?? entry.length.bytes)) of \(whole) bytes are stored; use --partial to get them"
+        )
         error.code = "incomplete"
         error.key = entry.key
         throw error

@@ -1,5 +1,5 @@
-/// The lines of the members of a JSON object (RFC 8259), and the position of the first syntax error. Foundation's decoder
-/// reports neither.
+/// The lines of the members of a JSON object (RFC 8259), and the position of the first syntax error. Foundation's
+/// decoder reports neither.
 struct JSONOutline {
     /// The line of each member, starting at 1; the first line if a name occurs twice.
     private(set) var lines: [String: Int] = [:]

@@ -5,9 +5,9 @@ import LarderGateway
 
 /// The settings of `serve`, all in one place.
 ///
-/// Each is a flag, and a member of the `--config` file under the property's name: `SettingsFile` turns members into flags,
-/// which are parsed here. To add a setting, add a property, which checks the value, and use it in `ServeSetup`. A setting
-/// that is not given is nil; the defaults are in `ServeSetup`, and in the help.
+/// Each is a flag, and a member of the `--config` file under the property's name: `SettingsFile` turns members into
+/// flags, which are parsed here. To add a setting, add a property, which checks the value, and use it in `ServeSetup`.
+/// A setting that is not given is nil; the defaults are in `ServeSetup`, and in the help.
 struct ServeSettings: ParsableArguments {
     // MARK: Where requests come from and go
 
@@ -19,7 +19,7 @@ struct ServeSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Address and port to listen on; port 0 selects a free port. Default: 127.0.0.1:8080.", valueName: "address"),
+            "Address and port to listen on; port 0 selects a free one. Default: 127.0.0.1:8080.", valueName: "address"),
         transform: AddressArgument.parse)
     var listen: AddressArgument?
 
@@ -68,7 +68,7 @@ struct ServeSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Byte budget of the store, or 'unlimited'. Default: the store's budget; without one, 80 % of the free disk space.",
+            "Byte budget of the store, or 'unlimited'. Default: its budget; without one, 80 % of the free disk space.",
             valueName: "size"),
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
@@ -86,7 +86,7 @@ struct ServeSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Content coding to keep in Accept-Encoding for cache keys, preferred first; repeatable. Default: use the field as it is.",
+            "Content coding to keep in Accept-Encoding, preferred first; repeatable. Default: use the field as it is.",
             valueName: "coding"))
     var foldEncoding: [String] = []
 

@@ -47,8 +47,8 @@ struct SettingsFile {
     }
 
     /// The settings as flags.
-    /// - Parameter isOverridden: repeatable settings that the command line gives, which are left out. For the others the
-    ///   last value counts anyway.
+    /// - Parameter isOverridden: repeatable settings that the command line gives, which are left out. For the others
+    ///   the last value counts anyway.
     func arguments(without isOverridden: (String) -> Bool) -> [String] {
         members.sorted { $0.key < $1.key }.filter { !isOverridden($0.key) }.flatMap { $0.value.arguments(for: $0.key) }
     }
@@ -88,8 +88,8 @@ struct SettingsFile {
             }
         }
 
-        /// `accessLog` with a value becomes `--access-log=value`, `http2` with false becomes `--no-http2`. Capitals in a
-        /// row are one word: `originHTTP2` becomes `--origin-http2`.
+        /// `accessLog` with a value becomes `--access-log=value`, `http2` with false becomes `--no-http2`. Capitals in
+        /// a row are one word: `originHTTP2` becomes `--origin-http2`.
         func arguments(for name: String) -> [String] {
             var (flag, wasUpper) = ("", false)
             for character in name {
