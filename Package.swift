@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // Faults on demand, in debug builds only: see docs/testing.md.
@@ -16,6 +16,30 @@ let package = Package(
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
+        // For the package in Fuzz/, without any promise to others.
+        .library(name: "_FuzzedModules", targets: ["CachectlCore", "HTTPWire"]),
+    ],
+    traits: [
+        .default(
+            enabledTraits: [
+                "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderNIOTransport", "TestOrigin",
+            ]
+        ),
+        .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
+        .trait(name: "LarderHTTP", description: "The HTTP cache.", enabledTraits: ["HTTPCaching"]),
+        .trait(
+            name: "LarderNIOTransport", description: "Its transport on SwiftNIO.", enabledTraits: ["LarderHTTP"]
+        ),
+        .trait(
+            name: "LarderAsyncHTTPClient", description: "Its transport on AsyncHTTPClient.",
+            enabledTraits: ["LarderHTTP"]
+        ),
+        .trait(name: "LarderGateway", description: "The gateway.", enabledTraits: ["LarderHTTP"]),
+        .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
+        .trait(
+            name: "cachectl", description: "The command line.",
+            enabledTraits: ["LarderGateway", "LarderNIOTransport"]
+        ),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -49,111 +73,54 @@ let package = Package(
         .target(
             name: "Larder",
             dependencies: [
-                "CLarder",
-                "CZlib",
-                "Failpoints",
-                "LMDB",
-                "VisibleLocks",
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SystemPackage", package: "swift-system"),
+                "CLarder", "CZlib", "Failpoints", "LMDB", "VisibleLocks", .crypto, .logging, .systemPackage,
             ],
             swiftSettings: failpoints
         ),
-        .target(
-            name: "HTTPCaching",
-            dependencies: [
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
-            ]
-        ),
-        .target(
-            name: "HTTPWire",
-            dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")]
-        ),
+        .target(name: "HTTPCaching", dependencies: [.crypto, .httpTypes, .structuredFields]),
+        .target(name: "HTTPWire", dependencies: [.httpTypes]),
         .target(
             name: "LarderHTTP",
-            dependencies: [
-                "VisibleLocks",
-                "HTTPCaching",
-                "Larder",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "SystemPackage", package: "swift-system"),
-            ]
+            dependencies: ["HTTPCaching", "Larder", "VisibleLocks", .httpTypes, .logging, .systemPackage]
         ),
         .target(
             name: "LarderNIOTransport",
             dependencies: [
-                "VisibleLocks",
-                "HTTPWire",
-                "LarderHTTP",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHPACK", package: "swift-nio-http2"),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOTLS", package: "swift-nio"),
+                "HTTPWire", "LarderHTTP", "VisibleLocks", .httpTypes, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix,
+                .nioSSL, .nioTLS,
             ]
         ),
         .target(
             name: "LarderAsyncHTTPClient",
-            dependencies: [
-                "LarderHTTP",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ]
+            dependencies: ["LarderHTTP", .asyncHTTPClient, .httpTypes, .nioCore, .nioHTTP1, .nioPosix]
         ),
         .target(
             name: "LarderGateway",
             dependencies: [
-                "VisibleLocks",
-                "HTTPCaching",
-                "HTTPWire",
-                "Larder",
-                "LarderHTTP",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOHTTPTypesHTTP2", package: "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOTLS", package: "swift-nio"),
-                .product(name: "SystemPackage", package: "swift-system"),
+                "HTTPCaching", "HTTPWire", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes, .logging, .nioCore,
+                .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
+            ]
+        ),
+        .target(name: "TestOrigin", dependencies: ["VisibleLocks", .httpTypes, .nioCore, .nioPosix, .nioSSL]),
+        .target(
+            name: "CachectlCore",
+            dependencies: [
+                "Larder", "LarderHTTP", "VisibleLocks", .argumentParser, .httpTypes, .systemPackage,
             ]
         ),
         .target(
-            name: "TestOrigin",
+            name: "CachectlDemo",
             dependencies: [
-                "VisibleLocks",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "CachectlCore", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport",
+                "VisibleLocks", .argumentParser, .httpTypes, .nioCore, .nioHTTP1, .nioPosix, .systemPackage,
             ]
         ),
         .executableTarget(
             name: "cachectl",
             dependencies: [
-                "HTTPCaching",
-                "Larder",
-                "LarderGateway",
-                "LarderHTTP",
-                "LarderNIOTransport",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "SystemPackage", package: "swift-system"),
+                "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
+                "LarderNIOTransport", "VisibleLocks", .argumentParser, .httpTypes, .logging, .nioCore,
+                .systemPackage,
             ]
         ),
         .executableTarget(
@@ -164,131 +131,108 @@ let package = Package(
         .target(name: "CEffort", path: "Tests/CEffort"),
         .executableTarget(
             name: "gateway-torture",
-            dependencies: [
-                "HTTPTestSupport",
-                "TestOrigin",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            ],
+            dependencies: ["HTTPTestSupport", "TestOrigin", .nioCore, .nioPosix, .nioSSL],
             path: "Tests/GatewayTorture"
         ),
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
         .executableTarget(
             name: "torture",
-            dependencies: [
-                "Failpoints", "Larder", "VisibleLocks", .product(name: "SystemPackage", package: "swift-system"),
-            ],
+            dependencies: ["Failpoints", "Larder", "VisibleLocks", .systemPackage],
             path: "Tests/Torture",
             swiftSettings: failpoints
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["Larder", "VisibleLocks", .product(name: "SystemPackage", package: "swift-system")],
+            dependencies: ["Larder", "VisibleLocks", .systemPackage],
             path: "Tests/TestSupport"
         ),
-        .target(
-            name: "HTTPScenarios",
-            dependencies: ["HTTPCaching", .product(name: "HTTPTypes", package: "swift-http-types")],
-            path: "Tests/HTTPScenarios"
-        ),
-        .testTarget(
-            name: "HTTPCachingTests",
-            dependencies: ["HTTPCaching", "HTTPScenarios", .product(name: "HTTPTypes", package: "swift-http-types")]
-        ),
+        .target(name: "HTTPScenarios", dependencies: ["HTTPCaching", .httpTypes], path: "Tests/HTTPScenarios"),
+        .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching", "HTTPScenarios", .httpTypes]),
         .testTarget(
             name: "LarderHTTPTests",
-            dependencies: [
-                "VisibleLocks",
-                "HTTPScenarios",
-                "LarderHTTP",
-                "TestSupport",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]
+            dependencies: ["HTTPScenarios", "LarderHTTP", "TestSupport", "VisibleLocks", .httpTypes]
         ),
-        .testTarget(
-            name: "HTTPWireTests",
-            dependencies: ["HTTPWire", .product(name: "HTTPTypes", package: "swift-http-types")]
-        ),
+        .testTarget(name: "HTTPWireTests", dependencies: ["HTTPWire", .httpTypes]),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Failpoints", "Larder", "TestSupport", "VisibleLocks", "LarderTestWorker", "LarderEffort"],
+            dependencies: ["Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "TestSupport", "VisibleLocks"],
             exclude: ["Golden"],
             swiftSettings: failpoints
         ),
         .target(
             name: "HTTPTestSupport",
-            dependencies: [
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-            ],
+            dependencies: [.httpTypes, .nioCore, .nioPosix],
             path: "Tests/HTTPTestSupport"
         ),
         .testTarget(
             name: "TestOriginTests",
-            dependencies: [
-                "HTTPTestSupport", "LarderHTTP", "LarderNIOTransport", "TestOrigin",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            ]
+            dependencies: ["HTTPTestSupport", "LarderHTTP", "LarderNIOTransport", "TestOrigin", .httpTypes, .nioSSL]
         ),
         .testTarget(
             name: "LarderAsyncHTTPClientTests",
             dependencies: [
-                "Larder",
-                "LarderAsyncHTTPClient",
-                "LarderHTTP",
-                "TestOrigin",
-                "TestSupport",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "TestOrigin", "TestSupport", .asyncHTTPClient,
+                .httpTypes,
             ]
         ),
         .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
-                "VisibleLocks",
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "TestOrigin", "TestSupport",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOHTTPTypesHTTP2", package: "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "SystemPackage", package: "swift-system"),
+                "LarderNIOTransport", "TestOrigin", "TestSupport", "VisibleLocks", .httpTypes, .nioCore, .nioHTTP2,
+                .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
             ]
         ),
         .testTarget(
             name: "DocumentationTests",
-            dependencies: [
-                "HTTPCaching",
-                "Larder",
-                "LarderGateway",
-                "LarderHTTP",
-                "LarderNIOTransport",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ]
+            dependencies: ["HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", .httpTypes]
         ),
         .testTarget(
             name: "TransportTests",
             dependencies: [
-                "VisibleLocks",
-                "HTTPWire",
-                "LarderHTTP",
-                "LarderNIOTransport",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHPACK", package: "swift-nio-http2"),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "VisibleLocks", .httpTypes, .nioCore, .nioHPACK,
+                .nioHTTP2, .nioPosix, .nioSSL,
             ]
         ),
-        .testTarget(name: "CachectlTests", dependencies: ["TestOrigin", "TestSupport", "cachectl"]),
+        .testTarget(
+            name: "CachectlTests",
+            dependencies: ["cachectl", "CachectlCore", "CachectlDemo", "TestOrigin", "TestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Products of other packages. Each product of this package except the engine has a trait of the same name. Products of
+// other packages that only some traits need are used under these traits, so that a package that depends on this one
+// resolves only what its traits need. All traits are enabled by default, because the tests need them. tools/packages
+// checks the result.
+extension Target.Dependency {
+    static let crypto = product(name: "Crypto", package: "swift-crypto")
+    static let logging = product(name: "Logging", package: "swift-log")
+    static let systemPackage = product(name: "SystemPackage", package: "swift-system")
+
+    static let httpTypes = product("HTTPTypes", "swift-http-types", "HTTPCaching", "TestOrigin")
+    static let structuredFields = product("RawStructuredFieldValues", "swift-http-structured-headers", "HTTPCaching")
+
+    static let nioCore = nio("NIOCore")
+    static let nioHTTP1 = nio("NIOHTTP1")
+    static let nioPosix = nio("NIOPosix")
+    static let nioTLS = nio("NIOTLS")
+    static let nioHPACK = product("NIOHPACK", "swift-nio-http2", "LarderGateway", "LarderNIOTransport")
+    static let nioHTTP2 = product("NIOHTTP2", "swift-nio-http2", "LarderGateway", "LarderNIOTransport")
+    static let nioHTTPTypes = product("NIOHTTPTypes", "swift-nio-extras", "LarderGateway")
+    static let nioHTTPTypesHTTP2 = product("NIOHTTPTypesHTTP2", "swift-nio-extras", "LarderGateway")
+    static let nioSSL = product("NIOSSL", "swift-nio-ssl", "LarderGateway", "LarderNIOTransport", "TestOrigin")
+
+    static let asyncHTTPClient = product("AsyncHTTPClient", "async-http-client", "LarderAsyncHTTPClient")
+    static let argumentParser = product("ArgumentParser", "swift-argument-parser", "cachectl")
+
+    private static func nio(_ name: String) -> Self {
+        product(name, "swift-nio", "LarderAsyncHTTPClient", "LarderGateway", "LarderNIOTransport", "TestOrigin")
+    }
+
+    /// A product that is used where one of the traits is enabled.
+    private static func product(_ name: String, _ package: String, _ traits: String...) -> Self {
+        product(name: name, package: package, condition: .when(traits: Set(traits)))
+    }
+}

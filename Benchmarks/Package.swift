@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // A package of its own, so that users of Larder never resolve what only the benchmarks need.
@@ -9,7 +9,7 @@ let package = Package(
         .executable(name: "larder-bench", targets: ["larder-bench"])
     ],
     dependencies: [
-        .package(name: "larder", path: "../"),
+        .package(name: "larder", path: "../", traits: []),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.2
+// swift-tools-version: 6.3
 import PackageDescription
 
 // Coverage-guided fuzzing with libFuzzer: see tools/fuzz. This package is separate from the root package, so that
@@ -9,27 +9,19 @@ let package = Package(
     products: [.library(name: "FuzzTargets", type: .static, targets: ["FuzzTargets"])],
     dependencies: [
         .package(name: "larder", path: "../"),
-        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     ],
     targets: [
-        // The sources of the root package's module, which is in no product that is quick to build.
-        .target(
-            name: "FuzzedHTTPWire",
-            dependencies: [.product(name: "HTTPTypes", package: "swift-http-types")],
-            path: "Sources/HTTPWire"
-        ),
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "FuzzedHTTPWire",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "HTTPCaching", package: "larder"),
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderHTTP", package: "larder"),
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "_FuzzedModules", package: "larder"),
             ]
-        ),
+        )
     ],
     swiftLanguageModes: [.v6]
 )

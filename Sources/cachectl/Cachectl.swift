@@ -1,18 +1,22 @@
 import ArgumentParser
+import CachectlCore
+import CachectlDemo
 
-/// The command line of Larder. No logic of its own: each command parses, calls the library and prints.
+/// The command line of Larder: each command parses its arguments, calls the libraries and prints. What several commands
+/// share is in `CachectlCore`; `demo` and `bench` are in `CachectlDemo`.
 @main
 struct Cachectl: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cachectl",
-        abstract: "Looks after a content-addressed cache store.",
+        abstract: "Inspect and maintain a content-addressed cache store.",
         discussion: """
-            Commands take --store PATH (default: larder in the platform's cache directory) and --json; options go after the \
-            command. Stores may be in use by other processes; commands that only read do not change them.
+            Commands take --store PATH (default: larder in the platform's cache directory) and --json. Options follow \
+            the command. Other processes may use the store at the same time. Commands that only read do not change it.
 
-            Exit status: 0 fine, 1 something found or missing, 64 usage, 65 damaged or unsuitable data, 66 no store or \
-            input, 69 not possible here or no answer from the origin, 70 a fault of cachectl, 71 no space, 73 cannot create, \
-            74 input/output, 75 try again later, 77 no permission, 130 interrupted, 141 the reader of the output went away.
+            Exit status: 0 success, 1 something found or missing, 64 usage, 65 damaged or unsuitable data, 66 no store \
+            or input, 69 not supported, or no answer from the origin, 70 a bug in cachectl, 71 no space, 73 cannot \
+            create, 74 input/output error, 75 try again later, 77 permission denied, 130 interrupted, 141 output \
+            closed.
             """,
         version: "cachectl 0.1.0",
         groupedSubcommands: [
@@ -37,8 +41,7 @@ struct Cachectl: ParsableCommand {
         ]
     )
 
-    /// Raises the soft limit of open files towards the hard one: macOS begins with 256, of which a gateway with a store needs
-    /// more. setrlimit(2).
+    /// Raises the soft limit of open files: macOS starts with 256, and a gateway with a store needs more. setrlimit(2).
     private static func raiseDescriptorLimit() {
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -55,7 +58,7 @@ struct Cachectl: ParsableCommand {
     }
 
     static func main() {
-        // A reader that went away is an error to handle, not a reason to die with a store open.
+        // A closed output is an error to handle: the store has to be closed before the program ends.
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit()
         let arguments = Array(CommandLine.arguments.dropFirst())
@@ -66,7 +69,7 @@ struct Cachectl: ParsableCommand {
             name = type(of: command).configuration.commandName
             try command.run()
         } catch {
-            // What could not be parsed cannot say whether it asked for JSON; the bare word can.
+            // The parser may have failed, so look for the word itself.
             let wantsJSON = arguments.prefix { $0 != "--" }.contains("--json")
             ErrorReport(error, command: name).leave(asJSON: wantsJSON)
         }

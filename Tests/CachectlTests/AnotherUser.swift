@@ -9,7 +9,8 @@ enum AnotherUser {
     /// Starts a program as that user, who owns nothing and is in no group. Source: setpriv(1).
     private static let start = [setpriv, "--reuid", "\(id)", "--regid", "\(id)", "--clear-groups"]
 
-    /// Whether the tests are run by root, and that user can start the program: the toolchain's libraries may be out of reach.
+    /// Whether the tests are run by root, and that user can start the program: the toolchain's libraries may be out of
+    /// reach.
     static let canRunPrograms: Bool = {
         guard geteuid() == 0, FileManager.default.isExecutableFile(atPath: setpriv), let place = try? Workplace(),
             let prefix = try? prefix(for: place),

@@ -2,6 +2,7 @@ import ArgumentParser
 import Larder
 import Testing
 
+@testable import CachectlCore
 @testable import cachectl
 
 @Suite struct DurationArgumentTests {
@@ -57,7 +58,7 @@ import Testing
             } catch { return "\(error)" }
         }
         #expect(message("99999999PB").contains("is too large"))
-        #expect(message("10XB").contains("is not a size"))
+        #expect(message("10XB").contains("is not a valid size"))
     }
 
     @Test func refusesABudgetNoStoreCanKeep() {

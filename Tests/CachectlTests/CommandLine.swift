@@ -21,7 +21,7 @@ struct CommandRun {
         process.executableURL = binary
         process.arguments = arguments
         let directory = FileManager.default.temporaryDirectory
-        // Files, as a pipe that nobody empties would stop the program.
+        // Files, because a pipe that is not read would block the program.
         let files = ["out", "err", "in"].map {
             directory.appendingPathComponent("cachectl-test-\(UUID().uuidString).\($0)")
         }

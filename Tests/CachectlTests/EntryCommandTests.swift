@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import CachectlCore
+@testable import CachectlDemo
 @testable import cachectl
 
 @Suite struct EntryCommandTests {

@@ -1,7 +1,7 @@
 import Larder
 import Testing
 
-@testable import cachectl
+@testable import CachectlCore
 
 @Suite struct KeyPathTests {
     private func path(_ key: String) -> String {

@@ -3,6 +3,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import CachectlCore
+@testable import CachectlDemo
 @testable import cachectl
 
 @Suite struct ProgramTests {
@@ -71,7 +73,7 @@ import Testing
     @Test func wrongWordsAreExplained() throws {
         for (arguments, text) in [
             (["lst", "--store", "x"], "there is no command 'lst': did you mean 'ls'?"),
-            (["--store", "x y", "ls", "--json"], "options go after the command: cachectl ls --store 'x y' --json"),
+            (["--store", "x y", "ls", "--json"], "options follow the command: cachectl ls --store 'x y' --json"),
             (["remove", "k"], "did you mean 'rm'?"), (["help", "nope"], "there is no command 'nope'"),
         ] {
             let run = try CommandRun.cachectl(arguments)

@@ -3,6 +3,8 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import CachectlCore
+@testable import CachectlDemo
 @testable import cachectl
 
 @Suite struct StoreCommandTests {
@@ -102,8 +104,8 @@ import Testing
         #expect(found.status == 1 && found.json["isClean"] as? Bool == false)
         #expect(try place.run("get", "l/2", "--expired", "--check").status == 65)
         #expect(try place.run("verify", "--quick").status == 0)
-        let mended = try place.run("verify", "--repair", "--json")
-        #expect(mended.status == 1 && mended.json["isRepaired"] as? Bool == true)
+        let repaired = try place.run("verify", "--repair", "--json")
+        #expect(repaired.status == 1 && repaired.json["isRepaired"] as? Bool == true)
         #expect(try place.run("verify").status == 0)
         #expect(try place.run("get", "l/2", "--expired").status == 1)
         #expect(try place.run("get", "l/1").status == 0)

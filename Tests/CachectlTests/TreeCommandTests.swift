@@ -4,6 +4,7 @@ import SystemPackage
 import TestSupport
 import Testing
 
+@testable import CachectlCore
 @testable import cachectl
 
 @Suite struct TreeCommandTests {

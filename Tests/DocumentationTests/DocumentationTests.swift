@@ -3,8 +3,8 @@ import Testing
 
 @testable import Larder
 
-/// The documents say what the code does: their Swift blocks compile, their links lead somewhere, and the worked examples
-/// of the format are what the code writes.
+/// The documents say what the code does: their Swift blocks compile, their links lead somewhere, and the worked
+/// examples of the format are what the code writes.
 struct DocumentationTests {
     @Test(arguments: try Documents.all())
     func everySwiftBlockIsCompiledInThisTarget(document: String) throws {

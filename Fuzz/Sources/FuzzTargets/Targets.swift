@@ -1,6 +1,7 @@
 import LMDB
 import SystemPackage
 
+@testable import CachectlCore
 @testable import Larder
 
 /// Rows of the index. The first byte says which.

@@ -1,5 +1,6 @@
-import FuzzedHTTPWire
 import HTTPTypes
+
+@testable import HTTPWire
 
 /// The head of a request. The first byte says where the bytes are cut.
 @Sendable func fuzzRequests(_ input: [UInt8]) {

@@ -1,33 +1,36 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
-/// `budget`: shows or sets what the store may take.
+/// `budget`: shows or sets the limits of the store.
 struct BudgetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "budget",
         abstract: "Show or set the limits of the store.",
         discussion: """
-            The limits are kept in the store and hold for every process that uses it. A lower one displaces at once. \
-            Without options nothing changes; with one the store is made if it is missing.
+            The store keeps its limits, and they apply to every process that uses it. A lower limit displaces entries \
+            at once. Without options this command changes nothing. With options it creates the store if it does not \
+            exist.
             """)
 
     @OptionGroup var options: StoreOptions
 
     @Option(
-        help: ArgumentHelp("Bytes on disk, at least 1 MiB, or 'unlimited'.", valueName: "size"),
+        help: ArgumentHelp("Limit of bytes on disk, at least 1 MiB, or 'unlimited'.", valueName: "size"),
         transform: SizeArgument.parseBudget)
     var bytes: ByteCount?
 
     @Option(
-        help: ArgumentHelp("Number of entries, or 'unlimited'.", valueName: "n"), transform: SizeArgument.parseCount)
+        help: ArgumentHelp("Limit of entries, or 'unlimited'.", valueName: "n"), transform: SizeArgument.parseCount)
     var entries: Int?
 
     @Option(
-        help: ArgumentHelp("The largest body, or 'unlimited'.", valueName: "size"), transform: SizeArgument.parseLimit)
+        help: ArgumentHelp("Limit of the size of one body, or 'unlimited'.", valueName: "size"),
+        transform: SizeArgument.parseLimit)
     var largestEntry: ByteCount?
 
     @Option(
-        help: ArgumentHelp("What must stay free on the disk, or 'none'.", valueName: "size"),
+        help: ArgumentHelp("Space to leave free on the disk, or 'none'.", valueName: "size"),
         transform: SizeArgument.parseFloor)
     var freeDiskFloor: ByteCount?
 

@@ -1,27 +1,28 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
-/// `gc`: puts a store in order.
+/// `gc`: collects what the store no longer needs.
 struct CollectCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Displace to the budget, drop what is expired or left over, give disk space back.",
+        abstract: "Displace entries down to the budget, remove expired and leftover data, and free disk space.",
         discussion: """
-            Safe while other processes use the store. Pinned entries stay, expired or not. With --dry-run nothing changes, \
-            the budget neither; what --budget would displace is an estimate then.
+            Safe while other processes use the store. Pinned entries stay, expired or not. --dry-run changes nothing, \
+            not even the budget; what --budget would displace is then an estimate.
             """)
 
     @OptionGroup var options: StoreOptions
 
     @Option(
-        help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
+        help: ArgumentHelp("Set the store's byte budget first.", valueName: "size"),
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
-    @Flag(help: "Only count.")
+    @Flag(help: "Only report what would be done.")
     var dryRun = false
 
-    @Flag(help: "Give every free page of the index back, not only the long runs of them.")
+    @Flag(help: "Return every free page of the index to the file system, not only long runs of pages.")
     var compact = false
 
     func run() throws {
@@ -40,7 +41,7 @@ struct CollectCommand: ParsableCommand {
             if dryRun {
                 if let budget { try Self.estimate(budget, store, &report) }
             } else {
-                // Setting the budget displaced already, before the collection began.
+                // Setting the budget displaced entries before the collection started.
                 report.displacedEntries += try store.displacedDuring(before, report)
                 report.allocatedBefore = before.allocatedBytes
             }
@@ -66,17 +67,17 @@ struct CollectCommand: ParsableCommand {
         table.add("allocated before", report.allocatedBefore.description)
         table.add("allocated after", report.allocatedAfter.description)
         table.add("freed", report.freedBytes.description)
-        return (dryRun ? "dry run: nothing was changed\n" : "") + table.text
+        return (dryRun ? "dry run: nothing changed\n" : "") + table.text
     }
 
-    /// What a byte budget would displace: longest unused first until the rest fits.
+    /// Adds what a byte budget would displace: the least recently used entries, until the rest fits.
     private static func estimate(_ budget: ByteCount, _ store: Store, _ report: inout CollectionReport) throws {
         var excess = report.allocatedAfter.bytes - budget.bytes
         guard excess > 0 else { return }
         var entries: [Attributes] = []
         let now = Timestamp.now
         try store.forEach { entry in
-            // Expired ones are counted already.
+            // Expired entries are counted already.
             if !entry.isPinned, entry.expires.map({ $0 > now }) ?? true { entries.append(entry) }
         }
         entries.sort { $0.lastAccess < $1.lastAccess }
@@ -92,7 +93,7 @@ struct CollectCommand: ParsableCommand {
 }
 
 extension Store {
-    /// Entries this process displaced before and during a collection that the report does not have.
+    /// Entries that this process displaced since `before`, without those in the report.
     fileprivate func displacedDuring(_ before: Statistics, _ report: CollectionReport) throws -> Int {
         max(0, try statistics().displacedCount - before.displacedCount - report.displacedEntries)
     }

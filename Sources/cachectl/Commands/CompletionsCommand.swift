@@ -1,22 +1,23 @@
 import ArgumentParser
+import CachectlCore
 
-/// `completions SHELL`: the script that makes a shell complete commands and options.
+/// `completions SHELL`: the script with which a shell completes commands and options.
 struct CompletionsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "completions",
-        abstract: "Print the completion script of a shell.",
+        abstract: "Print the completion script for a shell.",
         discussion: """
             bash: cachectl completions bash > ~/.local/share/bash-completion/completions/cachectl
             zsh:  cachectl completions zsh > "${fpath[1]}/_cachectl"
             fish: cachectl completions fish > ~/.config/fish/completions/cachectl.fish
             """)
 
-    /// A shell whose completion is known.
+    /// A shell with a completion script.
     enum Shell: String, ExpressibleByArgument, CaseIterable {
         case bash, zsh, fish
     }
 
-    @Flag(help: "Print JSON with stable keys.")
+    @Flag(help: "Print JSON.")
     var json = false
 
     @Argument(help: "The shell.")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import SystemPackage
 
@@ -8,31 +9,31 @@ struct ExportCommand: ParsableCommand {
         commandName: "export",
         abstract: "Write the bodies of entries to a directory tree.",
         discussion: """
-            The key scheme://host/a/b becomes DIR/scheme/host/a/b, other keys go to DIR/_keys; no key leads out of DIR. \
-            With --base-url the entries under it are written relative to DIR, so that 'import' is undone. Files that exist \
-            are left as they are unless --force is given. Expired entries are left out, and HTTP responses of which only a \
-            part is stored, which makes it exit 1 (--partial takes them). Of responses that vary each gets a file whose name \
-            ends with the request fields that select it, in brackets. Does not change the store.
+            The key scheme://host/a/b becomes DIR/scheme/host/a/b; other keys go to DIR/_keys. No key leads outside \
+            DIR. --base-url writes the entries under that URL relative to DIR, which reverses 'import'. Existing files \
+            stay as they are unless --force is given. Expired entries are skipped. Incomplete HTTP responses are \
+            skipped too, and the exit status is then 1 (--partial writes them). Each variant of a response gets its \
+            own file; its name ends with the request fields that select it, in brackets. Does not change the store.
             """)
 
     @OptionGroup var options: StoreOptions
 
-    @Argument(help: "The directory; made if it is missing.", completion: .directory)
+    @Argument(help: "The directory; created if it does not exist.", completion: .directory)
     var directory: String
 
-    @Option(help: ArgumentHelp("Only keys under this URL, which is cut off.", valueName: "url"))
+    @Option(help: ArgumentHelp("Export only keys under this URL, and remove it from the file names.", valueName: "url"))
     var baseURL: String?
 
-    @Option(help: "Only keys that start with this.", transform: { Key($0) })
+    @Option(help: "Export only keys with this prefix.", transform: { Key($0) })
     var prefix: Key?
 
-    @Option(help: "Only entries put with this tag.")
+    @Option(help: "Export only entries with this tag.")
     var tag: String?
 
-    @Flag(help: "Write over files that exist.")
+    @Flag(help: "Overwrite existing files.")
     var force = false
 
-    @Flag(help: "Write the stored part of HTTP responses that are not complete, too.")
+    @Flag(help: "Also write the stored part of incomplete HTTP responses.")
     var partial = false
 
     func validate() throws {
@@ -56,7 +57,7 @@ struct ExportCommand: ParsableCommand {
             try store.forEach(selection) { entry in
                 try Interruption.check()
                 done += 1
-                // The base itself has no name in the tree.
+                // The base URL itself has no name in the tree.
                 if let base, entry.key == base { return }
                 if entry.expires.map({ $0 <= now }) ?? false { return }
                 try exporter.export(entry)
@@ -67,13 +68,13 @@ struct ExportCommand: ParsableCommand {
         bar.finish()
         if outcome.existing > 0 {
             Output.note(
-                Render.count(outcome.existing, "file that exists was", "files that exist were")
-                    + " not changed: --force writes over them")
+                Render.count(outcome.existing, "file already exists", "files already exist")
+                    + "; --force overwrites them")
         }
         if outcome.incomplete > 0 {
             Output.note(
-                Render.count(outcome.incomplete, "response is", "responses are")
-                    + " not complete and left out: --partial writes what there is")
+                Render.count(outcome.incomplete, "incomplete response", "incomplete responses")
+                    + " skipped; --partial writes what is stored")
         }
         let files = Render.count(outcome.files, "file", "files")
         try options.print(

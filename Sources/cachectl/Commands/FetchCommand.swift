@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import HTTPTypes
 import Larder
 import LarderHTTP
@@ -11,10 +12,11 @@ struct FetchCommand: ParsableCommand {
         commandName: "fetch",
         abstract: "Fetch a URL through the cache.",
         discussion: """
-            Writes the body to standard output or a file. What may be stored is stored, as a private cache does (RFC 9111). \
-            Policies: \(CachePolicy.named.map(\.name).joined(separator: ", ")); several combine. Every status counts as an \
-            answer, unless --fail is given. Exits 1 if nothing usable is stored and loading is not allowed, 69 if the origin \
-            cannot be reached. A name and a password in the URL are sent as Authorization and not stored.
+            Writes the body to standard output or a file. Stores responses as a private cache does (RFC 9111). \
+            Policies: \(CachePolicy.named.map(\.name).joined(separator: ", ")); they can be combined. Any status of \
+            the origin counts as success unless --fail is given. Exits 1 if loading is not allowed and nothing usable \
+            is stored, and 69 if the origin cannot be reached. A user name and password in the URL are sent as \
+            Authorization, and not stored.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -29,69 +31,70 @@ struct FetchCommand: ParsableCommand {
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: ArgumentHelp("A request field, 'Name: value'; may be given several times.", valueName: "field"),
+        help: ArgumentHelp("A request field, 'Name: value'; repeatable.", valueName: "field"),
         transform: FieldArgument.parse)
     var headers: [HTTPField] = []
 
-    @Option(name: [.short, .long], help: ArgumentHelp("The request's content; @FILE takes a file.", valueName: "data"))
+    @Option(
+        name: [.short, .long], help: ArgumentHelp("The content of the request; @FILE reads a file.", valueName: "data"))
     var data: String?
 
     @Option(
-        help: ArgumentHelp("A policy; may be given several times.", valueName: "name"),
+        help: ArgumentHelp("A policy; repeatable.", valueName: "name"),
         completion: .list(CachePolicy.named.map(\.name)))
     var policy: [String] = []
 
-    @Flag(help: "Attempt no connection.")
+    @Flag(help: "Do not connect to the network.")
     var offline = false
 
     @Option(
-        help: ArgumentHelp("Take the response to be fresh for so long: 60, 12h.", valueName: "duration"),
+        help: ArgumentHelp("Override how long the response is fresh: 60, 12h.", valueName: "duration"),
         transform: DurationArgument.parse)
     var secondsToCache: Duration?
 
-    @Flag(help: "Store the response even if it says not to.")
+    @Flag(help: "Store the response even if it forbids that.")
     var disrespect = false
 
-    @Option(help: ArgumentHelp("A tag for the entry; may be given several times.", valueName: "name"))
+    @Option(help: ArgumentHelp("A tag for the entry; repeatable.", valueName: "name"))
     var tag: [String] = []
 
     @Option(
-        help: ArgumentHelp("Wait so long for a connection, and for each piece of the answer.", valueName: "duration"),
+        help: ArgumentHelp("Timeout for the connection, and for each part of the response.", valueName: "duration"),
         transform: DurationArgument.parseTimeout)
     var timeout: Duration?
 
     @Flag(name: [.customShort("L"), .customLong("location")], help: "Follow redirects, at most 10.")
     var follow = false
 
-    @Flag(name: [.short, .long], help: "Exit 1, without the body, if the status is 400 or more.")
+    @Flag(name: [.short, .long], help: "If the status is 400 or more, exit 1 and do not write the body.")
     var fail = false
 
-    @Flag(name: .short, help: "Write status and fields before the body.")
+    @Flag(name: .short, help: "Write the status and the fields before the body.")
     var include = false
 
-    @Flag(name: [.customShort("I"), .customLong("head")], help: "Ask with HEAD, and write status and fields.")
+    @Flag(name: [.customShort("I"), .customLong("head")], help: "Send HEAD, and write the status and the fields.")
     var head = false
 
-    @Flag(name: [.short, .long], help: "Tell on standard error what is sent and what comes.")
+    @Flag(name: [.short, .long], help: "Show request and response on standard error.")
     var verbose = false
 
     @Option(
         name: [.short, .customLong("output")],
-        help: ArgumentHelp("Write here; replaces the file. - is standard output.", valueName: "file"),
+        help: ArgumentHelp("Write to this file, and replace it if it exists. - is standard output.", valueName: "file"),
         completion: .file())
     var output: String?
 
     @Flag(
         name: [.customShort("O"), .customLong("remote-name")],
-        help: "Write to a file named as the last part of the URL's path.")
+        help: "Name the file after the last part of the URL's path.")
     var remoteName = false
 
     func validate() throws {
         if let method, HTTPRequest.Method(method) == nil {
-            throw ValidationError("--request \(method): that is not a method.")
+            throw ValidationError("--request: '\(method)' is not a valid method.")
         }
         if head, method != nil || data != nil {
-            throw ValidationError("Give one of --head, --request and --data, the latter two also together.")
+            throw ValidationError("--head cannot be combined with --request or --data.")
         }
         if remoteName, output != nil { throw ValidationError("Give --output or --remote-name, not both.") }
         _ = try policies()
@@ -113,7 +116,7 @@ struct FetchCommand: ParsableCommand {
             do {
                 let (last, response) = try answer(step, cache, fetchOptions)
                 try write(response, of: last, to: target)
-                // A validation in the background may still be under way.
+                // A validation in the background may still be running.
                 try Blocking.run {
                     await cache.drain()
                     await transport.close()
@@ -126,7 +129,7 @@ struct FetchCommand: ParsableCommand {
 
     // MARK: The request
 
-    /// The answer to the request, or to the last of those that redirects led to.
+    /// The response to the request, or to the last request of a chain of redirects.
     private func answer(
         _ first: FetchStep, _ cache: HTTPCache, _ fetchOptions: FetchOptions
     ) throws -> (FetchStep, FetchResponse) {
@@ -139,7 +142,7 @@ struct FetchCommand: ParsableCommand {
             }
             if verbose { Output.complain(FetchTrace.text(response)) }
             guard follow, let next = try step.redirected(by: response.head) else { return (step, response) }
-            // Read, so that it is stored and the connection can be used again.
+            // Read the body, so that it is stored and the connection can be reused.
             try Self.read(response.body) { _ in }
             step = next
         }
@@ -150,7 +153,8 @@ struct FetchCommand: ParsableCommand {
         try policy.reduce(into: CachePolicy.useDefault) { set, name in
             guard let found = CachePolicy.named.first(where: { $0.name == name }) else {
                 throw ValidationError(
-                    "--policy \(name): there are \(CachePolicy.named.map(\.name).joined(separator: ", ")).")
+                    "--policy: '\(name)' is not a policy. Use \(CachePolicy.named.map(\.name).joined(separator: ", "))."
+                )
             }
             set.formUnion(found.policy)
         }
@@ -165,7 +169,8 @@ struct FetchCommand: ParsableCommand {
         let path = url.drop { $0 != ":" }.dropFirst(3).prefix { $0 != "?" && $0 != "#" }
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count > 1, let name = parts.last, !["", ".", ".."].contains(name) else {
-            throw CommandError(.usage, "--remote-name: the path of \(url) ends without a name; give --output FILE")
+            throw CommandError(
+                .usage, "--remote-name: the path of \(url) does not end with a file name; use --output FILE")
         }
         return String(name)
     }
@@ -190,7 +195,7 @@ struct FetchCommand: ParsableCommand {
                 try Self.read(response.body) { try file.writeAll($0) }
             }
         } else {
-            // With --json the body is read so that it is stored, and not written.
+            // With --json the body is read, so that it is stored, but not written.
             var sink = BodySink(isForced: target != nil)
             try Self.read(response.body) { if !options.json { try sink.write($0) } }
         }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import LarderHTTP
 import SystemPackage
@@ -9,9 +10,10 @@ struct GetCommand: ParsableCommand {
         commandName: "get",
         abstract: "Write the body of an entry to standard output or a file.",
         discussion: """
-            Exits 1 if there is no fresh entry, and 65 if only a part of an HTTP response is stored (--partial takes it). Of \
-            a URL whose responses vary --variant or --header chooses one. Opens the store read-only: it does not count as an \
-            access (use touch). With --json and no --output the body is part of the object, as Base64.
+            Exits 1 if there is no fresh entry, and 65 if an HTTP response is incomplete (--partial writes what is \
+            stored). If a URL has several variants, --variant or --header selects one. Opens the store read-only, so \
+            it does not count as an access (use touch for that). With --json and without --output the JSON contains \
+            the body in Base64.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -21,21 +23,21 @@ struct GetCommand: ParsableCommand {
 
     @Option(
         name: [.short, .customLong("output")],
-        help: ArgumentHelp("Write here; replaces the file. - is standard output.", valueName: "file"))
+        help: ArgumentHelp("Write to this file, and replace it if it exists. - is standard output.", valueName: "file"))
     var output: String?
 
     @OptionGroup var choice: ResponseOptions
 
-    @Flag(help: "Take an entry that has expired, too.")
+    @Flag(help: "Also accept an expired entry.")
     var expired = false
 
-    @Flag(help: "Compare the body with its digest before writing it.")
+    @Flag(help: "Compare the body with its digest before it is written.")
     var check = false
 
     func run() throws {
         try options.withStore(.reading) { configuration in
             if check { configuration.verification = .always }
-            // Damage is reported as an error of the command.
+            // The command reports damage as an error.
             configuration.logger.logLevel = .critical
         } _: { store in
             let key = try choice.entryKey(for: key, in: store, includingExpired: expired)
@@ -63,9 +65,9 @@ struct GetCommand: ParsableCommand {
     private func reason(_ key: Key, _ store: Store) throws -> CommandError {
         guard let entry = try store.attributes(of: key) else { return .missing(key) }
         if let expires = entry.expires, expires <= .now, !expired {
-            return .expired(key, "the entry under \(key) expired at \(expires): --expired takes it all the same")
+            return .expired(key, "the entry under \(key) expired at \(expires): use --expired to get it")
         }
-        return CommandError(.data, "the body of \(key) is damaged or gone: run 'cachectl verify --repair'", key: key)
+        return CommandError(.data, "the body of \(key) is damaged or missing: run 'cachectl verify --repair'", key: key)
     }
 
     private func attributes(_ entry: Entry, _ store: Store) throws -> Attributes {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import SystemPackage
 
@@ -8,9 +9,10 @@ struct ImportCommand: ParsableCommand {
         commandName: "import",
         abstract: "Store the files of a directory tree.",
         discussion: """
-            A file's key is the base URL and its path in the tree, percent-encoded; the default base is file:// and the \
-            absolute path of DIR. Symbolic links are not followed. Files that do not fit the budget are skipped and \
-            reported. Exits 1 if something could not be read. The store is made if it is missing.
+            The key of a file is the base URL followed by its path in the tree, percent-encoded. The default base URL \
+            is file:// followed by the absolute path of DIR. Symbolic links are not followed. Files that are too large \
+            for the budget are skipped and reported. Exits 1 if a file cannot be read. Creates the store if it does \
+            not exist.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -19,27 +21,28 @@ struct ImportCommand: ParsableCommand {
     var directory: String
 
     @Option(
-        help: ArgumentHelp("What every key starts with; a slash is added if it ends without one.", valueName: "url"))
+        help: ArgumentHelp(
+            "URL that every key starts with; a slash is added if it has none at its end.", valueName: "url"))
     var baseURL: String?
 
     @OptionGroup var kept: KeepOptions
 
     @Option(
-        help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
+        help: ArgumentHelp("Set the store's byte budget first.", valueName: "size"),
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
-    @Option(help: ArgumentHelp("Files stored at a time, 1 ... 16.", valueName: "n"))
+    @Option(help: ArgumentHelp("Number of files to store in parallel, 1 ... 16.", valueName: "n"))
     var workers = 3
 
     func validate() throws {
-        if !(1...16).contains(workers) { throw ValidationError("--workers \(workers): give 1 ... 16.") }
+        if !(1...16).contains(workers) { throw ValidationError("--workers: \(workers) is out of range. Use 1 ... 16.") }
         if baseURL?.isEmpty == true { throw ValidationError("--base-url is empty.") }
     }
 
     func run() throws {
         Interruption.listen()
-        let root = try Self.absolute(FilePath(directory))
+        let root = try TreeWalk.root(FilePath(directory))
         var walk = TreeWalk(root)
         var files: [TreeWalk.File] = []
         try walk.run { file in
@@ -55,7 +58,7 @@ struct ImportCommand: ParsableCommand {
             }
         }
         bar.finish()
-        for text in outcome.tooLarge { Output.note("skipped, too large: \(text)") }
+        for text in outcome.tooLarge { Output.note("too large, skipped: \(text)") }
         for text in outcome.failed { Output.note("not stored: \(text)") }
         try options.print(ImportJSON(outcome), orText: Self.text(outcome))
         if !outcome.failed.isEmpty { throw CommandError.found }
@@ -66,25 +69,10 @@ struct ImportCommand: ParsableCommand {
         return Array((baseURL.hasSuffix("/") ? baseURL : baseURL + "/").utf8)
     }
 
-    /// Follows links in the path of the directory itself: realpath(3).
-    static func absolute(_ path: FilePath) throws -> FilePath {
-        guard let resolved = path.withPlatformString({ realpath($0, nil) }) else {
-            throw CommandError.system("reading", path)
-        }
-        defer { free(resolved) }
-        let root = FilePath(platformString: resolved)
-        var status = stat()
-        guard root.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", root) }
-        guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw CommandError(.noInput, "\(path) is not a directory: 'cachectl put' stores one file")
-        }
-        return root
-    }
-
     private static func text(_ outcome: Importer.Outcome) -> String {
         var text = "stored \(Render.count(outcome.files, "file", "files")), \(ByteCount(outcome.bytes))"
         if !outcome.tooLarge.isEmpty { text += ", skipped \(Render.count(outcome.tooLarge.count)) too large" }
-        if !outcome.failed.isEmpty { text += ", \(Render.count(outcome.failed.count)) not readable" }
+        if !outcome.failed.isEmpty { text += ", \(Render.count(outcome.failed.count)) unreadable" }
         return text + "\n"
     }
 }

@@ -1,53 +1,54 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import LarderHTTP
 
-/// `ls`: the entries, one a line.
+/// `ls`: the entries, one per line.
 struct ListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls",
-        abstract: "List entries, by key unless sorted.",
+        abstract: "List entries, by default in the order of their keys.",
         discussion: """
-            Without --sort the list is printed as it is read, whatever the size of the store. Flags: P pinned, X expired, \
-            F body in a file of its own, S session, I incomplete: a part of an HTTP response. Braces hold the request fields that \
-            select a response that varies. Lists of such responses, and the parts of incomplete ones, are left out unless --all is \
-            given. Does not change the store.
+            Without --sort, entries are printed as they are read, and memory use does not depend on the size of the \
+            store. Flags: P pinned, X expired, F body in its own file, S session, I incomplete HTTP response. Braces \
+            hold the request fields that select a variant. Lists of variants, and the parts of incomplete responses, \
+            are shown only with --all. Does not change the store.
             """)
 
     /// What `--sort` orders by.
     enum Order: String, ExpressibleByArgument, CaseIterable {
         /// Largest first.
         case size
-        /// Oldest put first.
+        /// Least recently put first.
         case age
-        /// Longest unused first: the order of displacement.
+        /// Least recently used first: the order of displacement.
         case use
     }
 
     @OptionGroup var options: StoreOptions
 
-    @Option(help: "Keys that start with this.", transform: { Key($0) })
+    @Option(help: "List only keys with this prefix.", transform: { Key($0) })
     var prefix: Key?
 
-    @Option(help: "Entries put with this tag.")
+    @Option(help: "List only entries with this tag.")
     var tag: String?
 
-    @Option(help: "Largest, oldest or longest unused first.")
+    @Option(help: "Sort by size (largest first), age (oldest first) or use (least recently used first).")
     var sort: Order?
 
-    @Option(help: ArgumentHelp("Stop after so many entries.", valueName: "n"))
+    @Option(help: ArgumentHelp("Maximum number of entries to list.", valueName: "n"))
     var limit: Int?
 
-    @Flag(help: "Lists of responses, which have no body, and the parts of incomplete ones, too.")
+    @Flag(help: "Also list the lists of variants and the parts of incomplete responses.")
     var all = false
 
     func validate() throws {
-        if let limit, limit < 1 { throw ValidationError("--limit \(limit): give 1 or more.") }
+        if let limit, limit < 1 { throw ValidationError("--limit: \(limit) is out of range. Use 1 or more.") }
     }
 
     func run() throws {
         let prefix = prefix
-        // One of the two selects without a scan; the other is looked at entry by entry.
+        // The index selects by one of the two; the other is compared entry by entry.
         let selection: Selection = tag.map { .tag($0) } ?? prefix.map { .prefix($0) } ?? .all
         func isListed(_ entry: Attributes) -> Bool {
             (prefix.map { entry.key.hasPrefix($0) } ?? true)
@@ -87,7 +88,7 @@ struct ListCommand: ParsableCommand {
     }
 }
 
-/// Entries as lines of a table or members of a JSON array, written as they come.
+/// Prints entries as they come, as lines of a table or members of a JSON array.
 struct EntryPrinter {
     private static let widths = [8, 4, 4, 6, 5, 0, 0]
     private static let alignments: [Table.Alignment] = [.right, .right, .right, .right, .left, .left, .left]
@@ -96,7 +97,7 @@ struct EntryPrinter {
     private let now = Timestamp.now
     private var array = JSONArrayWriter()
     private var hasHeader = false
-    // A system call a line would be most of the time a long list takes.
+    // Lines are collected: a system call for each would take most of the time of a long list.
     private var lines = ""
 
     init(asJSON: Bool) { self.asJSON = asJSON }
@@ -120,7 +121,7 @@ struct EntryPrinter {
         if lines.utf8.count > 32 << 10 { try flush() }
     }
 
-    /// What tells variants apart, and the tags.
+    /// The request fields that select a variant, and the tags.
     private static func notes(_ entry: Attributes, _ response: ResponseSummary?) -> String {
         var notes: [String] = []
         if let list = VariantList(entry) { notes.append("{\(Render.count(list.keys.count, "variant", "variants"))}") }

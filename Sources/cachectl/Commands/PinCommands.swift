@@ -1,12 +1,13 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
-/// `pin`: keeps entries out of displacement.
+/// `pin`: protects entries from displacement.
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin",
-        abstract: "Keep an entry, or every entry of a tag, out of displacement.",
-        discussion: "A pinned tag holds for entries put later, too. Exits 1 if there is no entry under KEY.")
+        abstract: "Protect an entry, or all entries with a tag, from displacement.",
+        discussion: "A pinned tag also protects entries that are put later. Exits 1 if there is no entry under KEY.")
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var subject: PinSubject
@@ -14,12 +15,15 @@ struct PinCommand: ParsableCommand {
     func run() throws { try subject.set(isPinned: true, options) }
 }
 
-/// `unpin`: takes `pin` back.
+/// `unpin`: undoes `pin`.
 struct UnpinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unpin",
-        abstract: "Let displacement have an entry, or the entries of a tag, again.",
-        discussion: "Entries that are pinned in another way too stay so. Exits 1 if there is no entry under KEY.")
+        abstract: "Unpin an entry, or all entries with a tag.",
+        discussion: """
+            An entry can be pinned by its key and by several tags. It stays pinned until all of them are unpinned. Exits 1 \
+            if there is no entry under KEY.
+            """)
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var subject: PinSubject
@@ -27,12 +31,12 @@ struct UnpinCommand: ParsableCommand {
     func run() throws { try subject.set(isPinned: false, options) }
 }
 
-/// What is pinned or not: one entry, or a tag.
+/// What to pin or unpin: one entry, or a tag.
 struct PinSubject: ParsableArguments {
-    @Argument(help: "Key of one entry.", transform: { Key($0) })
+    @Argument(help: "Key of the entry.", transform: { Key($0) })
     var key: Key?
 
-    @Option(help: "Every entry with this tag, those put later included.")
+    @Option(help: "All entries with this tag, including those that are put later.")
     var tag: String?
 
     func validate() throws {

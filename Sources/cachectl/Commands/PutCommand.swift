@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import SystemPackage
 
@@ -8,8 +9,8 @@ struct PutCommand: ParsableCommand {
         commandName: "put",
         abstract: "Store a file, or standard input, under a key.",
         discussion: """
-            Replaces the entry under KEY if there is one. Bodies of any length pass through little memory. The store is \
-            made if it is missing.
+            Replaces the entry under KEY if there is one. Memory use does not depend on the length of the body. \
+            Creates the store if it does not exist.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -22,23 +23,24 @@ struct PutCommand: ParsableCommand {
 
     @OptionGroup var kept: KeepOptions
 
-    @Flag(help: "Return only when the entry survives a power cut.")
+    @Flag(help: "Wait until the entry would survive a power failure.")
     var durable = false
 
-    @Option(help: ArgumentHelp("SHA-256 the body must have; exits 65 and stores nothing otherwise.", valueName: "hex"))
+    @Option(
+        help: ArgumentHelp("Expected SHA-256 of the body. If it differs, store nothing and exit 65.", valueName: "hex"))
     var digest: String?
 
-    @Option(help: ArgumentHelp("File of bytes to keep with the entry, at most 1 MiB.", valueName: "file"))
+    @Option(help: ArgumentHelp("File whose bytes become the entry's metadata, at most 1 MiB.", valueName: "file"))
     var metadataFile: String?
 
     @Option(
-        help: ArgumentHelp("Set the byte budget of the store first.", valueName: "size"),
+        help: ArgumentHelp("Set the store's byte budget first.", valueName: "size"),
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
     func validate() throws {
         if let digest, Digest(hexadecimal: digest) == nil {
-            throw ValidationError("--digest '\(digest)' is not a SHA-256: write 64 hexadecimal digits.")
+            throw ValidationError("--digest: '\(digest)' is not a valid SHA-256. Use 64 hexadecimal digits.")
         }
     }
 
@@ -51,7 +53,7 @@ struct PutCommand: ParsableCommand {
         let declared = digest.flatMap { Digest(hexadecimal: $0) }
         let source = try FileInput(file.map { FilePath($0) })
         if file == nil, isatty(STDIN_FILENO) == 1 {
-            Output.note("reading the body from the terminal, until Ctrl-D; 'cachectl put KEY FILE' stores a file")
+            Output.note("reading the body from the terminal until Ctrl-D; use 'cachectl put KEY FILE' to store a file")
         }
         let report = try options.withStore(.creating, budget: budget) { store in
             if let path = source.regularFile {
@@ -68,20 +70,20 @@ struct PutCommand: ParsableCommand {
     }
 }
 
-/// What is kept with entries that a command puts.
+/// Properties of the entries that a command puts.
 struct KeepOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Tag of the entry; may be given several times.", valueName: "tag"))
+    @Option(help: ArgumentHelp("Tag of the entry; repeatable.", valueName: "tag"))
     var tag: [String] = []
 
     @Option(
-        help: ArgumentHelp("How long it is fresh: 30s, 12h, 7d, 1d12h, never.", valueName: "duration"),
+        help: ArgumentHelp("How long the entry is fresh: 30s, 12h, 7d, 1d12h, never.", valueName: "duration"),
         transform: DurationArgument.parseLifetime)
     var lifetime: Lifetime?
 
-    @Flag(help: "Keep it out of displacement.")
+    @Flag(help: "Protect the entry from displacement.")
     var pin = false
 
-    /// As the library takes them.
+    /// The options of the library.
     var putOptions: PutOptions { PutOptions(lifetime: lifetime ?? .standard, tags: tag, isPinned: pin) }
 }
 

@@ -1,43 +1,45 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import LarderHTTP
 
-/// `rm`: removes an entry, or the selected ones.
+/// `rm`: removes one entry, or all selected entries.
 struct RemoveCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
-        abstract: "Remove an entry, or every entry that is selected.",
+        abstract: "Remove an entry, or all selected entries.",
         discussion: """
-            Give exactly one of KEY and the options that select. Pinned entries go too: removal is asked for, unlike \
-            displacement. Of a URL whose responses vary all of them go. Exits 1 if there is no entry under KEY; a selection of \
-            nothing is fine.
+            Give KEY or exactly one option that selects entries. Pinned entries are removed too, because a pin \
+            protects only from displacement. For a URL with several variants, all of them are removed. Exits 1 if \
+            there is no entry under KEY; an empty selection is not an error.
             """)
 
     @OptionGroup var options: StoreOptions
 
-    @Argument(help: "Key of one entry.", transform: { Key($0) })
+    @Argument(help: "Key of the entry.", transform: { Key($0) })
     var key: Key?
 
-    @Option(help: "Keys that start with this.", transform: { Key($0) })
+    @Option(help: "Remove all keys with this prefix.", transform: { Key($0) })
     var prefix: Key?
 
-    @Option(help: "Entries put with this tag.")
+    @Option(help: "Remove all entries with this tag.")
     var tag: String?
 
     @Option(
-        help: ArgumentHelp("Put longer ago than this: 7d.", valueName: "duration"),
+        help: ArgumentHelp("Remove all entries that were put longer ago: 7d.", valueName: "duration"),
         transform: DurationArgument.parseWithUnit)
     var olderThan: Duration?
 
     @Option(
-        help: ArgumentHelp("Neither put nor hit for this long: 30d.", valueName: "duration"),
+        help: ArgumentHelp(
+            "Remove all entries that were neither put nor hit for this long: 30d.", valueName: "duration"),
         transform: DurationArgument.parseWithUnit)
     var unusedFor: Duration?
 
-    @Flag(help: "Entries that are no longer fresh.")
+    @Flag(help: "Remove all expired entries.")
     var expired = false
 
-    @Flag(help: "Everything.")
+    @Flag(help: "Remove all entries.")
     var all = false
 
     func validate() throws {
@@ -46,19 +48,19 @@ struct RemoveCommand: ParsableCommand {
             throw ValidationError(
                 "Give exactly one of KEY, --prefix, --tag, --older-than, --unused-for, --expired and --all.")
         }
-        // What a shell makes of a variable that is not set.
+        // A shell passes an empty argument for a variable that is not set.
         if prefix?.bytes.isEmpty == true {
-            throw ValidationError("--prefix is empty, which would select everything: --all removes everything.")
+            throw ValidationError("--prefix is empty and would select everything. Use --all to remove everything.")
         }
-        if tag?.isEmpty == true { throw ValidationError("--tag is empty: give the name of a tag.") }
-        if key?.bytes.isEmpty == true { throw ValidationError("KEY is empty: give the key of an entry.") }
+        if tag?.isEmpty == true { throw ValidationError("--tag is empty. Give the name of a tag.") }
+        if key?.bytes.isEmpty == true { throw ValidationError("KEY is empty. Give the key of an entry.") }
     }
 
     func run() throws {
         let (removed, isOfVariants) = try options.withStore(.changing) { store in
             if let key {
                 let isList = try store.attributes(of: key).map { VariantList($0) != nil } ?? false
-                // As PURGE does it: with its parts, what answers several queries, and responses to QUERY.
+                // As PURGE does: including parts, responses for several queries, and responses to QUERY.
                 var count = try StoredVariants.purge(key, from: store)
                 let rest = try StoredVariants.removeAll(under: key, from: store)
                 count += try rest ?? (store.remove(key) ? 1 : 0)

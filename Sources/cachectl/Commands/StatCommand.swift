@@ -1,12 +1,13 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import LarderHTTP
 
-/// `stat [KEY]`: the size of a store, or what is known of an entry.
+/// `stat [KEY]`: the size of a store, or the attributes of an entry.
 struct StatCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stat",
-        abstract: "Show the size of the store, or what is known of an entry.",
+        abstract: "Show the size of the store, or the attributes of an entry.",
         discussion:
             "Exits 1 if there is no entry under KEY. Does not change the store, and does not count as an access.")
 
@@ -60,7 +61,7 @@ struct StatCommand: ParsableCommand {
         table.add("length", Render.exactSize(entry.length))
         table.add(
             "stored",
-            "\(entry.storedLength) in \(entry.isInline ? "the index" : "a file of its own"), \(entry.encoding)")
+            "\(entry.storedLength) in \(entry.isInline ? "the index" : "its own file"), \(entry.encoding)")
         table.add("shared by", Render.count(entry.references ?? 1, "entry", "entries"))
         table.add("created", "\(entry.created)")
         table.add("put", "\(entry.stored)")
@@ -87,7 +88,7 @@ struct StatCommand: ParsableCommand {
         table.add(
             "freshness",
             (fresh > 0 ? "fresh for \(fresh) s" : "stale for \(-fresh) s") + ", age \(response.ageSeconds) s"
-                + (response.needsValidation ? ", to be validated before use" : ""))
+                + (response.needsValidation ? ", needs validation before use" : ""))
         table.add("validators", [response.entityTag, response.lastModified].compactMap(\.self).joined(separator: ", "))
         if !response.isComplete {
             let stored = response.storedBytes.map { ", \(Render.count($0))" } ?? ","

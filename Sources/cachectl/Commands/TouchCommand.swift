@@ -1,11 +1,12 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
-/// `touch KEY`: an access without a reading.
+/// `touch KEY`: counts as an access without reading the body.
 struct TouchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "touch",
-        abstract: "Count as an access of an entry, and give it a new lifetime.",
+        abstract: "Mark an entry as used, and optionally set its lifetime.",
         discussion: "Exits 1 if there is no entry under KEY.")
 
     @OptionGroup var options: StoreOptions
@@ -14,7 +15,7 @@ struct TouchCommand: ParsableCommand {
     var key: Key
 
     @Option(
-        help: ArgumentHelp("How long it is fresh from now: 12h, 7d, never.", valueName: "duration"),
+        help: ArgumentHelp("New lifetime, from now: 12h, 7d, never.", valueName: "duration"),
         transform: DurationArgument.parseLifetime)
     var lifetime: Lifetime?
 

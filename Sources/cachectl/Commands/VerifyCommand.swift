@@ -1,24 +1,25 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 
-/// `verify`: checks the invariants and every byte.
+/// `verify`: checks the invariants, and every body against its digest.
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
         abstract: "Check every invariant of the store and every body against its digest.",
         discussion: """
-            Exits 0 if all is well and 1 if something was found, repaired or not; 65 if something is left after --repair, \
-            or if the index is too damaged to be opened. --repair moves damaged bodies to quarantine/ and removes their \
-            entries; a damaged index is replaced by a new one with every entry that can still be read, for which no other \
-            process may have the store open. Without --repair nothing changes.
+            Exits 0 if the store is intact, 1 if violations were found (even if all were repaired), and 65 if some are \
+            left after --repair or the index is too damaged to open. --repair moves damaged bodies to quarantine/ and \
+            removes their entries. It replaces a damaged index with a new one that has every readable entry; no other \
+            process may have the store open meanwhile. Without --repair nothing changes.
             """)
 
     @OptionGroup var options: StoreOptions
 
-    @Flag(help: "Repair what is found.")
+    @Flag(help: "Repair violations.")
     var repair = false
 
-    @Flag(help: "Check the index only: leave out reading the bodies, which takes most of the time.")
+    @Flag(help: "Check only the index. Skip the bodies, which take most of the time.")
     var quick = false
 
     func run() throws {
@@ -44,11 +45,12 @@ struct VerifyCommand: ParsableCommand {
         if !report.isClean || rebuild != nil { throw CommandError.found }
     }
 
-    /// After which a rebuild looks at the index page by page; one that is sound it leaves alone. `io`: a page of it cannot be read.
+    /// Errors after which a rebuild examines the index page by page; it leaves a sound index as it is. `io`: a page of
+    /// the index cannot be read.
     private static let mayBeDamage: Set<LarderError.Code> = [.corruption, .formatMismatch, .io]
 
     private func check(_ bar: ProgressBar) throws -> CheckReport {
-        // What the store would log is in the report.
+        // The report has what the store would log.
         try options.withStore(repair ? .changing : .reading) {
             $0.logger.logLevel = .critical
             $0.indexCheck = .always
@@ -63,19 +65,19 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func text(_ rebuild: RebuildReport) -> String {
-        var text = rebuild.hasRestoredFormat ? "The file FORMAT could not be read and was written again.\n" : ""
+        var text = rebuild.hasRestoredFormat ? "The file FORMAT was unreadable and has been rewritten.\n" : ""
         if rebuild.damages.isEmpty { return text }
-        text += "The index was damaged and was replaced by a new one. Damaged:\n"
+        text += "The index was damaged and has been replaced. Damaged places:\n"
         for damage in rebuild.damages.prefix(20) { text += "  \(damage)\n" }
-        if rebuild.damages.count > 20 { text += "  ... and \(Render.count(rebuild.damages.count - 20)) more places\n" }
+        if rebuild.damages.count > 20 { text += "  ... and \(Render.count(rebuild.damages.count - 20)) more\n" }
         text += "\(Render.count(rebuild.keptEntries, "entry", "entries")) kept, "
-        text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "the others lost.\n"
+        text += rebuild.lostEntries.map { "\(Render.count($0)) lost.\n" } ?? "an unknown number lost.\n"
         if rebuild.hasLostBudget {
-            text += "The budget was lost with the counters: set it again ('cachectl budget').\n"
+            text += "The budget was lost: set it again ('cachectl budget').\n"
         }
         if rebuild.isEmptied {
             text +=
-                "\(Render.count(rebuild.removedFiles)) body files that nothing names any more were removed; the old index is in "
+                "\(Render.count(rebuild.removedFiles)) body files without an entry were removed. The old index is in "
                 + "quarantine/.\n"
         }
         return text
@@ -88,51 +90,10 @@ struct VerifyCommand: ParsableCommand {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
         }
         let looked =
-            "\(Render.count(report.entryCount, "entry", "entries")), \(Render.count(report.blobCount, "body", "bodies")), "
-            + "\(report.hashedBytes) compared with their digests"
+            "\(Render.count(report.entryCount, "entry", "entries")), "
+            + "\(Render.count(report.blobCount, "body", "bodies")), \(report.hashedBytes) compared with their digests"
         if report.isClean { return text + "ok: \(looked)\n" }
         let repaired = outcome.repair ? (report.isRepaired ? ", all repaired" : ", not all repaired") : ""
         return text + "\(Render.count(report.violationCount, "violation", "violations"))\(repaired): \(looked)\n"
-    }
-}
-
-/// `verify --json`.
-struct VerifyJSON: Encodable {
-    let isClean: Bool
-    let repair: Bool
-    let isRepaired: Bool
-    let violationCount: Int
-    let violations: [ViolationJSON]
-    let entryCount: Int
-    let blobCount: Int
-    let hashedBytes: Int64
-    /// Body files lost with an index of which nothing could be read; null if the index was not replaced.
-    @Nullable var lostFiles: Int?
-    /// Entries lost with a damaged index; null if it was not replaced, or the number is not known.
-    @Nullable var lostEntries: Int?
-    /// Where the index was damaged; null if it was not replaced.
-    @Nullable var damages: [String]?
-
-    /// One place where an invariant does not hold.
-    struct ViolationJSON: Encodable {
-        let invariant: String
-        let message: String
-        let isRepaired: Bool
-    }
-
-    init(_ report: CheckReport, repair: Bool, rebuild: RebuildReport?) {
-        isClean = report.isClean
-        self.repair = repair
-        isRepaired = repair && report.isRepaired
-        violationCount = report.violationCount
-        violations = report.violations.map {
-            ViolationJSON(invariant: $0.invariant.rawValue, message: $0.message, isRepaired: $0.isRepaired)
-        }
-        entryCount = report.entryCount
-        blobCount = report.blobCount
-        hashedBytes = report.hashedBytes.bytes
-        lostFiles = rebuild?.removedFiles
-        lostEntries = rebuild?.lostEntries
-        damages = rebuild?.damages
     }
 }

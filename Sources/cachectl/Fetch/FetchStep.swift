@@ -1,3 +1,4 @@
+import CachectlCore
 import HTTPTypes
 import LarderHTTP
 
@@ -7,15 +8,16 @@ import LarderHTTP
     import Foundation
 #endif
 
-/// One request of `fetch`: the one that was asked for, or one that a redirect leads to.
+/// One request of `fetch`: the first, or one that a redirect leads to.
 struct FetchStep: Sendable {
-    /// Without a name and a password.
+    /// The URL without user name and password.
     let url: String
     let request: HTTPRequest
     let content: [UInt8]?
 
-    /// Takes a name and a password out of the URL: they are sent as `Authorization` (RFC 7617) where `fields` have none, and
-    /// get into no key. Throws `usage` for what is not a URL.
+    /// Removes the user name and the password from the URL, so that no key contains them. They are sent as
+    /// `Authorization` (RFC 7617), unless `fields` has that field.
+    /// - Throws: `usage` if the URL is not valid.
     init(url: String, method: String, fields: [HTTPField], content: [UInt8]?) throws {
         let (plain, credentials) = Self.split(url)
         self.url = plain
@@ -36,19 +38,19 @@ struct FetchStep: Sendable {
         }
     }
 
-    /// The request that a response redirects to (RFC 9110 section 15.4); nil if it does not, or not to a URL of HTTP.
+    /// The request that a response redirects to (RFC 9110 section 15.4); nil if it does not redirect to an HTTP URL.
     func redirected(by response: HTTPResponse) throws -> FetchStep? {
         guard [301, 302, 303, 307, 308].contains(response.status.code),
             let location = response.headerFields[.location],
             let target = URL(string: location, relativeTo: URL(string: url))?.absoluteString,
             target.hasPrefix("http://") || target.hasPrefix("https://")
         else { return nil }
-        // "a user agent MAY change the request method from POST to GET" for 301 and 302, as all do; for 303 it is the point.
+        // "a user agent MAY change the request method from POST to GET" for 301 and 302, and all do; 303 requires it.
         let turnsToGet =
             request.method != .get && request.method != .head
             && (response.status.code == 303 || request.method == .post && response.status.code < 303)
         var fields = Array(request.headerFields)
-        // What is meant for one server is not for another.
+        // Credentials for one server must not reach another.
         if Self.origin(target) != Self.origin(url) {
             fields.removeAll { [.authorization, .cookie].contains($0.name) }
         }
@@ -57,11 +59,11 @@ struct FetchStep: Sendable {
             content: turnsToGet ? nil : content)
     }
 
-    /// What is sent, as `--verbose` tells it.
+    /// The request as `--verbose` shows it.
     var trace: String {
         var text = "> \(request.method.rawValue) \(request.path ?? "/") HTTP/1.1\n> Host: \(request.authority ?? "")\n"
         for field in request.headerFields {
-            // A terminal keeps what it shows, so passwords stay out.
+            // Terminals keep what they show, so leave passwords out.
             text += "> \(field.name.rawName): \(field.name == .authorization ? "..." : field.value)\n"
         }
         return text + ">\n"
@@ -72,7 +74,7 @@ struct FetchStep: Sendable {
         return url[..<(url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]
     }
 
-    /// RFC 3986 section 3.2.1: what stands before the last `@` of the authority.
+    /// Splits off the user information, which ends at the last `@` of the authority (RFC 3986 section 3.2.1).
     private static func split(_ url: String) -> (url: String, credentials: [UInt8]?) {
         guard let start = url.firstRange(of: "://")?.upperBound else { return (url, nil) }
         let end = url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex

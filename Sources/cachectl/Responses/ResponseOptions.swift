@@ -1,30 +1,31 @@
 import ArgumentParser
+import CachectlCore
 import HTTPTypes
 import Larder
 import LarderHTTP
 
-/// Which response of a URL a command takes.
+/// Which response of a URL a command uses.
 struct ResponseOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Of a URL whose responses vary the one with this number.", valueName: "n"))
+    @Option(help: ArgumentHelp("If the URL has several variants, use the one with this number.", valueName: "n"))
     var variant: Int?
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
         help: ArgumentHelp(
-            "Of a URL whose responses vary the one for a request with this field, 'Name: value'; may be given several times.",
+            "If the URL has several variants, use the one for a request with this field, 'Name: value'; repeatable.",
             valueName: "field"),
         transform: FieldArgument.parse)
     var headers: [HTTPField] = []
 
-    @Flag(help: "Take a response of which only a part is stored, too.")
+    @Flag(help: "Also accept an incomplete response.")
     var partial = false
 
     func validate() throws {
-        if let variant, variant < 1 { throw ValidationError("--variant \(variant): give 1 or more.") }
+        if let variant, variant < 1 { throw ValidationError("--variant: \(variant) is out of range. Use 1 or more.") }
         if variant != nil, !headers.isEmpty { throw ValidationError("Give --variant or --header, not both.") }
     }
 
-    /// The key of the entry that is meant by `key`: its own, or that of one variant.
+    /// The key of the entry that `key` selects: `key` itself, or the key of one variant.
     func entryKey(for key: Key, in store: Store, includingExpired: Bool) throws -> Key {
         let key = try StoredKeys.resolved(key, in: store)
         guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
@@ -39,14 +40,14 @@ struct ResponseOptions: ParsableArguments {
         }
         if meant.count == 1 { return meant[0].entry.key }
         if meant.isEmpty, all.variants.isEmpty {
-            throw CommandError.missing(key, "no variant of \(key) is stored any more")
+            throw CommandError.missing(key, "all variants of \(key) have been removed")
         }
         if meant.isEmpty, !includingExpired, usable.isEmpty {
-            throw CommandError.expired(key, "every variant of \(key) has expired: --expired takes one all the same")
+            throw CommandError.expired(key, "all variants of \(key) have expired: use --expired to get one")
         }
-        let text = meant.isEmpty ? "no variant of \(key) is stored for that" : "\(key) has several variants"
+        let text = meant.isEmpty ? "no variant of \(key) matches" : "\(key) has several variants"
         throw CommandError.severalVariants(
-            key, "\(text): choose one with --variant N or --header 'Name: value'" + Self.list(all.variants),
+            key, "\(text): select one with --variant N or --header 'Name: value'" + Self.list(all.variants),
             isMissing: meant.isEmpty)
     }
 
@@ -59,14 +60,15 @@ struct ResponseOptions: ParsableArguments {
         return "\n" + table.text.dropLast() + rest
     }
 
-    /// Refuses a body of which bytes are missing, unless `--partial` is given.
+    /// Throws `data` for an incomplete body, unless `--partial` is given.
     func requireComplete(_ entry: Attributes) throws {
         guard !partial, let response = ResponseSummary(entry), !response.isComplete else { return }
         let whole = response.totalBytes.map { "\(Render.count($0))" } ?? "an unknown number of"
         var error = CommandError(
             .data,
-            "the response under \(entry.key) is not complete: \(Render.count(response.storedBytes ?? entry.length.bytes)) of \(whole) bytes are "
-                + "stored; --partial takes them all the same")
+            "the response under \(entry.key) is incomplete: "
+                + "\(Render.count(response.storedBytes ?? entry.length.bytes)) of \(whole) bytes are stored; use --partial to get them"
+        )
         error.code = "incomplete"
         error.key = entry.key
         throw error

@@ -2,11 +2,11 @@ import HTTPTypes
 import Larder
 import LarderHTTP
 
-/// The stored responses of a URL that vary (RFC 9111 section 4.1).
+/// The stored variants of a URL (RFC 9111 section 4.1).
 struct StoredVariants {
-    /// One of them.
+    /// One variant.
     struct Variant {
-        /// Its place in the list, from 1.
+        /// Its place in the list, starting at 1.
         let number: Int
         let entry: Attributes
         let response: ResponseSummary
@@ -18,7 +18,7 @@ struct StoredVariants {
     let key: Key
     let variants: [Variant]
 
-    /// Reads those that are there; nil unless `entry` is the list of a URL's variants.
+    /// Reads the variants that are still stored; nil unless `entry` is the list of a URL's variants.
     init?(_ entry: Attributes, in store: Store) throws {
         guard let list = VariantList(entry) else { return nil }
         key = entry.key
@@ -30,7 +30,7 @@ struct StoredVariants {
         variants = found
     }
 
-    /// The entries that stand for what `key` names: its own, and where that is the list of a URL's variants also these.
+    /// The keys of the entries that `key` stands for: its own, and those of the variants if it is a list of them.
     static func keys(under key: Key, in store: Store) throws -> [Key] {
         let key = try StoredKeys.resolved(key, in: store)
         guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
@@ -39,8 +39,8 @@ struct StoredVariants {
         return [key] + all.variants.map(\.entry.key)
     }
 
-    /// Removes every response of a URL, those that no list names any more included, and the list.
-    /// Returns how many responses; nil if `key` has neither a list nor variants.
+    /// Removes every variant of a URL, including those that are in no list, and the list.
+    /// - Returns: the number of variants removed; nil if `key` has neither a list nor variants.
     static func removeAll(under key: Key, from store: Store) throws -> Int? {
         let isList = try store.attributes(of: key).map { VariantList($0) != nil } ?? false
         var keys: [Key] = []
@@ -50,12 +50,13 @@ struct StoredVariants {
         guard isList || !keys.isEmpty else { return nil }
         var count = 0
         for key in keys where try store.remove(key) { count += 1 }
-        // Last: until then the list leads to what is left.
+        // Last: until then the list leads to the variants that are left.
         if isList { try store.remove(key) }
         return count
     }
 
-    /// Removes what an HTTP cache has stored for a URL, as PURGE does. Returns how many responses: none for what is no URL.
+    /// Removes what an HTTP cache has stored for a URL, as PURGE does.
+    /// - Returns: the number of responses removed; 0 if `key` is not a URL.
     static func purge(_ key: Key, from store: Store) throws -> Int {
         let text = String(decoding: key.bytes, as: UTF8.self)
         guard !text.contains(" "), (try? HTTPCache.request(for: text)) != nil else { return 0 }
@@ -64,7 +65,7 @@ struct StoredVariants {
         return try HTTPCache(store: store, transport: NoTransport(), configuration: configuration).purge(text)
     }
 
-    /// Connects to no server: for work on what is stored.
+    /// Never connects: for work on stored responses.
     private struct NoTransport: Transport {
         func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
             throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "cachectl does not load here")

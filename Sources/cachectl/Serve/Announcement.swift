@@ -1,8 +1,9 @@
+import CachectlCore
 import Larder
 import LarderGateway
 import NIOCore
 
-/// What `serve` says when it is ready.
+/// What `serve` prints when it is ready.
 struct Announcement {
     private let json: ReadyJSON
     private let budget: String
@@ -20,15 +21,15 @@ struct Announcement {
         stored = "\(Render.count(statistics.entryCount, "entry", "entries")), \(statistics.allocatedBytes)"
         budget =
             if limit == .unlimited {
-                "no budget: it may fill the disk"
+                "no budget: the store may fill the disk"
             } else if hasDefaultBudget {
-                "budget \(limit), 80 % of what was free on the disk (--budget sets another)"
+                "budget \(limit), 80 % of the free disk space (--budget changes it)"
             } else {
                 "budget \(limit)"
             }
     }
 
-    /// Prints one line of JSON, or a line for each address, the store and each origin.
+    /// Prints one line of JSON, or one line for each address, for the store and for each origin.
     func write(asJSON: Bool) throws {
         if asJSON { return try Output.write(JSON.line(json)) }
         var text = ""
@@ -41,7 +42,7 @@ struct Announcement {
 }
 
 extension SocketAddress {
-    /// As a URL has it: `127.0.0.1:8080`, `[::1]:8080`.
+    /// The address as in a URL: `127.0.0.1:8080`, `[::1]:8080`.
     var text: String {
         let host = ipAddress ?? "localhost"
         return (host.contains(":") ? "[\(host)]" : host) + ":\(port ?? 0)"

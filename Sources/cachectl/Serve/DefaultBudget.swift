@@ -1,11 +1,13 @@
+import CachectlCore
 import Larder
 import SystemPackage
 
-/// The budget that a gateway gives a store without one: a cache that grows until the disk is full stops caching, and takes
-/// the machine's other programs with it.
+/// The budget that a gateway sets in a store without one: a cache that fills the disk stops caching, and breaks the
+/// machine's other programs.
 enum DefaultBudget {
-    /// Sets the budget to 80 % of what the store has and the disk has free. Returns true if it did.
-    /// - Parameter given: what the user set; nothing is changed then, also where that is `unlimited`.
+    /// Sets the budget to 80 % of the sum of the store's size and the free disk space, unless there is a budget.
+    /// - Parameter given: the budget that the user set, which is kept, even `unlimited`.
+    /// - Returns: true if it set the budget.
     static func set(in store: Store, unless given: ByteCount?) throws -> Bool {
         let statistics = try store.statistics()
         guard given == nil, statistics.budget.bytes == .unlimited else { return false }
@@ -14,7 +16,7 @@ enum DefaultBudget {
         return true
     }
 
-    /// statvfs(3): bytes that an unprivileged process may still allocate.
+    /// The bytes that an unprivileged process may still allocate. statvfs(3)
     private static func freeBytes(_ path: FilePath) throws -> Int64 {
         var status = statvfs()
         guard path.withPlatformString({ statvfs($0, &status) }) == 0 else { throw CommandError.system("statvfs", path) }

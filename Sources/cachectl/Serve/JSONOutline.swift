@@ -1,9 +1,9 @@
-/// Where things stand in a JSON text (RFC 8259): the lines of the members of its object, and the first place that is not
-/// JSON. The decoder of Foundation tells neither.
+/// The lines of the members of a JSON object (RFC 8259), and the position of the first syntax error. Foundation's
+/// decoder reports neither.
 struct JSONOutline {
-    /// Counted from 1, by name; of two members of one name the first.
+    /// The line of each member, starting at 1; the first line if a name occurs twice.
     private(set) var lines: [String: Int] = [:]
-    /// The first place that is not JSON, counted from 1; nil if all of it is.
+    /// The position of the first syntax error, starting at 1; nil if there is none.
     private(set) var fault: (line: Int, column: Int)?
 
     private struct Fault: Error {}
@@ -71,7 +71,7 @@ struct JSONOutline {
         }
     }
 
-    /// Without undoing escapes: no name of a setting has any.
+    /// Does not decode escapes, because no name of a setting has any.
     private mutating func string() throws(Fault) -> String {
         try take("\"")
         let start = position

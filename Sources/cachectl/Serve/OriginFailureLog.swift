@@ -2,15 +2,15 @@ import LarderHTTP
 import Logging
 import Synchronization
 
-/// Tells on standard error which origins fail, and why: clients see a 502 without names, or a stale response.
+/// Logs which origins fail, and why: clients see only a 502 without names, or a stale response.
 ///
-/// The same failure is told once a minute, with how often it came meanwhile.
+/// Logs the same failure once a minute, with its number of occurrences.
 struct OriginFailureLog: Transport {
     private let inner: any Transport
     private let logger: Logger
     private let failures = Failures()
 
-    /// Puts the log before the transport that opens connections.
+    /// Wraps the transport that opens connections.
     init(over inner: any Transport, level: Logger.Level) {
         self.inner = inner
         var logger = Logger(label: "larder.gateway")
@@ -40,12 +40,12 @@ struct OriginFailureLog: Transport {
             var count = 0
         }
 
-        /// As many as a forward proxy may meet at a time; beyond, the oldest go.
+        /// A forward proxy may have many failing origins at a time. Beyond this number, the oldest are forgotten.
         private static let limit = 256
 
         private let seen = Mutex<[String: Seen]>([:])
 
-        /// How often it came since it was told; nil while it is not to be told again.
+        /// The number of occurrences since it was logged; nil if it should not be logged now.
         func count(_ error: TransportError) -> Int? {
             let now = ContinuousClock.now
             return seen.withLock { seen in

@@ -1,13 +1,14 @@
+import CachectlCore
 import Larder
 import LarderGateway
 import Synchronization
 import SystemPackage
 
-/// SIGHUP and SIGUSR1: what a running gateway reads again.
+/// Handles SIGHUP and SIGUSR1 in a running gateway.
 ///
-/// SIGUSR1 opens the access log again, for a program that rotates it. SIGHUP does that, reads the certificate and the key
-/// again, for connections to come, and the file of settings: a changed budget holds at once, of others it says that they wait
-/// for a restart. What cannot be read is told, and the gateway goes on with what it has.
+/// SIGUSR1 reopens the access log, for programs that rotate it. SIGHUP does the same, and reloads the certificate and
+/// the key, for new connections, and the settings file: a changed budget applies at once; other changes are reported as
+/// needing a restart. If a file cannot be read, the gateway reports it and keeps what it has.
 struct Reloading {
     private static let logSignals = Atomic<Int>(0)
     private static let fileSignals = Atomic<Int>(0)
@@ -17,40 +18,40 @@ struct Reloading {
     private var source: Source?
     private var seen = (log: 0, file: 0)
 
-    /// The file of settings as it was read last.
+    /// The settings file as it was last read.
     struct Source: Sendable {
         let path: FilePath
         var file: SettingsFile
-        /// False where the command line has a budget, which wins.
+        /// False if the command line sets the budget, which takes precedence.
         let setsBudget: Bool
     }
 
-    /// - Parameter source: nil where all settings are flags.
+    /// - Parameter source: nil without a settings file.
     init(_ gateway: Gateway, _ keeper: StoreKeeper, _ source: Source?) {
         self.gateway = gateway
         self.keeper = keeper
         self.source = source
     }
 
-    /// Starts to listen: before the store is opened, so that no signal ends the program in between.
+    /// Installs the handlers. Call it before the store is opened: until then, these signals end the program.
     static func listen() {
-        // Made now: the handlers must not be the first to touch them.
+        // Initialise them now: a signal handler must not.
         _ = logSignals.load(ordering: .relaxed) + fileSignals.load(ordering: .relaxed)
         SignalHandler.install(SIGUSR1) { _ in Reloading.logSignals.wrappingAdd(1, ordering: .relaxed) }
         SignalHandler.install(SIGHUP) { _ in Reloading.fileSignals.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    /// Does what signals since the last call asked for.
+    /// Handles the signals since the last call.
     mutating func obey() {
         let now = (log: Self.logSignals.load(ordering: .relaxed), file: Self.fileSignals.load(ordering: .relaxed))
         guard now != seen else { return }
         let isReload = now.file != seen.file
         seen = now
-        attempt("the access log was opened again") { try gateway.reopenAccessLog() }
+        attempt("access log reopened") { try gateway.reopenAccessLog() }
         guard isReload else { return }
-        attempt("the certificate was read again") { try gateway.reloadCertificate() }
+        attempt("certificate reloaded") { try gateway.reloadCertificate() }
         guard let old = source else { return }
-        attempt("the settings were read again") {
+        attempt("settings reloaded") {
             let new = try SettingsFile(old.path)
             try apply(new, after: old)
             source?.file = new
@@ -63,10 +64,10 @@ struct Reloading {
         if !old.setsBudget { changes.removeAll { $0 == "budget" } }
         if changes.contains("budget"), let bytes = try new.budget() {
             try keeper.store?.setByteBudget(bytes)
-            Output.note("the budget is \(Render.size(bytes)) now")
+            Output.note("the budget is now \(Render.size(bytes))")
             changes.removeAll { $0 == "budget" }
         }
-        if !changes.isEmpty { Output.note("changed and in force after a restart: \(changes.joined(separator: ", "))") }
+        if !changes.isEmpty { Output.note("restart to apply the changes to: \(changes.joined(separator: ", "))") }
     }
 
     private func attempt(_ text: String, _ body: () throws -> Bool) {

@@ -1,10 +1,11 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import LarderGateway
 import LarderHTTP
 import Logging
 
-/// The settings of `serve`, checked against each other and in the types that the gateway takes.
+/// The settings of `serve`, checked against each other and converted for the gateway.
 struct ServeSetup: Sendable {
     var gateway = GatewayConfiguration()
     var timeouts = Timeouts()
@@ -12,11 +13,11 @@ struct ServeSetup: Sendable {
     var budget: ByteCount?
     var drain = Duration.seconds(10)
     var logLevel = Logger.Level.warning
-    /// HTTP/2 to origins that offer it.
+    /// Uses HTTP/2 with origins that offer it.
     var usesHTTP2 = false
     var foldedContentCodings: [String] = []
     var sliceBytes: Int64?
-    /// Where requests go, as people read it.
+    /// The origins, for people to read.
     var destinations: [String] = []
 
     init(_ settings: ServeSettings) throws {
@@ -71,20 +72,20 @@ struct ServeSetup: Sendable {
         for origin in settings.origin {
             if let host = origin.host {
                 guard routes.hosts.updateValue(origin.server, forKey: host) == nil else {
-                    throw ValidationError("--origin \(origin.text): there is one for \(host) already.")
+                    throw ValidationError("--origin \(origin.text): \(host) already has an origin.")
                 }
             } else if routes.otherwise == nil {
                 routes.otherwise = origin.server
             } else {
                 throw ValidationError(
-                    "--origin \(origin.text): only one can be for all hosts; give HOST=URL for the others.")
+                    "--origin \(origin.text): only one origin can be for all hosts. Use HOST=URL for the others.")
             }
         }
         if routes.otherwise == nil, routes.hosts.isEmpty, !routes.allowsForwarding {
-            throw ValidationError("give --origin URL, or --forward for a proxy.")
+            throw ValidationError("Give --origin URL, or --forward for a proxy.")
         }
         if routes.otherwise != nil, routes.allowsForwarding {
-            throw ValidationError("--forward and an --origin for all hosts exclude each other.")
+            throw ValidationError("--forward cannot be combined with an --origin for all hosts.")
         }
         return routes
     }
@@ -94,13 +95,13 @@ struct ServeSetup: Sendable {
             let url = origin.text.split(separator: "=", maxSplits: origin.host == nil ? 0 : 1).last ?? ""
             return "\(origin.host ?? "every host") at \(url)"
         }
-        return hosts + (routes.allowsForwarding ? ["other hosts where the URL says"] : [])
+        return hosts + (routes.allowsForwarding ? ["other hosts at the server in the URL"] : [])
     }
 
     private static func tls(_ settings: ServeSettings, host: String) throws -> GatewayTLS? {
         guard let listen = settings.tlsListen else {
             if settings.certificate != nil || settings.key != nil {
-                throw ValidationError("--certificate and --key are for --tls-listen.")
+                throw ValidationError("--certificate and --key need --tls-listen.")
             }
             return nil
         }
@@ -108,7 +109,7 @@ struct ServeSetup: Sendable {
             throw ValidationError("--tls-listen needs --certificate and --key.")
         }
         guard listen.host == host else {
-            throw ValidationError("--tls-listen: the address, \(listen.host), has to be that of --listen, \(host).")
+            throw ValidationError("--tls-listen: the address must be that of --listen, \(host), not \(listen.host).")
         }
         return GatewayTLS(
             port: listen.port, certificateFile: certificate, keyFile: key, allowsHTTP2: settings.http2 ?? true)
@@ -116,7 +117,7 @@ struct ServeSetup: Sendable {
 
     private static func accessLog(_ settings: ServeSettings) throws -> AccessLogConfiguration? {
         guard let path = settings.accessLog else {
-            if settings.logFormat != nil { throw ValidationError("--log-format is for --access-log.") }
+            if settings.logFormat != nil { throw ValidationError("--log-format needs --access-log.") }
             return nil
         }
         return AccessLogConfiguration(format: settings.logFormat?.format ?? .common, path: path == "-" ? nil : path)

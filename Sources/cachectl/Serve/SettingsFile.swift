@@ -1,4 +1,5 @@
 import ArgumentParser
+import CachectlCore
 import Larder
 import SystemPackage
 
@@ -8,32 +9,33 @@ import SystemPackage
     import Foundation
 #endif
 
-/// The settings of `serve` as a JSON file has them: the flags' names in camel case; all may be missing.
+/// The settings of `serve` from a JSON file: the names of the flags in camel case, all optional.
 ///
 ///     {"origin": ["http://127.0.0.1:9000"], "listen": "127.0.0.1:8080", "budget": "10GB", "accessLog": "-"}
 struct SettingsFile {
     private let members: [String: Member]
 
-    /// Reads a file. Throws `data`, with path, line and name, for what is not JSON, not a setting, or not a value of it.
+    /// Reads a file.
+    /// - Throws: `data`, with path, line and name, for invalid JSON, an unknown setting or an invalid value.
     init(_ path: FilePath) throws {
         let bytes = try FileInput.bytes(of: path)
         let outline = JSONOutline(bytes)
         func refusal(_ text: String, line: Int?) -> CommandError {
             CommandError(.data, "\(path)\(line.map { ", line \($0)" } ?? ""): \(text)", path: path)
         }
-        if let fault = outline.fault { throw refusal("this is not JSON at column \(fault.column)", line: fault.line) }
+        if let fault = outline.fault { throw refusal("invalid JSON at column \(fault.column)", line: fault.line) }
         do {
             members = try JSONDecoder().decode([String: Member].self, from: Data(bytes))
         } catch let error as DecodingError {
             let name = Self.name(in: error)
             throw refusal(
-                name.map { "'\($0)': give a string, a number, true, false or a list of these" }
-                    ?? "the settings have to be one object, {...}", line: name.flatMap { outline.lines[$0] } ?? 1)
+                name.map { "'\($0)': use a string, a number, true, false or a list of these" }
+                    ?? "the settings must be one object, {...}", line: name.flatMap { outline.lines[$0] } ?? 1)
         }
         for (name, member) in members.sorted(by: { $0.key < $1.key }) {
             guard Self.names.contains(name) else {
                 throw refusal(
-                    "'\(name)' is not a setting; there are \(Self.names.sorted().joined(separator: ", "))",
+                    "'\(name)' is not a setting. Use \(Self.names.sorted().joined(separator: ", "))",
                     line: outline.lines[name])
             }
             do {
@@ -45,8 +47,8 @@ struct SettingsFile {
     }
 
     /// The settings as flags.
-    /// - Parameter isOverridden: settings of several values that the command line has, which are left out; of others the
-    ///   last value counts.
+    /// - Parameter isOverridden: repeatable settings that the command line gives, which are left out. For the others
+    ///   the last value counts anyway.
     func arguments(without isOverridden: (String) -> Bool) -> [String] {
         members.sorted { $0.key < $1.key }.filter { !isOverridden($0.key) }.flatMap { $0.value.arguments(for: $0.key) }
     }
@@ -56,12 +58,12 @@ struct SettingsFile {
         try members["budget"].flatMap { try ServeCommand.parse($0.arguments(for: "budget")).settings.budget }
     }
 
-    /// The names of the settings that the other file has with another value, or that one of the two lacks.
+    /// The names of the settings that differ between the two files.
     func changes(to other: SettingsFile) -> [String] {
         Set(members.keys).union(other.members.keys).filter { members[$0] != other.members[$0] }.sorted()
     }
 
-    /// The names there are: the properties of `ServeSettings`, and those of every command.
+    /// The names of all settings: the properties of `ServeSettings` and of `StoreOptions`.
     private static let names: Set<String> = {
         func properties(of value: Any) -> [String] {
             Mirror(reflecting: value).children.compactMap { $0.label.map { String($0.drop { $0 == "_" }) } }
@@ -69,7 +71,7 @@ struct SettingsFile {
         return Set(properties(of: ServeSettings()) + properties(of: StoreOptions()))
     }()
 
-    /// A value of a setting.
+    /// The value of a setting.
     private enum Member: Decodable, Equatable {
         case flag(Bool)
         case values([String])
@@ -86,8 +88,8 @@ struct SettingsFile {
             }
         }
 
-        /// `accessLog` with a value is `--access-log=value`, `http2` with false is `--no-http2`. Capitals in a row are
-        /// one word: `originHTTP2` is `--origin-http2`.
+        /// `accessLog` with a value becomes `--access-log=value`, `http2` with false becomes `--no-http2`. Capitals in
+        /// a row are one word: `originHTTP2` becomes `--origin-http2`.
         func arguments(for name: String) -> [String] {
             var (flag, wasUpper) = ("", false)
             for character in name {
@@ -97,7 +99,7 @@ struct SettingsFile {
             }
             switch self {
             case .flag(let isOn):
-                // These two have no opposite, as false is what they are without.
+                // These two flags have no `--no-` form: false is their default.
                 if ["json", "anyOwner"].contains(name), !isOn { return [] }
                 return [(isOn ? "--" : "--no-") + flag]
             case .values(let values): return values.map { "--\(flag)=\($0)" }
@@ -105,7 +107,7 @@ struct SettingsFile {
         }
     }
 
-    /// A string, or a number as it would be typed.
+    /// A string, or a number as text.
     private struct Scalar: Decodable {
         let text: String
 
@@ -121,7 +123,7 @@ struct SettingsFile {
         }
     }
 
-    /// The setting with a value that no setting can have.
+    /// The setting with a value of the wrong type.
     private static func name(in error: DecodingError) -> String? {
         switch error {
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context),

@@ -1,1 +1,0 @@
-../../../Sources/cachectl/Arguments/DurationArgument.swift

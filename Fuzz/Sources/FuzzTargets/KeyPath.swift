@@ -1,1 +1,0 @@
-../../../Sources/cachectl/Transfer/KeyPath.swift

@@ -1,0 +1,42 @@
+import Larder
+
+/// `verify --json`.
+package struct VerifyJSON: Encodable {
+    let isClean: Bool
+    package let repair: Bool
+    let isRepaired: Bool
+    let violationCount: Int
+    let violations: [ViolationJSON]
+    let entryCount: Int
+    let blobCount: Int
+    let hashedBytes: Int64
+    /// Body files that were removed because no part of the index could be read; null if the index was not replaced.
+    @Nullable var lostFiles: Int?
+    /// Entries lost with a damaged index; null if it was not replaced, or if their number is unknown.
+    @Nullable var lostEntries: Int?
+    /// Where the index was damaged; null if it was not replaced.
+    @Nullable var damages: [String]?
+
+    /// A violation of an invariant.
+    struct ViolationJSON: Encodable {
+        let invariant: String
+        let message: String
+        let isRepaired: Bool
+    }
+
+    package init(_ report: CheckReport, repair: Bool, rebuild: RebuildReport?) {
+        isClean = report.isClean
+        self.repair = repair
+        isRepaired = repair && report.isRepaired
+        violationCount = report.violationCount
+        violations = report.violations.map {
+            ViolationJSON(invariant: $0.invariant.rawValue, message: $0.message, isRepaired: $0.isRepaired)
+        }
+        entryCount = report.entryCount
+        blobCount = report.blobCount
+        hashedBytes = report.hashedBytes.bytes
+        lostFiles = rebuild?.removedFiles
+        lostEntries = rebuild?.lostEntries
+        damages = rebuild?.damages
+    }
+}

@@ -1,0 +1,83 @@
+import SystemPackage
+
+/// A file or standard input, to be read by a command.
+package struct FileInput {
+    /// The path of a regular file, which the store can adopt without reading it here; else nil.
+    package let regularFile: FilePath?
+    /// The length of a regular file; else 0.
+    package let length: Int64
+    private let path: FilePath?
+
+    /// - Parameter path: nil or `-` for standard input.
+    /// - Throws: `noInput` if there is no such file.
+    package init(_ path: FilePath?) throws {
+        guard let path, path != "-" else {
+            self.path = nil
+            regularFile = nil
+            length = 0
+            return
+        }
+        var status = stat()
+        guard path.withPlatformString({ stat($0, &status) }) == 0 else { throw CommandError.system("reading", path) }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            throw CommandError(.noInput, "\(path) is a directory: use 'cachectl import'", path: path)
+        }
+        self.path = path
+        let isRegular = status.st_mode & S_IFMT == S_IFREG
+        regularFile = isRegular ? path : nil
+        length = isRegular ? Int64(status.st_size) : 0
+    }
+
+    /// Passes the content to `body` in pieces of at most 256 KiB.
+    /// - Returns: the number of bytes.
+    package func read(_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Int64 {
+        guard let path else { return try Self.read(.standardInput, "standard input", body) }
+        let file = try Self.open(path)
+        return try file.closeAfter { try Self.read(file, path, body) }
+    }
+
+    /// The first `limit` bytes of a file.
+    package static func bytes(of path: FilePath, atMost limit: Int = .max) throws -> [UInt8] {
+        let file = try open(path)
+        return try file.closeAfter {
+            var bytes: [UInt8] = []
+            do {
+                _ = try read(file, path) { piece in
+                    bytes.append(contentsOf: piece.prefix(limit - bytes.count))
+                    if bytes.count == limit { throw Enough() }
+                }
+            } catch is Enough {}
+            return bytes
+        }
+    }
+
+    /// Stops reading early.
+    private struct Enough: Error {}
+
+    private static func open(_ path: FilePath) throws -> FileDescriptor {
+        do {
+            return try FileDescriptor.open(path, .readOnly)
+        } catch let error as Errno {
+            throw CommandError(ExitStatus(error), "cannot open \(path)", path: path, cause: error)
+        }
+    }
+
+    private static func read(
+        _ file: FileDescriptor, _ path: FilePath, _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws -> Int64 {
+        let space = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        defer { space.deallocate() }
+        var total: Int64 = 0
+        while true {
+            let count: Int
+            do {
+                count = try file.read(into: space)
+            } catch let error as Errno {
+                throw CommandError(ExitStatus(error), "reading \(path) failed", path: path, cause: error)
+            }
+            if count == 0 { return total }
+            try body(UnsafeRawBufferPointer(rebasing: space[..<count]))
+            total += Int64(count)
+        }
+    }
+}

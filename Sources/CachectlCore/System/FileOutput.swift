@@ -1,0 +1,47 @@
+import SystemPackage
+
+/// Writes files for the user.
+package enum FileOutput {
+    /// Replaces a file atomically: readers see the old content or the new, and a failure keeps the old. Writes directly
+    /// to devices and pipes.
+    package static func replace(_ path: FilePath, _ write: (FileDescriptor) throws -> Void) throws {
+        var status = stat()
+        let exists = path.withPlatformString { stat($0, &status) } == 0
+        if exists, status.st_mode & S_IFMT != S_IFREG {
+            let file = try open(path, .writeOnly, [], as: path)
+            return try writing(path) { try file.closeAfter { try write(file) } }
+        }
+        // In the directory of the target, because rename(2) does not cross file systems.
+        let temporary = FilePath(path.string + ".cachectl-\(getpid())")
+        let file = try open(temporary, .writeOnly, [.create, .truncate], as: path)
+        do {
+            try writing(path) { try file.closeAfter { try write(file) } }
+            let result = temporary.withPlatformString { from in path.withPlatformString { rename(from, $0) } }
+            if result != 0 { throw CommandError.system("rename to", path, .cannotCreate) }
+        } catch {
+            _ = temporary.withPlatformString { unlink($0) }
+            throw error
+        }
+    }
+
+    private static func open(
+        _ path: FilePath, _ mode: FileDescriptor.AccessMode, _ options: FileDescriptor.OpenOptions,
+        as target: FilePath
+    ) throws -> FileDescriptor {
+        do {
+            return try FileDescriptor.open(path, mode, options: options, permissions: FilePermissions(rawValue: 0o644))
+        } catch let error as Errno {
+            throw CommandError(
+                error == .permissionDenied || error == .readOnlyFileSystem ? .noPermission : .cannotCreate,
+                "cannot create \(target)", path: target, cause: error)
+        }
+    }
+
+    private static func writing(_ path: FilePath, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as Errno {
+            throw CommandError(ExitStatus(error), "writing to \(path) failed", path: path, cause: error)
+        }
+    }
+}

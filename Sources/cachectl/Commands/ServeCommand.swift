@@ -1,0 +1,132 @@
+import ArgumentParser
+import CachectlCore
+import HTTPCaching
+import Larder
+import LarderGateway
+import LarderHTTP
+import LarderNIOTransport
+import Logging
+import NIOCore
+import SystemPackage
+
+/// `serve`: the caching gateway.
+struct ServeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run a caching gateway in front of origin servers, or a caching proxy.",
+        discussion: """
+            A shared cache (RFC 9111) between clients and --origin, with HTTP/1.1, and with TLS and HTTP/2 on \
+            --tls-listen. Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with \
+            Purge-Prefix or Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut \
+            down gracefully, after the responses in progress; a second signal exits at once. SIGUSR1 reopens the \
+            access log. SIGHUP also reloads the certificate and the settings. Settings can be in a JSON file \
+            (--config), under the names of the flags in camel case; flags take precedence.
+            """)
+
+    @OptionGroup var options: StoreOptions
+    @OptionGroup var settings: ServeSettings
+
+    @Option(help: ArgumentHelp("JSON file with settings.", valueName: "file"), completion: .file())
+    var config: String?
+
+    func run() throws {
+        Interruption.listen()
+        Reloading.listen()
+        guard let config else { return try run(file: nil) }
+        let file = try SettingsFile(FilePath(config))
+        let flags = CommandLine.arguments.dropFirst(2)
+        // The parser uses the last value, so flags take precedence; but it would join repeatable settings.
+        let given = settings
+        let arguments = file.arguments { name in
+            name == "origin" && !given.origin.isEmpty || name == "tunnelPort" && !given.tunnelPort.isEmpty
+                || name == "foldEncoding" && !given.foldEncoding.isEmpty
+        }
+        try ServeCommand.parse(arguments + flags).run(file: file, budgetIsFlag: given.budget != nil)
+    }
+
+    /// - Parameters:
+    ///   - file: the file with settings, if there is one.
+    ///   - budgetIsFlag: the command line sets the budget, so that a change in the file has no effect.
+    private func run(file: SettingsFile?, budgetIsFlag: Bool = false) throws {
+        let setup = try ServeSetup(settings)
+        try options.withStore(.creating, budget: setup.budget, rebuildsIndex: true) {
+            $0.logger.logLevel = setup.logLevel
+        } _: { store in
+            let isDefault = try DefaultBudget.set(in: store, unless: setup.budget)
+            let source = file.map {
+                Reloading.Source(path: FilePath(config ?? ""), file: $0, setsBudget: !budgetIsFlag)
+            }
+            try Blocking.untilInterrupted { try await serve(store, setup, source, hasDefaultBudget: isDefault) }
+        }
+    }
+
+    private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?, hasDefaultBudget: Bool)
+        async throws
+    {
+        // The cache limits requests per host; the transport's own limit must not come first.
+        let transport = NIOTransport(
+            NIOTransport.Configuration(connectionsPerHost: 1_024, http2: setup.usesHTTP2))
+        let keeper = keeper(store, setup, over: transport)
+        let cache = keeper.use(store)
+        let gateway: Gateway
+        do {
+            gateway = try await Gateway.start(setup.gateway, cache: cache)
+        } catch {
+            throw Self.failure(error)
+        }
+        let watching = Task { await keeper.run(gateway) }
+        try Announcement(
+            gateway, try await store.statistics(), store.path.string, setup, hasDefaultBudget: hasDefaultBudget
+        )
+        .write(asJSON: options.json)
+        var reloading = Reloading(gateway, keeper, source)
+        while !Task.isCancelled {
+            try? await Task.sleep(for: .milliseconds(100))
+            reloading.obey()
+        }
+        Interruption.endAtNext()
+        Output.note(
+            "draining: waiting up to \(Render.elapsed(setup.drain)) for responses in progress; "
+                + "another signal exits at once"
+        )
+        await Task {
+            watching.cancel()
+            await watching.value
+            await gateway.stop(drain: setup.drain)
+        }.value
+        await keeper.cache?.drain()
+        await transport.close()
+        try keeper.close()
+    }
+
+    /// Reopens the store after errors where that helps.
+    private func keeper(_ store: Store, _ setup: ServeSetup, over transport: NIOTransport) -> StoreKeeper {
+        var configuration = HTTPCacheConfiguration()
+        configuration.caching = .gateway
+        configuration.caching.cacheName = setup.name
+        // The pseudonym distinguishes a loop from another gateway in front of this one.
+        configuration.viaName = "larder-" + String(store.identifier.prefix(8))
+        configuration.timeouts = setup.timeouts
+        configuration.requestsPerHost = 1_024
+        configuration.logger.logLevel = setup.logLevel
+        configuration.foldedContentCodings = setup.foldedContentCodings
+        configuration.sliceBytes = setup.sliceBytes
+        let routed = RoutedTransport(
+            setup.gateway.routes, over: OriginFailureLog(over: transport, level: setup.logLevel))
+        var opening = options.configuration(.creating)
+        opening.logger.logLevel = setup.logLevel
+        return StoreKeeper(at: options.path, opening, logger: setup.gateway.logger) { [configuration] store in
+            HTTPCache(store: store, transport: routed, configuration: configuration)
+        }
+    }
+
+    private static func failure(_ error: GatewayError) -> CommandError {
+        let status: ExitStatus =
+            switch error.code {
+            case .cannotListen: (error.cause as? Errno).map(ExitStatus.listening) ?? .temporary
+            case .tls, .io: (error.cause as? Errno).map { ExitStatus($0) } ?? .data
+            default: .usage
+            }
+        return CommandError(status, error.message, path: error.path)
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Testing
+
+@testable import Larder
+
+/// Versions and limits that the documents and scripts state are those of the code.
+struct StatedFactsTests {
+    @Test func documentsNameTheFormatVersion() throws {
+        let version = FormatFile.currentVersion
+        #expect(try Documents.text("README.md").contains("on-disk format \(version)."))
+        #expect(try Documents.text("CHANGELOG.md").contains("On-disk format: \(version)."))
+        #expect(try Documents.text("docs/format.md").contains("\nformat \(version)\n"))
+        #expect(try Documents.text("docs/recovery.md").contains("`format \(version)`"))
+    }
+
+    @Test func everyPlaceNamesTheSameSwiftVersion() throws {
+        let version = try #require(try Self.toolsVersion("Package.swift"))
+        for script in ["README.md", "tools/setup"] {
+            #expect(try Documents.text(script).contains("Swift \(version) or later"), "\(script) names another Swift")
+        }
+        for package in ["Benchmarks", "Fuzz", "Tests/Packages/EngineOnly", "Tests/Packages/HTTPCacheOnly"] {
+            #expect(try Self.toolsVersion(package + "/Package.swift") == version, "\(package) names another Swift")
+        }
+    }
+
+    @Test func readmeNamesThePlatformsOfTheManifest() throws {
+        let manifest = try Documents.text("Package.swift")
+        let platforms = try #require(manifest.firstMatch(of: /\.macOS\(\.v(\d+)\), \.iOS\(\.v(\d+)\)/))
+        let readme = try Documents.text("README.md")
+        #expect(readme.contains("macOS \(platforms.1) and later") && readme.contains("iOS \(platforms.2)"))
+    }
+
+    @Test func readmeNamesTheOldestLMDB() throws {
+        let check = try #require(try Documents.text("tools/setup").firstMatch(of: /--atleast-version=([\d.]+) lmdb/))
+        #expect(try Documents.text("README.md").contains("LMDB (\(check.1) or later"))
+    }
+
+    @Test func documentsNameTheLimitOfTouches() throws {
+        var table = TouchTable()
+        var highest = 0
+        for stamp in 1...UInt64(2 * TouchTable.limit) {
+            table.note(stamp: stamp, uptime: stamp)
+            highest = max(highest, table.count)
+        }
+        let limit = highest.formatted(.number.locale(Locale(identifier: "en_US")))
+        #expect(try Documents.text("docs/design-decisions.md").contains("at most \(limit) entries"))
+        #expect(try Documents.text("docs/architecture.md").contains("holds \(limit) entries"))
+    }
+
+    @Test func contributingNamesWhatTheChecksRun() throws {
+        let script = try Documents.text(".ci/run")
+        let (header, commands) = script.split(separator: "\n", omittingEmptySubsequences: false)
+            .reduce(into: ("", "")) { if $1.hasPrefix("#") { $0.0 += $1 + "\n" } else { $0.1 += $1 + "\n" } }
+        let contributing = try Documents.text("CONTRIBUTING.md")
+        let tools = Set(commands.matches(of: /tools\/([a-z]+)/).map { String($0.1) }).subtracting(["setup"])
+        #expect(tools.isSuperset(of: ["test", "torture", "packages"]))
+        for tool in tools {
+            #expect(header.contains("tools/\(tool)"), "the head of .ci/run does not name tools/\(tool)")
+            #expect(contributing.contains("tools/\(tool)"), "CONTRIBUTING.md does not name tools/\(tool)")
+        }
+    }
+
+    @Test(arguments: [("EngineOnly", "| `Larder`, no trait |"), ("HTTPCacheOnly", "| `LarderHTTP` |")])
+    func readmeCountsThePackagesThatAreResolved(package: String, row: String) throws {
+        let list = try Documents.text("Tests/Packages/\(package)/resolved.txt")
+        let count = list.split(separator: "\n").count
+        let line = try Documents.text("README.md").split(separator: "\n").first { $0.hasPrefix(row) }
+        #expect(try #require(line).contains("| \(count)"), "README.md counts other packages for \(package)")
+    }
+
+    @Test func readmeHasARowForEveryProductAndTheManifestATrait() throws {
+        let manifest = try Documents.text("Package.swift")
+        let readme = try Documents.text("README.md")
+        for product in manifest.matches(of: /\.library\(name: "([A-Z]\w+)"/).map({ String($0.1) }) {
+            #expect(readme.contains("\n| `\(product)`"), "README.md has no row for \(product)")
+            if product != "Larder" {
+                #expect(
+                    manifest.contains(".trait(name: \"\(product)\"") || manifest.contains("name: \"\(product)\", desc"))
+            }
+        }
+    }
+
+    /// The version of Swift that a manifest needs.
+    private static func toolsVersion(_ path: String) throws -> String? {
+        try Documents.text(path).firstMatch(of: /swift-tools-version: ([\d.]+)/).map { String($0.1) }
+    }
+}
