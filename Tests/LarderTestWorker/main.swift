@@ -4,6 +4,8 @@
 //
 // mixed    puts, gets, streams, overwrites, removals, pins and leases in random order; every hit is verified
 // batches  durable batches of puts that give 8 keys the number of the round; prints `B <round>` for the first ten
+// compute  asks for a value that takes COUNT ms to compute; prints `COMPUTED` if it did so, and `VALUE <length>`
+// claim    begins to compute a value, prints `COMPUTING`, and never ends
 // durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
 // same     puts and removes a few bodies that every worker shares
 // collect  gc in a loop
@@ -149,6 +151,40 @@ func batches(_ store: Store) throws {
     }
 }
 
+/// Asks for a value that takes `milliseconds` to compute.
+func compute(_ store: Store, milliseconds: Int) throws {
+    let semaphore = DispatchSemaphore(value: 0)
+    // SAFETY: written before the signal, read after it.
+    nonisolated(unsafe) var failure: (any Error)?
+    Task {
+        do {
+            let entry = try await store.value(for: "k") { _ in
+                try await Task.sleep(for: .milliseconds(milliseconds))
+                say("COMPUTED")
+                return Computed([UInt8](repeating: 1, count: 1000))
+            }
+            say("VALUE \(entry?.body.length.bytes ?? -1)")
+        } catch {
+            failure = error
+        }
+        semaphore.signal()
+    }
+    semaphore.wait()
+    if let failure { throw failure }
+}
+
+/// Begins to compute a value, and never ends.
+func claim(_ store: Store) {
+    Task {
+        _ = try await store.value(for: "k") { _ in
+            say("COMPUTING")
+            try await Task.sleep(for: .seconds(3600))
+            return Computed([1])
+        }
+    }
+    while true { pause() }
+}
+
 func readers(_ store: Store, threads: Int, milliseconds: Int) throws {
     try store.put(makeBody(name: 1, seed: 1, length: 100), for: "http://readers.test/")
     try store.flush()
@@ -283,6 +319,8 @@ func run() throws {
     case "mixed": try mixed(store, seed: seed, count: count)
     case "durable": try durable(store, seed: seed, count: count)
     case "batches": try batches(store)
+    case "compute": try compute(store, milliseconds: count)
+    case "claim": claim(store)
     case "readers": try readers(store, threads: Int(seed), milliseconds: count)
     case "same": try same(store, seed: seed, count: count)
     case "collect": for _ in 0..<count { try store.collect(compact: true) }

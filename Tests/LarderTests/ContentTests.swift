@@ -105,10 +105,11 @@ import Testing
     @Test func contentOfExpiredEntriesAndOtherVersionsIsFound() throws {
         let clock = TestClock()
         try withDirectory { path in
+            // The one that looks is opened first: it removes what other versions had put before that.
+            let store = try Store(at: path, .testing(clock: clock) { $0.version = "2" })
             let old = try Store(at: path, .testing(clock: clock) { $0.version = "1" })
             let digest = try old.put([1, 2, 3], for: "a", PutOptions(lifetime: .duration(.seconds(10))))
             try old.close()
-            let store = try Store(at: path, .testing(clock: clock) { $0.version = "2" })
             clock.advance(by: .seconds(20))
             try #expect(store.get("a") == nil && store.contains(digest: digest))
             try #expect(store.body(digest: digest)?.bytes() == [1, 2, 3])

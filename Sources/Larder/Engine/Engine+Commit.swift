@@ -59,6 +59,12 @@ extension Engine {
             if case .lacks = outcome, purpose == .put {
                 outcome = try attempt(writing, purpose, body, leeway: .headroom)
             }
+            // On a busy machine a reader of a moment may be held up in the middle of its lookup.
+            if case .lacks(let bytes) = outcome, purpose == .put, try outlastReaders() {
+                _ = try makeRoom(bytes, writing)
+                outcome = try attempt(writing, purpose, body)
+                if case .lacks = outcome { outcome = try attempt(writing, purpose, body, leeway: .headroom) }
+            }
             if case .committed(let result) = outcome { return result }
         } catch let error as LMDBError {
             throw translate(error)

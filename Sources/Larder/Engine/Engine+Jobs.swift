@@ -1,3 +1,5 @@
+import LMDB
+
 extension Engine {
     /// Commits a job together with what else is pending, and waits for it.
     /// - Throws: `closed`, `readOnly`, and why it could not be committed: then nothing of it is in the store.
@@ -56,6 +58,29 @@ extension Engine {
                 if let digest = blobs[record.blob] { keys[digest, default: []].append(Array(key)) }
             }
             return keys
+        }
+    }
+
+    /// True if a living instance of another process computes the value of a key.
+    func isClaimedElsewhere(_ key: Key, _ version: UInt16?) throws -> Bool {
+        try read { try isClaimedElsewhere(key.bytes, version, $0) }
+    }
+
+    func isClaimedElsewhere(_ subject: [UInt8], _ version: UInt16?, _ transaction: ReadTransaction) throws -> Bool {
+        let prefix = Index.leasePrefix(.computation, subject, version: version)
+        let now = clock.now().microseconds
+        let own = writing?.lock.instance
+        return try transaction.withCursor(index.leases) { cursor in
+            var pair = try cursor.seek(prefix)
+            while let (row, value) = pair, row.hasPrefix(prefix) {
+                if value.count == 16, value.field(0, as: Int64.self) > now, value.field(8, as: UInt64.self) != own,
+                    try InstanceLock.isAlive(value.field(8), staging: files.staging)
+                {
+                    return true
+                }
+                pair = try cursor.next()
+            }
+            return false
         }
     }
 }

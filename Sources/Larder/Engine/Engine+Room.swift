@@ -1,4 +1,5 @@
 import LMDB
+import Synchronization
 
 extension Engine {
     /// Takes `bytes` of the budget for a file to be staged, displacing for it where necessary.
@@ -189,6 +190,30 @@ extension Engine {
     /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is
     /// held, the pages that victims leave cannot be used, and displacing on would empty the store and grow it.
     private static let waitsForReaders = 25
+
+    /// Waits for readers that hold pages which later commits have freed; false if there are none, or they do not let go.
+    /// A reader that does not end costs one long wait in ten seconds.
+    func outlastReaders() throws -> Bool {
+        guard try isSnapshotHeld(), readers.mayWait(at: uptime.uptime()) else { return false }
+        for _ in 0..<200 {
+            usleep(5000)
+            if try !isSnapshotHeld() { return true }
+        }
+        readers.hasWaitedInVain(at: uptime.uptime())
+        return false
+    }
+
+    /// When a put last waited in vain for readers.
+    final class Patience: Sendable {
+        private let last = Atomic<UInt64>(0)
+
+        func mayWait(at uptime: UInt64) -> Bool {
+            let last = last.load(ordering: .relaxed)
+            return last == 0 || uptime &- last > 10_000_000_000
+        }
+
+        func hasWaitedInVain(at uptime: UInt64) { last.store(uptime, ordering: .relaxed) }
+    }
 
     /// True if a reader of some process holds pages that later commits have freed.
     private func isSnapshotHeld() throws -> Bool {

@@ -47,6 +47,7 @@ final class Engine: @unchecked Sendable {
 
     let presence: Presence
     let memory: MemoryEntries
+    let computations = Computations()
     /// One for each pooled reader slot of the environment.
     let lookups = (0..<Environment.slotCount).map { _ in LookupCache() }
     /// Held by the thread that makes room.
@@ -60,6 +61,7 @@ final class Engine: @unchecked Sendable {
     /// The latest commit that this process knows to survive power loss.
     private let synced = Atomic<UInt64>(0)
     let snapshots = Snapshots()
+    let readers = Patience()
     /// Set when body files were committed, cleared by a checkpoint.
     let hasUnsyncedFiles = Atomic<Bool>(false)
     /// Set when LMDB, or a walk over its pages, met damage.

@@ -17,6 +17,10 @@ final class PendingJob: @unchecked Sendable {
         case timedLease(Index.LeaseKind, [UInt8], Duration)
         /// A lease that somebody holds, with a row of its own.
         case heldLease(Index.LeaseKind, [UInt8], Duration)
+        /// The claim of a key whose value is computed, unless another process has it.
+        case claim([UInt8], Duration)
+        /// Deletes the row of a lease or claim.
+        case endLease([UInt8])
     }
 
     /// What became of an operation.
@@ -73,7 +77,7 @@ final class PendingJob: @unchecked Sendable {
                 keys?.insert(key)
                 memory += key.bytes.count
             case .removeContent: keys = nil
-            case .failed, .timedLease, .heldLease: break
+            case .failed, .timedLease, .heldLease, .claim, .endLease: break
             }
         }
         self.keys = keys
@@ -88,12 +92,12 @@ final class PendingJob: @unchecked Sendable {
         for operation in operations {
             switch operation {
             case .failed: break
-            case .remove: count += 1
+            case .remove, .endLease: count += 1
             case .removeContent(_, let keys): count += keys.count
             case .change(_, let change, _):
                 if change != EntryChange(isPinned: false) { return .put }
                 count += 1
-            case .put, .timedLease, .heldLease: return .put
+            case .put, .timedLease, .heldLease, .claim: return .put
             }
         }
         return count <= limit ? .housekeeping : .put
@@ -168,6 +172,13 @@ final class PendingJob: @unchecked Sendable {
         case .heldLease(let kind, let subject, let duration):
             let row = try mutation.addLease(kind, subject, version: version, for: duration, engine)
             return .leased(row: row)
+        case .claim(let subject, let duration):
+            if try engine.isClaimedElsewhere(subject, version, mutation.reading) { return .over(.present) }
+            let row = try mutation.addLease(.computation, subject, version: version, for: duration, engine)
+            return .leased(row: row)
+        case .endLease(let row):
+            try mutation.dropLeases([row])
+            return .over(.done)
         }
     }
 

@@ -11,6 +11,8 @@ extension Index {
         case tagOfVersion = 4
         /// Content, whichever entries have it.
         case digest = 5
+        /// Protects nothing: an instance computes the value of a key.
+        case computation = 6
 
         var ofVersion: LeaseKind { self == .key ? .keyOfVersion : self == .tag ? .tagOfVersion : self }
     }

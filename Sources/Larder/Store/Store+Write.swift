@@ -134,7 +134,7 @@ extension Store {
                 switch kind {
                 case .tag, .tagOfVersion: try PutOptions.validate(tag: String(decoding: subject, as: UTF8.self))
                 case .key, .keyOfVersion: try Key(bytes: subject).validate()
-                case .digest: break
+                case .digest, .computation: break
                 }
                 return .timedLease(kind, subject, duration)
             }
@@ -162,7 +162,7 @@ extension Store {
                 $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
             return isDone ? .done : nil
-        case .failed, .put, .removeContent, .timedLease, .heldLease: return nil
+        case .failed, .put, .removeContent, .timedLease, .heldLease, .claim, .endLease: return nil
         }
     }
 }
