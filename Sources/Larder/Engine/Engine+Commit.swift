@@ -188,8 +188,8 @@ extension Engine {
         writing.ledger.add(-mutation.stagedBytes)
         if !mutation.deadFiles.isEmpty {
             // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the
-            // index is synced the old file stays in `trash/`, from where a sweep puts it back. A failure is told by the
-            // batch's own sync.
+            // index is synced the old file stays in `trash/`, from where a sweep puts it back. The batch's own sync
+            // reports a failure.
             do {
                 if mutation.isDurable { try syncIndex() }
                 enqueue(discarded, writing)
@@ -210,7 +210,7 @@ extension Engine {
     }
 
     /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has
-    /// released the writer lock, so somebody may have changed the index meanwhile.
+    /// released the writer lock, so another process may have changed the index meanwhile.
     ///
     /// What cannot be looked up or put back now stays in `trash/`, as after a crash: a reader that misses the file, or
     /// the sweep of the next open, finds it there.

@@ -1,4 +1,4 @@
-/// What keeps `quarantine/` from growing: bytes that no one looks at must not take the budget from entries for ever.
+/// What keeps `quarantine/` from growing: bytes that no one looks at must not take budget from entries without end.
 extension Engine {
     /// Files that stay.
     private static let quarantineCount = 256

@@ -30,7 +30,7 @@ final class Reaper: @unchecked Sendable {
         thread = try WorkerThread { [unowned self] in work() }
     }
 
-    /// A transaction is about to move files to `trash/`: whoever drains waits until it has said which, with `add`.
+    /// A transaction is about to move files to `trash/`: `drain` waits until `add` has named them.
     func expect() {
         monitor.locked { busy += 1 }
     }

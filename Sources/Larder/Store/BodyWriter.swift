@@ -89,8 +89,9 @@ public final class BodyWriter: @unchecked Sendable {
         for try await piece in pieces { try await write(piece) }
     }
 
-    /// Takes other metadata, tags, lifetime, pin and durability than the writer was made with: what is known only when
-    /// the body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer goes on.
+    /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with, if they are known only
+    /// when the body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer can still
+    /// be used after one.
     public func use(_ options: PutOptions) throws {
         try options.validate(key: key)
         turn.locked {

@@ -7,7 +7,7 @@ public struct Budget: Sendable, Hashable {
     public var entries: Int
     /// The largest body. At least 1 byte. Default: unlimited (which the byte budget still bounds).
     public var largestEntry: ByteCount
-    /// Bytes that must stay free on the file system, whoever uses it. Default: 0.
+    /// Bytes that must stay free on the file system, no matter what uses the rest. Default: 0.
     public var freeDiskFloor: ByteCount
 
     /// The smallest byte budget: an empty index and room to change it in. 256 pages of the system: 1 MiB where a page

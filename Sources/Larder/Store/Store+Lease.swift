@@ -68,7 +68,7 @@ extension Store {
         return Lease(of: self, job)
     }
 
-    /// A lease that was taken and could not be synced is nobody's to release.
+    /// Releases a lease that was taken but could not be synced: its caller never gets it.
     private func release(_ job: PendingJob) {
         guard job.isCommitted, case .leased(let row)? = job.results.first else { return }
         engine.writing?.leases.release(row)

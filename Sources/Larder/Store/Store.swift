@@ -51,7 +51,7 @@ public final class Store: Sendable {
     }
 
     deinit {
-        // Nobody is left to hear of a failure; `close()` is the way to hear of it.
+        // There is no caller to report a failure to; call `close()` to get it.
         try? close()
     }
 
