@@ -57,7 +57,7 @@ package struct StoredContent: Sendable {
     }
 }
 
-/// Entries of an HTTP cache that are no responses, and where a URL's response stands.
+/// Entries of an HTTP cache that are not responses, and where a URL's response is stored.
 package enum StoredKeys {
     /// Whether an entry is a list without a body: of a URL's variants, or of the variations of a path.
     package static func isList(_ entry: Attributes) -> Bool {

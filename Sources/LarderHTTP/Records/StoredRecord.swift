@@ -138,8 +138,8 @@ struct StoredRecord: Hashable {
         let fields: Range<Int>
         let parts: Range<Int>
 
-        /// Whether the response can be sent as it stands to whoever may have it: complete, not invalidated, for GET,
-        /// not varying, and with an `Age` still to be added.
+        /// Whether the response can be sent unchanged to every client that may have it: complete, not invalidated, for
+        /// GET, not varying, and with an `Age` still to be added.
         var isPlain: Bool { flags & ~Flag.contentLength == Flag.complete && method.isEmpty && selecting.isEmpty }
         var hasContentLength: Bool { flags & Flag.contentLength != 0 }
 
