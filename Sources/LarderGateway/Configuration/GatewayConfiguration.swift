@@ -77,7 +77,7 @@ public struct GatewayTLS: Sendable, Hashable {
 
 /// Whether CONNECT makes tunnels (RFC 9110 section 9.3.6).
 public struct TunnelPolicy: Sendable, Hashable {
-    /// Default: false. A gateway that tunnels for everybody who can reach it is an open proxy.
+    /// Default: false. A gateway that tunnels for every client that can reach it is an open proxy.
     public var isAllowed: Bool
     /// The ports that may be connected to. Default: 443.
     public var ports: Set<Int>

@@ -5,7 +5,7 @@ import NIOCore
 
 /// What a responder asks of the connection that it answers on.
 protocol HTTP1ResponderDelegate: AnyObject {
-    /// An answer has come on: what waited for it goes on.
+    /// An answer has advanced: what waited for it can continue.
     func responderCameOn()
     /// More or less is in memory for the client.
     func responderMemoryChanged()
