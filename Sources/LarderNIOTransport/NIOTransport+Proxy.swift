@@ -41,7 +41,7 @@ extension NIOTransport {
                 field = "Basic " + Self.base64(Array("\(user):\(password)".utf8))
             }
 
-            /// Says nothing of what is in it.
+            /// Shows none of the credentials.
             public var description: String { "credentials" }
         }
 
