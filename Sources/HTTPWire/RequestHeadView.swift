@@ -92,7 +92,7 @@ package struct RequestHeadView: Sendable {
             if version == .http11 { throw .missingHost }
             return
         }
-        // An empty Host says that the target has no host, which is no request for http (RFC 9110 section 4.2.1).
+        // An empty Host says that the target has no host, which is not a request for http (RFC 9110 section 4.2.1).
         let isNeeded = authority == nil
         guard host.isEmpty ? !isNeeded : HostSyntax.isValid(bytes, host) else { throw .invalidHost }
         if isNeeded { authority = host }
