@@ -89,7 +89,7 @@ extension Check {
     }
 
     private mutating func report(damaged id: UInt64, _ head: BlobRecord, _ what: String) throws {
-        // The entry was displaced since, or another check has found the damage: the body is no longer part of the
+        // If the body was displaced since, or its damage was already found elsewhere, it is no longer part of the
         // store.
         guard let now = try current(id), now.isSameFile(as: head) else { return }
         violation(.I7, "the body \(head.digest) is damaged: \(what)")

@@ -6,7 +6,7 @@ public enum Invariant: String, Sendable, Hashable, CaseIterable {
     case I2
     /// The counters equal a recount.
     case I3
-    /// Every entry stands in the access order exactly once, with its own stamp.
+    /// Every entry is in the access order exactly once, with its own stamp.
     case I4
     /// Expiry, tags and sessions hold exactly the entries that say so.
     case I5

@@ -93,7 +93,7 @@ struct Salvage {
 
     // MARK: Writing
 
-    /// Writes what can be read to a new index beside the old one.
+    /// Writes what can be read to a new index next to the old one.
     /// - Parameter now: store time, for the rows that are made.
     func write(now: Timestamp) throws {
         guard let chosen, let file else { return }

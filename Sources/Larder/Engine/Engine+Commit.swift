@@ -5,7 +5,7 @@ extension Engine {
     enum Purpose {
         /// Stores something: stays below the headroom, displaces to get there.
         case put
-        /// Notes accesses, or displaces beside a snapshot: may use half of the headroom for the pages it copies.
+        /// Notes accesses, or displaces while a snapshot is held: may use half of the headroom for the pages it copies.
         case touch
         /// Removes or displaces: may use the headroom.
         case housekeeping
@@ -24,8 +24,8 @@ extension Engine {
     /// Runs `body` in a write transaction and commits it within the budget.
     ///
     /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it
-    /// runs again. It must not change anything outside the mutation. The order of renames and commit, and what a crash
-    /// in each gap leaves, stands in `docs/recovery.md`.
+    /// runs again. It must not change anything outside the mutation. `docs/recovery.md` gives the order of renames and
+    /// commit, and says what a crash in each gap leaves.
     @discardableResult
     func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
         guard let writing else { throw readOnly() }

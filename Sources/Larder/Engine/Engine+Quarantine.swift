@@ -16,7 +16,7 @@ extension Engine {
         }
     }
 
-    /// As `boundQuarantine`, with what lies there counted again: an operator may have removed files.
+    /// As `boundQuarantine`, but counts the files there again: an operator may have removed files.
     func tidyQuarantine(_ writing: Writing) throws {
         let counted = writing.ledger.quarantine
         let sum = try files.allocated(in: files.quarantine)

@@ -187,7 +187,7 @@ final class Engine: @unchecked Sendable {
         }
     }
 
-    /// A step that a process can be made to end at, in debug builds. The steps stand in `docs/recovery.md`.
+    /// A step that a process can be made to end at, in debug builds. `docs/recovery.md` lists the steps.
     @inline(__always)
     func reach(_ step: StaticString) { failpoint(step, at: path.string) }
 

@@ -1,6 +1,6 @@
 /// The mark by which other processes see that this open store is alive: a locked file in `staging/`.
 ///
-/// The lock goes with the process, however that ends (flock(2)), so what a dead process left is distinguished from what
+/// The lock ends with the process, however that ends (flock(2)), so what a dead process left is distinguished from what
 /// a live one is writing, without waiting for a grace period.
 final class InstanceLock: Sendable {
     let instance: UInt64

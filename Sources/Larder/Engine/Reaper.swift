@@ -35,7 +35,7 @@ final class Reaper: @unchecked Sendable {
         monitor.locked { busy += 1 }
     }
 
-    /// Queues files whose `bytes` stand in the ledger until they are gone; none if the transaction failed. Ends
+    /// Queues files whose `bytes` stay in the ledger until they are gone; none if the transaction failed. Ends
     /// `expect`.
     func add(_ files: [(name: String, bytes: Int64)]) {
         bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)

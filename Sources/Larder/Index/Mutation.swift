@@ -410,7 +410,7 @@ final class Mutation {
         }
     }
 
-    /// Drops one reference; the blob goes with its last.
+    /// Drops one reference, and with the last one the blob.
     private func release(_ id: UInt64) throws {
         guard let blob = try withUnsafeBytes(of: id, { try transaction.position(index.blobs, $0) }) else { return }
         defer { blob.close() }

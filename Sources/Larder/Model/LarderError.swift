@@ -52,7 +52,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public var description: String { value.rawValue }
     }
 
-    /// A call or a setting that helps. A program with an interface of its own says what stands for it there.
+    /// A call or a setting that helps. A program with its own interface says what corresponds to it there.
     public enum Remedy: Sendable, Hashable, CaseIterable, CustomStringConvertible {
         /// `Store.check(repair: true)`.
         case repair

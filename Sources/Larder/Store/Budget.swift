@@ -74,9 +74,9 @@ public struct Budget: Sendable, Hashable {
 
     private static let largestBatch = 3072
 
-    /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small beside the
-    /// budget. With a million entries each operation copies some two pages, and LMDB keeps the memory of the largest
-    /// transaction.
+    /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small compared with
+    /// the budget. With a million entries each operation copies some two pages, and LMDB keeps the memory of the
+    /// largest transaction.
     func batchLimits(_ limit: ByteCount) -> (memory: Int, count: Int) {
         if bytes == .unlimited { return (Int(clamping: limit.bytes), Self.largestBatch) }
         let memory = min(limit.bytes, max(bytes.bytes / 32, 128 << 10))

@@ -16,8 +16,8 @@ public struct Configuration: Sendable {
     /// How long entries put with `Lifetime.standard` are fresh. Default: never expire.
     public var defaultLifetime = Lifetime.never
     /// How long an entry that expired is kept for callers that can validate it (`get(_:includingExpired:)`). Then it is
-    /// removed in the background, with a budget or without; where room is needed it goes at once. Default: one minute;
-    /// less than 0 is 0.
+    /// removed in the background, with a budget or without; where room is needed it is removed at once. Default: one
+    /// minute; less than 0 is 0.
     public var expiredRetention = Duration.seconds(60)
     /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
     public var maximumLifetime: Duration?

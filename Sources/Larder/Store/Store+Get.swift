@@ -28,7 +28,7 @@ extension Store {
     /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. What is not
     /// committed yet is found as by `get` for one key, and so is a large body that was displaced or replaced meanwhile.
     /// - Parameters:
-    ///   - keys: one that stands twice is answered twice.
+    ///   - keys: one that is given twice is answered twice.
     ///   - includingExpired: true returns expired entries that are still there.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func get(_ keys: [Key], includingExpired: Bool = false) throws -> [Entry?] {
