@@ -13,8 +13,8 @@ package struct RequestHeadView: Sendable {
     package internal(set) var targetForm = TargetForm.origin
     /// `http` or `https`, of a target in absolute form.
     package internal(set) var scheme: Range<Int>?
-    /// Host and port that the request is for: of the target, which goes before `Host` (RFC 9112 section 3.2.2), else of
-    /// `Host`. Nil in HTTP/1.0 only.
+    /// Host and port that the request is for: of the target, which has precedence over `Host` (RFC 9112 section 3.2.2),
+    /// else of `Host`. Nil in HTTP/1.0 only.
     package internal(set) var authority: Range<Int>?
     /// Path and query as written. Empty, or beginning with `?`, in a target in absolute form that has no path.
     package internal(set) var path = 0..<0

@@ -60,7 +60,7 @@ public struct URLVariation: Sendable, Hashable {
 
     /// The part of a query that counts, in one form for all queries that count as the same (section 5): without a
     /// space.
-    /// - Parameter query: what stands behind `?`; nil and an empty one are the same.
+    /// - Parameter query: the part after `?`; nil and an empty one are the same.
     ///
     /// Bytes that are not UTF-8 stay as they are, where the draft lets a cache treat them all as U+FFFD: this gives
     /// fewer hits, and no false ones.

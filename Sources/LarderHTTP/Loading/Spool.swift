@@ -12,7 +12,7 @@ final class Spool: Sendable {
     static let window: Int64 = 64 * 1024
     /// What a reader gets at once of a body that is stored, in bytes: each of many readers has a piece in memory.
     private static let pieceBytes: Int64 = 64 * 1024
-    /// What the tasks of a load take up beside its bytes: 105 KB measured, in a release build for x86-64.
+    /// What the tasks of a load take up in addition to its bytes: 105 KB measured, in a release build for x86-64.
     static let fixedBytes = 104 << 10
 
     private struct State {
@@ -66,7 +66,7 @@ final class Spool: Sendable {
 
     /// - Parameters:
     ///   - held: counts what is in memory.
-    ///   - onAbandon: called once when the last reader goes before the end.
+    ///   - onAbandon: called once when the last reader leaves before the end.
     init(
         length: Int64?, writer: BodyWriter?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
         onAbandon: @escaping @Sendable () -> Void
@@ -306,7 +306,7 @@ final class Spool: Sendable {
     }
 }
 
-/// One reader of a ``Spool``; leaves when it goes.
+/// One reader of a ``Spool``; leaves when its last reference is dropped.
 final class SpoolReader: Sendable {
     private let spool: Spool
     private let id: Int
