@@ -245,7 +245,7 @@ final class Committer {
                 // Where there is no room for one body there may be some for a smaller one.
                 failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
                 fail(use, failure)
-                // The removal that came before the put stands.
+                // The removal that came before the put still applies.
                 guard case .put(let put) = use, let removal = put.removal else { continue }
                 _ = try? apply(CollectionOfOne(Use.remove(removal))[...], makingRoom: true)
             }

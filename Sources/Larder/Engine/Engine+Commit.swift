@@ -223,7 +223,7 @@ extension Engine {
             return discarded.filter { item in
                 do {
                     guard try isNeeded(item, transaction.reading) else { return true }
-                    // Counted as a body or as staged, wherever it lies.
+                    // Counted as a body or as staged, wherever it is.
                     writing.ledger.add(-item.head.allocated.asBytes)
                     try files.restore(item.head, from: item.name, to: item.place)
                 } catch {

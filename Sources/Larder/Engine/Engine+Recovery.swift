@@ -136,7 +136,7 @@ extension Engine {
             if keys.isEmpty { return }
             try mutate(.housekeeping) { mutation in
                 for (row, key) in keys {
-                    // A row without its entry goes by itself.
+                    // A row without its entry is removed by itself.
                     if try mutation.record(key)?.session == instance {
                         try mutation.remove(key)
                     } else {

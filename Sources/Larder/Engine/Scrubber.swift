@@ -178,7 +178,7 @@ final class Scrubber: @unchecked Sendable {
     private func open(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
         for _ in 0..<3 {
             if let file = try engine.files.openBlob(head) { return file }
-            // Puts it back if it lies in `trash/` for a removal that was not made.
+            // Puts it back if it is in `trash/` for a removal that was not made.
             try engine.reportVanished(id, head)
             let index = engine.index
             let current = try engine.read { try $0.get(index.blobs, id).flatMap(BlobRecord.init) }
