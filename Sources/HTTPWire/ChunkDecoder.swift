@@ -10,7 +10,7 @@ struct ChunkDecoder: Sendable {
         case endLineFeed, end
     }
 
-    /// Digits of a size, leading zeros included: 2^60 bytes are enough for anybody, and fit in 64 bits.
+    /// Digits of a size, leading zeros included: 2^60 bytes are enough for any message, and fit in 64 bits.
     private static let sizeDigits = 15
     /// Bytes of chunk extensions beyond those of data: "A recipient MUST ignore unrecognized chunk extensions", and "A
     /// server ought to limit the total length of chunk extensions received" (section 7.1.1).

@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// Names of fields that are met all the time, made once: a name of more than 15 bytes costs two allocations otherwise.
 enum FieldNames {
-    /// The name, spelt as in `bytes`; nil if it is no token.
+    /// The name, spelt as in `bytes`; nil if it is not a token.
     static func name(_ bytes: UnsafeRawBufferPointer) -> HTTPField.Name? {
         for known in table[slot(bytes)] where known.bytes.count == bytes.count {
             if known.bytes.withUnsafeBytes({ $0.elementsEqual(bytes) }) { return known.name }

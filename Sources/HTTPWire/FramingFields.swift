@@ -8,7 +8,7 @@ package enum BodyFraming: Hashable, Sendable {
     case chunked
     /// A response that the end of the connection ends.
     case untilClose
-    /// A successful response to CONNECT: what follows is no message.
+    /// A successful response to CONNECT: what follows is not a message.
     case tunnel
 }
 
@@ -21,7 +21,7 @@ struct FramingFields {
         var chunked = 0
         var identity = 0
         var endsWithChunked = false
-        /// A list element that is empty, has parameters or is no token.
+        /// A list element that is empty, has parameters or is not a token.
         var isMalformed = false
         var hasEmptyElement = false
     }
@@ -30,7 +30,7 @@ struct FramingFields {
     var contentLength: Int64?
     /// More than one value, all of them the same number.
     var isLengthRepeated = false
-    /// A value that is no number, or numbers that differ.
+    /// A value that is not a number, or numbers that differ.
     var isLengthInvalid = false
     var close = false
     var keepAlive = false
@@ -38,7 +38,8 @@ struct FramingFields {
 
     init() {}
 
-    /// Takes in one line. A folded one (in a response) is refused: these fields have to be read alike by everybody.
+    /// Takes in one line. A folded one (in a response) is refused: all parsers have to read these fields in the same
+    /// way.
     mutating func add(_ line: FieldLine, in bytes: UnsafeRawBufferPointer) throws(WireError) {
         switch line.kind {
         case .other, .host: return

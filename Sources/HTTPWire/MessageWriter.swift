@@ -97,13 +97,13 @@ package enum MessageWriter {
 
     // MARK: Chunks
 
-    /// What stands before the data of a chunk of `count` bytes, one at least: a chunk of none would end the message.
+    /// What comes before the data of a chunk of `count` bytes. At least 1: an empty chunk would end the message.
     package static func appendChunkStart(count: Int, to buffer: inout [UInt8]) {
         buffer.append(contentsOf: String(count, radix: 16).utf8)
         buffer.append(contentsOf: crlf)
     }
 
-    /// What stands behind the data of a chunk.
+    /// What comes after the data of a chunk.
     package static let chunkEnd: [UInt8] = [0x0D, 0x0A]
 
     /// The last chunk, with no trailer fields.

@@ -13,8 +13,8 @@ package struct RequestHeadView: Sendable {
     package internal(set) var targetForm = TargetForm.origin
     /// `http` or `https`, of a target in absolute form.
     package internal(set) var scheme: Range<Int>?
-    /// Host and port that the request is for: of the target, which goes before `Host` (RFC 9112 section 3.2.2), else of
-    /// `Host`. Nil in HTTP/1.0 only.
+    /// Host and port that the request is for: of the target, which has precedence over `Host` (RFC 9112 section 3.2.2),
+    /// else of `Host`. Nil in HTTP/1.0 only.
     package internal(set) var authority: Range<Int>?
     /// Path and query as written. Empty, or beginning with `?`, in a target in absolute form that has no path.
     package internal(set) var path = 0..<0
@@ -92,7 +92,7 @@ package struct RequestHeadView: Sendable {
             if version == .http11 { throw .missingHost }
             return
         }
-        // An empty Host says that the target has no host, which is no request for http (RFC 9110 section 4.2.1).
+        // An empty Host says that the target has no host, which is not a request for http (RFC 9110 section 4.2.1).
         let isNeeded = authority == nil
         guard host.isEmpty ? !isNeeded : HostSyntax.isValid(bytes, host) else { throw .invalidHost }
         if isNeeded { authority = host }

@@ -11,7 +11,7 @@ package enum WireError: String, Error, Hashable, CaseIterable {
 
     // MARK: Start line
 
-    case invalidMethod = "the method is no token"
+    case invalidMethod = "the method is not a token"
     case invalidTarget = "the request target has none of the four forms"
     case invalidVersion = "the start line has no HTTP version"
     case unsupportedVersion = "a version other than HTTP/1.0 and HTTP/1.1"
@@ -22,7 +22,7 @@ package enum WireError: String, Error, Hashable, CaseIterable {
 
     case leadingWhitespace = "white space before the first field"
     case lineFolding = "a field line that continues the one before"
-    case invalidFieldName = "a field name that is no token"
+    case invalidFieldName = "a field name that is not a token"
     case whitespaceBeforeColon = "white space between field name and colon"
     case controlCharacter = "a control character"
     case headTooLarge = "the head is over the limit"

@@ -1,7 +1,7 @@
 import Logging
 import NIOCore
 
-/// Stops a listener for a while when no connection can be accepted, for want of descriptors or memory.
+/// Stops a listener for a while when no connection can be accepted because descriptors or memory run short.
 ///
 /// A connection that waits to be accepted keeps the listener's socket readable, so going on at once would only fail
 /// again, as fast as a core can. NIO's own back-off holds reads back and leaves the socket registered, which spins all
@@ -9,7 +9,7 @@ import NIOCore
 final class AcceptGuard: ChannelInboundHandler {
     typealias InboundIn = Channel
 
-    /// The same trouble is told of once in this time.
+    /// The same trouble is logged once in this time.
     private static let silence = TimeAmount.seconds(60)
 
     private let logger: Logger

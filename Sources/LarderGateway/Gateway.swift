@@ -183,9 +183,9 @@ public final class Gateway: Sendable {
         package var heldBytes: Int
         /// Of it, responses that HTTP/2 clients have not taken yet.
         package var heldForHTTP2: Int64
-        /// Requests refused for want of memory, or because their client had too many.
+        /// Requests refused because memory ran short, or because their client had too many.
         package var refusedRequests: Int
-        /// Connections closed for want of memory.
+        /// Connections closed because memory ran short.
         package var shedConnections: UInt64
     }
 
@@ -202,7 +202,7 @@ public final class Gateway: Sendable {
 
     /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
     /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns,
-    /// every connection is closed and nothing of the gateway runs any more.
+    /// every connection is closed and no part of the gateway runs any more.
     ///
     /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call
     /// gives responses their time cuts them at once.

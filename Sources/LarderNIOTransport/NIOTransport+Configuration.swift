@@ -58,7 +58,7 @@ extension NIOTransport {
         }
 
         /// The system's trust roots, certificate and name verified, TLS 1.2 or later: older versions are deprecated
-        /// (RFC 8996). A start for settings of one's own.
+        /// (RFC 8996). A start for custom settings.
         public static var defaultTLS: TLSConfiguration {
             var tls = TLSConfiguration.makeClientConfiguration()
             tls.minimumTLSVersion = .tlsv12

@@ -14,7 +14,7 @@ extension NIOTransport {
         public var port: Int
         /// Who we are to the proxy; goes to the proxy only. Default: nil.
         public var credentials: Credentials?
-        /// Hosts that are connected to directly. `example.org` stands for the host and all its subdomains, as does
+        /// Hosts that are connected to directly. `example.org` means the host and all its subdomains, as does
         /// `.example.org`; `example.org:8080` for that port only; `*` for everything; addresses for themselves.
         /// Default: none.
         public var exceptions: [String]
@@ -41,7 +41,7 @@ extension NIOTransport {
                 field = "Basic " + Self.base64(Array("\(user):\(password)".utf8))
             }
 
-            /// Says nothing of what is in it.
+            /// Shows none of the credentials.
             public var description: String { "credentials" }
         }
 

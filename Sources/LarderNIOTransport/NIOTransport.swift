@@ -124,12 +124,12 @@ public final class NIOTransport: Transport {
             throw .invalidRequest("the scheme is '\(head.scheme ?? "")': http or https can be sent")
         }
         guard let authority = head.authority, let place = HostAndPort(authority) else {
-            throw .invalidRequest("the authority '\(head.authority ?? "")' is no host with or without a port")
+            throw .invalidRequest("the authority '\(head.authority ?? "")' is not a host with or without a port")
         }
-        guard head.method != .connect else { throw .invalidRequest("CONNECT makes a tunnel, which is no response") }
+        guard head.method != .connect else { throw .invalidRequest("CONNECT makes a tunnel, which is not a response") }
         if let destination = request.destination {
             guard let host = HostAndPort(destination.host) else {
-                throw .invalidRequest("the destination '\(destination.host)' is no host")
+                throw .invalidRequest("the destination '\(destination.host)' is not a host")
             }
             return Endpoint(host: host.host, port: destination.port, isTLS: destination.scheme == "https")
         }

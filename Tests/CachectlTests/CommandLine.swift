@@ -39,7 +39,7 @@ struct CommandRun {
             errors: String(decoding: try Data(contentsOf: files[1]), as: UTF8.self))
     }
 
-    /// As the synchronous form, on a thread that may wait: for tests in which something else has to go on meanwhile.
+    /// As the synchronous form, on a thread that may wait: for tests in which something else has to run meanwhile.
     static func cachectl(_ arguments: [String]) async throws -> CommandRun {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {

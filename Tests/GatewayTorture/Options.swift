@@ -1,4 +1,4 @@
-/// What the run was told.
+/// The options of a run.
 struct Options {
     /// The path of the program.
     var cachectl = ""
@@ -30,6 +30,6 @@ struct Options {
         }
     }
 
-    /// So many of the reviews' connections or requests, at least one.
+    /// This many of the reviews' connections or requests, at least one.
     func scaled(_ count: Int) -> Int { max(1, count * scale / 100) }
 }

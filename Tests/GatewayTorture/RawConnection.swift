@@ -76,7 +76,7 @@ final class RawConnection: Sendable {
         try await channel.writeAndFlush(channel.allocator.buffer(bytes: bytes)).get()
     }
 
-    /// Stops or goes on reading.
+    /// Stops or continues reading.
     func setReading(_ reads: Bool) async throws { try await channel.setOption(.autoRead, value: reads).get() }
 
     var isOpen: Bool { channel.isActive }

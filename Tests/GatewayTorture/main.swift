@@ -1,4 +1,4 @@
-// Attacks a running gateway as in the reviews, and looks whether it stays within what its operator set.
+// Attacks a running gateway as in the reviews, and checks whether it stays within the limits that its operator set.
 //
 //     gateway-torture CACHECTL [--seconds N] [--scale N] [--memory MiB] [--keep]
 //

@@ -21,7 +21,7 @@ package enum StaleScenarios {
             "503", .optimal, .shared, .init(responseLines: [two, "ETag: \"a\""], body: "x"),
             .init(status: 503, after: 3, expectStatus: 200, expectBody: "x")),
         Scenario(
-            "404 is no error of the server", .required, .shared, .init(responseLines: [two, "ETag: \"a\""]),
+            "404 is not an error of the server", .required, .shared, .init(responseLines: [two, "ETag: \"a\""]),
             .init(status: 404, after: 3, expectStatus: 404)),
         prohibited("must-revalidate"), prohibited("proxy-revalidate"), prohibited("no-cache"), prohibited("s-maxage=2"),
         Scenario(

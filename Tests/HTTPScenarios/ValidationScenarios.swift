@@ -129,7 +129,7 @@ package enum ValidationScenarios {
                 responseLines: ["ETag: \"a\""], after: 3,
                 expectSent: ["If-None-Match: \"a\"", "If-Modified-Since: Tue, 14 Nov 2023 10:00:00 GMT"])),
         Scenario(
-            "an unquoted tag is no validator", .required, .shared,
+            "an unquoted tag is not a validator", .required, .shared,
             .init(responseLines: ["Cache-Control: max-age=2, stale-if-error=9", "ETag: abcdef"]),
             .init(after: 3, expect: .notCached)),
         Scenario(
@@ -205,7 +205,7 @@ package enum ValidationScenarios {
                     responseLines: ["Cache-Control: max-age=2", "ETag: \"a\"", "X: 3"], after: 3, expectLines: ["X: 3"])
             ),
             Scenario(
-                "the age starts anew", .required, .shared,
+                "the age starts again", .required, .shared,
                 .init(responseLines: ["Cache-Control: max-age=40", "ETag: \"a\"", "Age: 30"]),
                 .init(responseLines: ["ETag: \"a\""], after: 12, expect: .validatedByTag, expectLines: ["Age: 0"]),
                 .init(after: 20, expect: .cached, expectLines: ["Age: 20"])),
@@ -245,7 +245,7 @@ package enum ValidationScenarios {
             .init(method: "HEAD", status: 410, responseLines: [hour, "Template-A: 2"], after: 3, expectStatus: 410),
             .init(after: 3, expect: .validatedByTag)),
         Scenario(
-            "a HEAD response alone is no GET response", .required, .shared,
+            "a HEAD response alone is not a GET response", .required, .shared,
             .init(method: "HEAD", responseLines: [hour]), .init(expect: .notCached)),
     ]
 

@@ -59,7 +59,7 @@ public final class RawClient {
     /// Sends FIN; the other direction stays open.
     public func finishSending() async throws { try await channel.close(mode: .output).get() }
 
-    /// Stops or goes on taking bytes from the socket.
+    /// Stops or continues taking bytes from the socket.
     public func setReading(_ isReading: Bool) async throws {
         try await channel.setOption(.autoRead, value: isReading).get()
     }
@@ -91,7 +91,7 @@ public final class RawClient {
         return held
     }
 
-    /// So many bytes. Throws ``ClosedEarly`` at the end of the connection.
+    /// The next `count` bytes. Throws ``ClosedEarly`` at the end of the connection.
     public func bytes(_ count: Int) async throws -> [UInt8] {
         while held.count < count {
             guard try await more() else { throw ClosedEarly(held) }

@@ -83,7 +83,7 @@ struct AsyncHTTPClientTransportTests {
         do {
             _ = try await AsyncHTTPClientTransport(client).send(
                 TransportRequest(head: head, timeouts: Timeouts(connect: .seconds(2), read: .seconds(2))))
-            Issue.record("nobody listens")
+            Issue.record("nothing listens here")
         } catch {
             #expect(!error.mayHaveBeenSeen || error.code == .timedOut, "\(error)")
         }

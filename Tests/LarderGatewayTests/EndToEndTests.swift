@@ -165,7 +165,7 @@ import Testing
     @Test func anOriginThatIsAwayIs502() async throws {
         let transport = NIOTransport()
         try await withGateway(transport: transport) {
-            // Nobody listens on port 1; one that was just given back may be the gateway's next.
+            // Nothing listens on port 1. A port that was just released may be the next one that the gateway gets.
             $0.routes.otherwise = try OriginServer("http://127.0.0.1:1")
         } _: { setting in
             let response = try await exchange(setting.port, get("/"))

@@ -3,7 +3,7 @@ import LarderGateway
 import LarderHTTP
 import Testing
 
-/// What is not valid HTTP is refused, the connection closed, and nothing of it reaches the origin.
+/// Invalid HTTP is refused, the connection is closed, and no part of the request reaches the origin.
 @Suite(.timeLimit(.minutes(3))) struct FramingTests {
     static let malformed: [(String, Int)] = [
         ("GET /\r\n\r\n", 400),

@@ -106,7 +106,7 @@ import Testing
         }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
-            // By turns, and several at once: answers from memory and from the file follow each other.
+            // In turn, and several at once: answers from memory and from the file follow each other.
             for round in 0..<4 {
                 let paths = ["/first", "/second", "/first", "/first", "/second"]
                 try await client.send(paths.map { get($0) }.joined())

@@ -84,7 +84,7 @@ import Testing
             let old = try await setting.connect()
             try await old.send(get("/chunked", version: "1.0"))
             await #expect(throws: (any Error).self) { _ = try await old.rest() }
-            // Nothing of it was stored.
+            // No part of it was stored.
             try await #expect(setting.store.statistics().entryCount == 0)
         }
     }

@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// A response is good while it is younger than so many seconds, whatever it says itself.
+    /// A response may be used while it is younger than this many seconds, no matter what it says itself.
     private struct Younger: ReusePolicy {
         let seconds: Int64
         func reuse(_ stored: StoredResponse, for request: HTTPRequest, now: Instant) -> Reuse {

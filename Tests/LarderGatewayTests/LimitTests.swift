@@ -192,12 +192,12 @@ extension Setting {
         }
     }
 
-    /// Waits until the gateway has read so many bytes in all.
+    /// Waits until the gateway has read this many bytes in all.
     func waitForBytes(_ count: Int) async throws {
         while await gateway.readCounters().bytesIn < UInt64(count) { try await pause() }
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until this many connections are open.
     func waitForConnections(_ count: Int) async throws {
         while await gateway.readCounters().openConnections != Int64(count) { try await pause() }
     }

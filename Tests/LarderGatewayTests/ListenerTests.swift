@@ -41,7 +41,7 @@ private final class Closer: ChannelInboundHandler {
         }.get()
         #expect(isReading == false)
         #expect(failures.value == 1)
-        // It goes on by itself.
+        // It continues by itself.
         let client = try await RawClient.connect(to: listener.localAddress?.port ?? 0)
         try await #expect(client.rest().isEmpty)
         try await listener.close()

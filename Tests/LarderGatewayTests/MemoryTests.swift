@@ -18,7 +18,7 @@ import Testing
             body: TransportBody { () throws(TransportError) in [UInt8](repeating: 7, count: 64 << 10) })
     }
 
-    /// Waits until the gateway holds at least so much.
+    /// Waits until the gateway holds at least this many bytes.
     private func waitForHeld(_ setting: Setting, _ count: Int) async throws {
         try await waitWhile { await setting.gateway.readCounters().heldBytes < count }
     }
@@ -107,7 +107,7 @@ import Testing
                 readers.append(client)
                 await setting.settles()
             }
-            // Only the first goes on reading; the look before tells that.
+            // Only the first continues reading: the counter shows when it has.
             let before = await setting.gateway.readCounters().bytesOut
             while await setting.gateway.readCounters().bytesOut == before { _ = await readers[0].read(64 << 10) }
             await setting.settles()

@@ -222,7 +222,7 @@ final class SecretOrigin: Sendable {
         _ request: OriginRequest, _ user: Int, _ places: [String], _ random: inout SeededGenerator
     ) -> OriginAnswer {
         let mine = secret(of: user)
-        // Strong, and so of one representation only: those for everybody have the name of their path.
+        // Strong tags belong to one representation only, so responses for all users have their path in the tag.
         let tag = "\"user-\(user)\""
         let fields = ["max-age=60", "s-maxage=5", "stale-while-revalidate=60", "immutable"]
         if request["If-None-Match"]?.contains(tag) == true, random.chance(2) {
@@ -241,7 +241,7 @@ final class SecretOrigin: Sendable {
         return random.chance(4) ? answer.chunked(trailers: [.init("X-Trailer", mine)]) : answer
     }
 
-    /// A response for everybody, with any caching fields.
+    /// A response for all users, with any caching fields.
     private static func open(
         _ request: OriginRequest, _ user: Int?, _ random: inout SeededGenerator
     ) -> OriginAnswer {
@@ -258,7 +258,7 @@ final class SecretOrigin: Sendable {
             return answer.header("Set-Cookie", "sid=\(secret(of: user))")
         }
         let status = random.pick([200, 200, 200, 200, 404, 301, 503, 410])
-        var answer = OriginAnswer.status(status, "for everybody: \(request.path)").header("Cache-Control", control)
+        var answer = OriginAnswer.status(status, "for all: \(request.path)").header("Cache-Control", control)
         if status == 301 { answer = answer.header("Location", "/0") }
         if let user, ["no-cache", "proxy-revalidate", "no-store"].contains(control), random.chance(2) {
             answer = answer.header("Set-Cookie", "sid=\(secret(of: user))")

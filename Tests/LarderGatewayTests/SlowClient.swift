@@ -29,7 +29,7 @@ final class SlowClient {
         guard descriptor >= 0 else { throw Failed(call: "socket", code: errno) }
         var size = receiveBuffer
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<CInt>.size))
-        // A test that waits for what does not come fails instead of blocking its thread for ever.
+        // A test that waits for what does not come fails instead of blocking its thread without end.
         var limit = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
@@ -68,7 +68,7 @@ final class SlowClient {
         guard write(descriptor, bytes, bytes.count) == bytes.count else { throw Failed(call: "write", code: errno) }
     }
 
-    /// Reads so many bytes. Returns fewer at the end of the connection, a reset one included.
+    /// Reads `count` bytes. Returns fewer at the end of the connection, a reset one included.
     func read(_ count: Int) async -> Int {
         let descriptor = descriptor
         // It blocks: not on a thread that the gateway's tasks need.

@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// Waits until somebody's load has been given up.
+    /// Waits until the load of another caller has been given up.
     private func giveUp(_ fixture: Fixture, _ leader: Task<String, any Error>) async {
         let seen = Seen()
         _ = fixture.cache.loader.active.cancel { load in
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// Whoever asked first has not begun to wait when a follower leaves.
+    /// The first caller has not begun to wait when a follower leaves.
     @Test func aFollowerThatLeavesFirstDoesNotEndTheLoad() async {
         let load = Load(url: Fixture.url)
         let follower = Task { await load.arrival() }

@@ -45,7 +45,7 @@ import Testing
             head.open()
             var collapsed = 0
             for reader in readers {
-                // Nobody has to wait for the end, which has not come.
+                // No reader has to wait for the end, which has not come.
                 var (first, iterator, isCollapsed) = try await reader.value
                 #expect(first == Array("first".utf8))
                 body.open()
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// Whoever asked is gone, another waits, and what comes can neither be shared nor does it fit the window.
+    /// The caller that asked has left, another waits, and the response can neither be shared nor fit the window.
     @Test func anAnswerThatNobodyWantsAnyMoreEnds() async throws {
         try await Fixture.run { fixture in
             let (head, body) = (Gate(), Gate())

@@ -198,7 +198,7 @@ import Testing
         return TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
     }
 
-    /// Who joins a load has a time of its own, and the load goes on for the others.
+    /// A caller that joins a load has its own time limit, and the load continues for the others.
     @Test func theTimeIsEachCallersOwn() async throws {
         try await Fixture.run { fixture in
             let gate = Gate()

@@ -16,7 +16,7 @@ final class ScriptedTransport: Transport {
     init(_ handler: @escaping Handler = ScriptedTransport.unreachable) { state = Mutex(State(handler: handler)) }
 
     static let unreachable: Handler = { _ throws(TransportError) in
-        throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "nobody listens")
+        throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "nothing listens there")
     }
 
     var handler: Handler {

@@ -9,7 +9,7 @@ import Testing
 
 /// What one caller's time limit, and what is known of an origin, mean for others.
 @Suite(.timeLimit(.minutes(3))) struct SharedTimeTests {
-    /// The time limit of the first request ends no other fetch, and says nothing of the origin.
+    /// The time limit of the first request ends no other fetch, and says nothing about the origin.
     @Test func aTotalTimeLimitIsTheCallersOwn() async throws {
         try await Fixture.run { fixture in
             let (asked, gate) = (Gate(), Gate())
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    /// A lifetime that was given says nothing of the age (RFC 9111 section 4).
+    /// A lifetime that was given says nothing about the age (RFC 9111 section 4).
     @Test func aLifetimeThatWasGivenKeepsTheAge() async throws {
         try await Fixture.run({ $0.secondsToCache = 100 }) { fixture in
             fixture.answer("a", [.cacheControl: "max-age=600", .age: "500"])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LarderHTTP
 
-/// What is told of a store that fails at some responses and not at others.
+/// What is reported about a store that fails at some responses and not at others.
 struct StoreWatchTests {
     @Test func aTroubleEndsWhenNothingHasFailedForAWhile() {
         let passed = Mutex(Duration.zero)

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// An origin whose every byte can be told from every other's: by resource, language, version and position.
+/// An origin whose every byte differs from every other: by resource, language, version and position.
 final class TruthfulOrigin: Sendable {
     struct Version: Hashable {
         var path: String
@@ -63,7 +63,7 @@ final class TruthfulOrigin: Sendable {
         let version = current(request)
         let state = state.withLock { $0 }
         switch state.behaviour {
-        case .isGone: throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "nobody listens")
+        case .isGone: throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "nothing listens there")
         case .fails: return .answer(503, [.cacheControl: "no-store"], "busy")
         default: break
         }

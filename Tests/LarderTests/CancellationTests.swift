@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// A cancelled task is told by `CancellationError`, whatever it was doing.
+/// A cancelled task throws `CancellationError`, whatever it was doing.
 @Suite struct CancellationTests {
     private struct Stop: Error {}
 

@@ -50,7 +50,7 @@ import Testing
             ]
             for (name, call) in twins { try await #expect(code(call) == .closed, "async \(name)") }
             try store.close()
-            // Nothing of all this changed the store.
+            // None of these calls changed the store.
             let again = try Store(at: path, .testing())
             try #expect(again.keys() == ["k"])
             try finish(again)

@@ -4,7 +4,7 @@ import Testing
 @testable import Larder
 
 @Suite struct ConcurrencyTests {
-    /// A reader never sees a body that was not put under its key, whatever else goes on.
+    /// A reader never sees a body that was not put under its key, whatever else happens at the same time.
     @Test(arguments: [nil, 2 << 20])
     func readersSeeOnlyWholeBodiesOfTheirKey(_ budget: Int?) throws {
         let configuration = Configuration.testing(budget: budget.map { Budget(bytes: ByteCount($0)) })

@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    /// Bytes that do not match are not handed out, and not counted as there.
+    /// Bytes that do not match are not returned, and do not count as present.
     @Test func damagedContentIsNotFound() throws {
         try withStore(configuration: .testing { $0.verification = .always }) { store in
             let bytes = body(100_000)

@@ -70,7 +70,7 @@ import Testing
     }
 
     #if LARDER_FAILPOINTS
-        /// Whoever opens it next takes it for what it says: files that it does not name are removed.
+        /// The next open relies on the new index: files that it does not name are removed.
         @Test func aRebuildThatIsKilledBeforeItsCheckLeavesAWholeIndex() throws {
             try withDirectory { directory in
                 let (path, killed) = (directory.appending("store"), directory.appending("killed"))
@@ -179,7 +179,7 @@ import Testing
 
     // MARK: Seals
 
-    /// Writes the record of an entry anew, without the rows that follow from it.
+    /// Writes the record of an entry again, without the rows that follow from it.
     private func rewrite(_ store: Store, _ key: String, _ change: (inout EntryRecord) -> Void) throws {
         try store.engine.mutate(.housekeeping) { mutation in
             var record = try #require(try mutation.record(Array(key.utf8)))

@@ -7,7 +7,7 @@ import Testing
 
 /// Which entries go, and in which order.
 @Suite struct DisplacementTests {
-    /// What the observer was told of, in order.
+    /// What the observer was notified of, in order.
     final class Victims: Sendable {
         private let list = Mutex<[(Key, DisplacementReason)]>([])
 
@@ -49,7 +49,7 @@ import Testing
             _ = try store.withBody(of: "k1") { _ in }
             try store.touch("k2")
             try store.put([99], for: "k3")
-            // These are no accesses.
+            // These do not count as accesses.
             _ = try store.contains("k4")
             _ = try store.attributes(of: "k5")
             _ = try store.keys()
@@ -253,7 +253,7 @@ import Testing
         try withVictims(Budget(entries: 3)) { store, victims in
             for number in 0..<3 { try store.put([UInt8(number)], for: Key("k\(number)"), PutOptions(isPinned: true)) }
             try #expect(code { try store.put([9], for: "new", PutOptions(durability: .durable)) } == .noSpace)
-            // Its caller was told; nobody else is.
+            // Its caller got the error; it is not reported again.
             try store.flush()
             try #expect(store.get("new") == nil)
             #expect(victims.keys == [])

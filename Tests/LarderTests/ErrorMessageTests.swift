@@ -27,7 +27,7 @@ import Testing
                 path,
                 "tooLarge: the key \(String(repeating: "k", count: 200))... (65537 bytes) has 65537 bytes; a key has 1 to 65536: store under its digest"
             ) { try store.put([1], for: Key(String(repeating: "k", count: 65_537))) }
-            try expect(path, "invalidArgument: 'a\\x00' is no tag: a tag has 1 to 200 bytes of UTF-8 and no NUL") {
+            try expect(path, "invalidArgument: 'a\\x00' is not a tag: a tag has 1 to 200 bytes of UTF-8 and no NUL") {
                 try store.pin(tag: "a\0")
             }
             try expect(path, "tooLarge: k has 65 tags of 195 bytes; the most is 64 tags and 8192 bytes") {

@@ -65,8 +65,8 @@ import Testing
 
     // MARK: Copies and links
 
-    /// Nobody knows what of a copy is on disk: its bodies are compared before they are handed out. A move changes
-    /// nothing.
+    /// It is unknown which parts of a copy are on disk: its bodies are compared before they are returned. A move
+    /// changes nothing.
     @Test func bodiesOfACopyAreSuspectAndThoseOfAMovedStoreAreNot() throws {
         try withDirectory { directory in
             let (first, copy) = (directory.appending("first"), directory.appending("copy"))

@@ -225,7 +225,7 @@ import Testing
         #expect(Index.leasePrefix(.tag, [1]) == [2] + Digest.of([1]).bytes)
     }
 
-    // MARK: Bytes that are no records
+    // MARK: Bytes that are not records
 
     /// Decoders answer nil for what is not theirs; they never trap. What they accept, they write back.
     @Test(arguments: 1...4)

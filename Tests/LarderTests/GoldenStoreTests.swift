@@ -6,7 +6,8 @@ import Testing
 
 @testable import Larder
 
-/// A store of each on-disk format, as the version that introduced the format wrote it, opens and reads for ever.
+/// A store of each on-disk format, as the version that introduced the format wrote it, can be opened and read by every
+/// later version.
 ///
 /// `Golden/format-N` was written by `LARDER_WRITE_GOLDEN=1 swift test --filter GoldenStoreTests`; it is never written
 /// again. Git keeps no empty directories, so the shards without a body and `staging/`, `trash/`, `quarantine/` are
@@ -78,7 +79,7 @@ import Testing
                 #expect(try store.get(Key(String(repeating: "long/", count: 200)))?.body.bytes() == body(10, 3))
                 #expect(try store.pinnedTags() == ["b"])
                 #expect(try store.keys(.prefix("http://golden.test/")).count == 4)
-                // And it goes on as a store.
+                // And it still works as a store.
                 try store.put(body(5000, 9), for: "http://golden.test/new")
                 try store.flush()
                 #expect(try store.check().isClean)

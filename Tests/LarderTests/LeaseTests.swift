@@ -15,7 +15,7 @@ import Testing
             clock.advance(by: .seconds(20))
             for number in 0..<40 { held.append(try store.lease(Key("l\(number)"), for: .seconds(100))) }
             try #expect(rows() < 60)
-            // Rows that are gone already are no failure.
+            // Rows that are gone already do not make it fail.
             held = []
             try store.put([1], for: "k")
             try store.flush()

@@ -118,7 +118,7 @@
             }
         }
 
-        /// Lets everybody through, now and later.
+        /// Lets all threads through, now and later.
         func open() {
             monitor.locked {
                 state.withLock { $0.isOpen = true }

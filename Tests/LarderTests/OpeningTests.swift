@@ -173,7 +173,7 @@ import Testing
 
     @Test func anEphemeralStoreThatDiedIsSweptAndALivingOneIsNot() throws {
         let living = try Store.ephemeral(.testing())
-        // What a crash leaves: the directory of a store, nobody's lock on it, some time ago.
+        // What a crash leaves: the directory of a store, made some time ago, that no process has locked.
         let dead = Ephemeral.newPath()
         let store = try Store(at: dead, .testing())
         try store.put(body(100_000), for: "k")

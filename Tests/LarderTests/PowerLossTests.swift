@@ -177,14 +177,14 @@ struct PowerLossTests {
             try #expect(isDue(store.lookUp("suspect")) == (verification != .never))
             try #expect(store.bytes("suspect") == bytes)
             try #expect(isHit(store.lookUp("suspect")))
-            // A lookup that came to nothing is no hit. Hits are hints: one may be lost when it meets a commit.
+            // A lookup that found nothing is not a hit. Hits are hints: one may be lost when it meets a commit.
             let hits = try #require(try store.attributes(of: "suspect")?.hitCount)
             #expect(hits > 0 && hits <= (verification == .never ? 3 : 2))
             try finish(store)
         }
     }
 
-    /// A clean shutdown is told from a crash: what the last store closed is on disk.
+    /// A clean shutdown is distinguished from a crash: what the last store closed is on disk.
     @Test(arguments: [0, 2] as [UInt64])
     func nothingIsSuspectAfterAProperClose(_ boot: UInt64) throws {
         try withDirectory { path in

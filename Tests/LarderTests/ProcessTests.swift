@@ -99,7 +99,7 @@ struct ProcessTests {
         try store.close()
     }
 
-    /// A batch is there whole or not at all, and once it was told of, it is there.
+    /// A batch is there whole or not at all. Once its commit was reported, it is there.
     @Test func aKilledProcessLeavesWholeBatches() throws {
         try withDirectory { path in
             try Store(at: path, .testing()).close()

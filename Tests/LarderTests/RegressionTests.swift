@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 import TestSupport
 
-/// One test a bug that was found and mended; each failed before.
+/// One test for each bug that was found and fixed; each failed before.
 struct RegressionTests {
     private func withFreshStore(
         _ configuration: Configuration = Configuration(), _ body: (Store, FilePath) throws -> Void
@@ -204,7 +204,7 @@ struct RegressionTests {
             let error = #expect(throws: LarderError.self) { try store.adopt(source, for: "k", method: .move) }
             #expect(error?.code == .noSpace)
             #expect(try Data(contentsOf: URL(fileURLWithPath: source.string)) == Data(body))
-            // A move waits as a durable put does: its failure is told once.
+            // A move waits as a durable put does: its failure is reported once.
             try store.flush()
         }
     }

@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    /// As where somebody else took a predictable name below /tmp. Only root can give a directory away.
+    /// As if another user took a predictable name below /tmp. Only root can give a directory away.
     @Test(.enabled(if: geteuid() == 0)) func aDirectoryOfAnotherUserIsRefusedUnlessAllowed() throws {
         try withDirectory { path in
             let store = try Store(at: path, .testing())

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Larder
 
-/// `allocatedBytes` equals a recount by lstat(2) after every kind of work. `withStore` recounts once more at tear-down.
+/// `allocatedBytes` equals a recount by lstat(2) after every kind of work. `withStore` recounts again at tear-down.
 @Suite struct StatisticsTests {
     @Test func anEmptyStoreCountsItsOwnFiles() throws {
         try withStore { store in

@@ -239,7 +239,7 @@ import Testing
             try any.clear()
             try #expect(any.applicationVersions().keys.sorted() == ["v1", "v4"])
             try used.put([1], for: "k")
-            // Numbers go on: a store that is still open somewhere keeps the one it has.
+            // Numbering continues: a store that is still open somewhere keeps the one it has.
             let next = try open(path, "v0")
             #expect(next.applicationVersion?.number == 6)
             try #expect(next.get("k") == nil)

@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    /// The server's end, or bytes that nobody asked for.
+    /// The server closes, or sends bytes that were not asked for.
     @Test(arguments: ["", "HTTP/1.1 408 Request Timeout\r\n\r\n"]) func anIdleConnectionThatSpeaksIsDropped(
         bytes: String
     ) async throws {

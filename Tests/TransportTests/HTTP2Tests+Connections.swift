@@ -183,7 +183,7 @@ extension HTTP2Tests {
         }
     }
 
-    /// Those who wait for what the first connection finds out do not wait for ever.
+    /// Requests that wait for what the first connection finds out do not wait without end.
     @Test func aServerThatCannotBeReachedFailsForAll() async throws {
         let port = try await ScriptedServer.run { _ in
         } _: {

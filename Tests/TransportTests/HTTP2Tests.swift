@@ -198,7 +198,7 @@ import Testing
                 }
                 #expect(error?.code == code, "\(error?.message ?? "")")
                 #expect(error?.mayHaveBeenSeen == true)
-                // The others on the connection go on.
+                // The others on the connection continue.
                 try await transport.send(request(server), expecting: "x")
             }
             #expect(server.connections == 1)
@@ -281,7 +281,7 @@ import Testing
                 }
                 #expect(error?.code == (hasHead ? .incompleteResponse : .closed))
                 #expect(error?.mayHaveBeenSeen == true)
-                // The others go on.
+                // The others continue.
                 try await transport.send(request(server), expecting: "x")
             }
             #expect(server.connections == 1)

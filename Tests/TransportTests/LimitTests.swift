@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    /// A head that comes byte by byte is no progress.
+    /// A head that comes byte by byte does not count as progress.
     @Test func aHeadThatDripsTimesOut() async throws {
         try await ScriptedServer.run { peer in
             _ = try await peer.head()

@@ -62,7 +62,7 @@ import Testing
             ])
     }
 
-    /// What the proxy is told the origin does not hear, and the connection through it is kept.
+    /// The origin does not see what is sent to the proxy, and the connection through the proxy is kept.
     @Test(arguments: [false, true]) func secureRequestsGoThroughATunnel(http2: Bool) async throws {
         let (outer, inner) = (Log(), Log())
         try await ScriptedServer.run(certificate: .names, script: script(inner)) { origin in

@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    /// The source would give content for ever.
+    /// The source would give content without end.
     @Test func anEarlyResponseEndsTheContent() async throws {
         let ended = Event()
         try await ScriptedServer.run { peer in

@@ -37,7 +37,7 @@ import Testing
             ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", "", 0),
             ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "", 0),
             ("HTTP/1.1 999 Odd\r\nContent-Length: 1\r\n\r\nx", "x", 1),
-            // Bytes behind the end belong to nobody.
+            // Bytes behind the end belong to no response.
             (
                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad",
                 "hello", 5

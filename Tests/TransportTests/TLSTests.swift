@@ -115,7 +115,7 @@ import Testing
             let error = await error { try await send(server, host: "localhost", configuration) }
             #expect(error?.code == .cannotConnect)
             #expect(error?.mayHaveBeenSeen == false)
-            // http goes on.
+            // http still works.
             let text = try await withTransport(configuration) { try await $0.text(get(server)) }
             #expect(text.count == 1)
         }

@@ -63,7 +63,7 @@ public struct CacheStatus: Sendable, Hashable {
         self.detail = detail
     }
 
-    /// The member as it stands in the field.
+    /// The member as it is written in the field.
     public var fieldValue: String {
         var text = Self.item(cacheName) ?? "\"\""
         switch outcome {

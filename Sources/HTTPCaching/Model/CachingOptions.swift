@@ -72,13 +72,13 @@ public struct CachingOptions: Sendable, Hashable {
     /// 4.1). Default: true.
     public var selectsByContentLanguage = true
 
-    /// Safe, cacheable methods understood beside GET, HEAD and POST; they have keys of their own. The joining layer
-    /// has to add to the key what else selects the answer.
+    /// Safe, cacheable methods understood in addition to GET, HEAD and POST; they have their own keys. The joining
+    /// layer has to add to the key what else selects the answer.
     public var extraMethods: Set<String> = []
-    /// Methods known to be safe beside GET, HEAD, OPTIONS, TRACE, PROPFIND, QUERY, REPORT and SEARCH (RFC 9110 section
-    /// 9.2.1). All others invalidate.
+    /// Methods known to be safe in addition to GET, HEAD, OPTIONS, TRACE, PROPFIND, QUERY, REPORT and SEARCH (RFC 9110
+    /// section 9.2.1). All others invalidate.
     public var extraSafeMethods: Set<String> = []
-    /// Status codes whose caching requirements the caller implements beside those listed in
+    /// Status codes whose caching requirements the caller implements in addition to those listed in
     /// ``CacheRules/understands(status:)``.
     public var extraStatusCodes: Set<Int> = []
 

@@ -18,7 +18,7 @@ public struct ForwardedRequest: Sendable, Hashable {
     public var sent: HTTPRequest
     /// What it is for.
     public var purpose: Purpose
-    /// Why it goes forward.
+    /// Why it is forwarded.
     public var reason: CacheStatus.ForwardReason
     /// The position of the stored response that would have been used, nil when there is none.
     public var selected: Int?

@@ -1,4 +1,4 @@
-/// A `multipart/byteranges` body (RFC 9110 section 14.6): what stands between the ranges, and how long everything is.
+/// A `multipart/byteranges` body (RFC 9110 section 14.6): what comes between the ranges, and how long everything is.
 public struct MultipartRanges: Sendable, Hashable {
     /// The ranges in the order they are sent; at least two.
     public let ranges: [Range<Int64>]

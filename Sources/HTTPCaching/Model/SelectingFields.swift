@@ -18,7 +18,7 @@ public struct SelectingFields: Sendable, Hashable {
 
     init(fields: [Field]) { self.fields = fields }
 
-    /// The fields of `request` that `vary` nominates; nil when it has the member `*` or one that is no field name.
+    /// The fields of `request` that `vary` nominates; nil when it has the member `*` or one that is not a field name.
     init?(vary: [UInt8]?, request: HTTPFields) {
         guard let vary else {
             self = .none

@@ -44,7 +44,7 @@ extension StoredPolicy {
     }
 
     /// Reads an encoding in place, for instance from a mapping; nil when the length, the version or the lifetime source
-    /// is unknown. Nothing of the buffer is kept.
+    /// is unknown. The buffer is not kept.
     public init?(encoded bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.encodedByteCount, bytes[0] == 1, let source = LifetimeSource(rawValue: bytes[1])
         else {

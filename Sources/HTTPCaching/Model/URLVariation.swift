@@ -60,10 +60,10 @@ public struct URLVariation: Sendable, Hashable {
 
     /// The part of a query that counts, in one form for all queries that count as the same (section 5): without a
     /// space.
-    /// - Parameter query: what stands behind `?`; nil and an empty one are the same.
+    /// - Parameter query: the part after `?`; nil and an empty one are the same.
     ///
-    /// Bytes that are no UTF-8 stay what they are, where the draft lets a cache take them all for U+FFFD: fewer hits,
-    /// and no false ones.
+    /// Bytes that are not UTF-8 stay as they are, where the draft lets a cache treat them all as U+FFFD: this gives
+    /// fewer hits, and no false ones.
     public func canonical(_ query: String?) -> String {
         var pairs: [(name: [UInt8], value: [UInt8])] = []
         for part in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {

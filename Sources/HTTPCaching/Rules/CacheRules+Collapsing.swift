@@ -91,9 +91,9 @@ extension CacheRules {
             && (maxAge == 0 || new.policy.ageMilliseconds(at: now) <= maxAge.secondsAsMilliseconds)
     }
 
-    /// Whether what kept a response from being stored lies in the resource, so that the next response will not be
-    /// stored either and waiting for it is of no use. Fields of the request, and errors of the server, say nothing of
-    /// it; nor do refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are
+    /// Whether the resource is the cause that a response was not stored. If so, the next response will not be stored
+    /// either, and waiting for it is of no use. Fields of the request, and errors of the server, say nothing about
+    /// that; nor do refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are
     /// about the resource.
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
         guard status < 400 || status == 404 || status == 410 else { return false }

@@ -4,8 +4,8 @@ import HTTPTypes
 extension CacheRules {
     /// Whether a stored response answers the request with 304 (RFC 9111 section 4.3.2).
     ///
-    /// `If-None-Match` goes before `If-Modified-Since`; without `Last-Modified` the date of the response is compared.
-    /// Preconditions apply to responses with a status of 2xx only (RFC 9110 section 13.2.1).
+    /// `If-None-Match` has precedence over `If-Modified-Since`; without `Last-Modified` the date of the response is
+    /// compared. Preconditions apply to responses with a status of 2xx only (RFC 9110 section 13.2.1).
     func isNotModified(_ request: HTTPRequest, facts: RequestFacts, stored: StoredResponse, now: Instant) -> Bool {
         guard facts.hasIfNoneMatch || facts.hasIfModifiedSince, (200...299).contains(stored.head.status.code),
             allowsReuse(request.method)

@@ -22,7 +22,7 @@ extension CacheRules {
     }
 
     /// A length that is said several times is said once, as RFC 9110 section 8.6 demands of a sender that forwards it;
-    /// one that is no length, or not the same each time, goes.
+    /// one that is not a length, or not the same each time, is removed.
     private static func mendLength(_ fields: inout HTTPFields) {
         guard let value = fields.combined(.contentLength),
             fields.single(.contentLength) == nil || value.contains(FieldBytes.comma)
@@ -74,8 +74,9 @@ extension CacheRules {
 
     /// Whether a response may be stored with its cookies, if it has any.
     ///
-    /// Freshness that it states itself says that the cookies are for everybody; a lifetime of 0 and `no-cache` say the
-    /// contrary. What is validated before each use would hand them to everybody whose validation it survives.
+    /// If the response states that it is fresh, the cookies are for all clients; a lifetime of 0 and `no-cache` say the
+    /// contrary. A response that is validated before each use would give them to every client whose request validates
+    /// it.
     /// - Parameter policy: what its own fields say.
     func takesCookies(of response: HTTPResponse, _ policy: StoredPolicy) -> Bool {
         guard isShared, response.headerFields.contains(.setCookie) else { return true }

@@ -30,7 +30,7 @@ extension CacheRules {
         return CacheKey(origin: origin, target: target, method: options.extraMethods.contains(method) ? method : nil)
     }
 
-    /// The key of a URI reference found in a response, resolved against the target; nil when it is no HTTP URI or
+    /// The key of a URI reference found in a response, resolved against the target; nil when it is not an HTTP URI, or
     /// broken.
     func cacheKey(of reference: [UInt8], relativeTo base: CacheKey) -> CacheKey? {
         guard let reference = URIReference(reference), let baseReference = URIReference(Array(base.uri.utf8)) else {

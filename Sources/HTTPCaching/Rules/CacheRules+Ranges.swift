@@ -46,7 +46,7 @@ extension CacheRules {
         return .ranges(merged, total: total)
     }
 
-    /// Section 15.3.7.3: whether two stored parts belong to one representation, so that their bytes may stand together.
+    /// Section 15.3.7.3: whether two stored parts belong to one representation, so that their bytes may be combined.
     public func areCombinable(_ left: StoredResponse, _ right: StoredResponse) -> Bool {
         guard left.method == right.method, left.policy.hasStrongValidator, right.policy.hasStrongValidator,
             !left.policy.flags.contains(.neverCombined), !right.policy.flags.contains(.neverCombined),
@@ -60,7 +60,7 @@ extension CacheRules {
     }
 
     /// Section 15.3.7.2: ranges that overlap or lie closer together than the overhead of a part are sent as one; the
-    /// order stays. What lies between has to be there. Nil when more than two overlap.
+    /// order stays. The bytes in between have to be there. Nil when more than two overlap.
     static func merged(_ ranges: [Range<Int64>], of available: ByteRanges) -> [Range<Int64>]? {
         guard ranges.count > 1 else { return ranges }
         var overlaps = 0
@@ -81,7 +81,7 @@ extension CacheRules {
         return result.count < ranges.count ? merged(result, of: available) : result
     }
 
-    /// What stands before a part at the least, in bytes.
+    /// The least number of bytes that come before a part.
     private static let partOverhead: Int64 = 80
 
     private static func span(_ left: Range<Int64>, _ right: Range<Int64>) -> Range<Int64> {

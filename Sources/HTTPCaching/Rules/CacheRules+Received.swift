@@ -180,7 +180,7 @@ extension CacheRules {
         return decision
     }
 
-    /// The client's request once more, without what the cache added.
+    /// The client's request again, without what the cache added.
     private func unconditional(_ forwardedRequest: ForwardedRequest) -> ForwardedRequest {
         ForwardedRequest(
             request: forwardedRequest.request, reason: forwardedRequest.reason, hasContent: forwardedRequest.hasContent)

@@ -30,7 +30,7 @@ extension CacheRules {
         return served
     }
 
-    /// RFC 9110 section 15.4.5: everything that guides caches stays, metadata of the representation goes.
+    /// RFC 9110 section 15.4.5: everything that guides caches stays, metadata of the representation is removed.
     private static func makeNotModified(_ head: inout HTTPResponse) {
         head.status = .notModified
         for name: HTTPField.Name in [.contentType, .contentEncoding, .contentLanguage, .contentLength, .contentRange] {

@@ -207,7 +207,7 @@ extension CacheRules {
             expected: .whole(length: nil), keepsIncomplete: false)
     }
 
-    /// Whether nothing of a response belongs to the user who asked.
+    /// Whether no part of a response belongs to the user who asked.
     private func mayBeShared(_ response: HTTPResponse, to request: HTTPRequest) -> Bool {
         directives(of: response).isPrivate == .absent && !request.headerFields.contains(.authorization)
             && !response.headerFields.contains(.setCookie)

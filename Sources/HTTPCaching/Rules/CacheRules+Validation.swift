@@ -4,9 +4,9 @@ import HTTPTypes
 extension CacheRules {
     /// Adds the preconditions that validate a stored response, nil when it has no validator.
     ///
-    /// The entity tags of all candidates are sent, and the client's own beside them (section 4.3.2), so that a 304
-    /// tells which response is current; `Last-Modified` of the selected one goes along (RFC 9110 section 8.8.4).
-    /// Other preconditions of the client that these replace are evaluated again when the answer is there.
+    /// The entity tags of all candidates are sent, together with the client's own (section 4.3.2), so that a 304 tells
+    /// which response is current; `Last-Modified` of the selected one is sent, too (RFC 9110 section 8.8.4). Other
+    /// preconditions of the client that these replace are evaluated again when the answer is there.
     func validationRequest(_ request: HTTPRequest, stored: [StoredResponse], candidates: [Int], selected: Int)
         -> HTTPRequest?
     {

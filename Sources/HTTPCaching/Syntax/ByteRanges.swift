@@ -71,8 +71,8 @@ public struct ByteRanges: Sendable, Hashable {
     /// The number of positions.
     public var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
-    /// Where a position lies when the ranges are kept one after the other in ascending order; nil when it is not in
-    /// the set.
+    /// Where a position is when the ranges are kept one after the other in ascending order; nil when it is not in the
+    /// set.
     public func storageOffset(of position: Int64) -> Int64? {
         var offset: Int64 = 0
         for range in ranges {

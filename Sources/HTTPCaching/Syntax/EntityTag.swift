@@ -16,7 +16,7 @@ public struct EntityTag: Sendable, Hashable {
         opaque = Array(rest)
     }
 
-    /// The tag as it stands in a field.
+    /// The tag as it is written in a field.
     public var bytes: [UInt8] { isWeak ? [0x57, 0x2F] + opaque : opaque }
 
     /// Weak comparison (section 8.8.3.2): the opaque parts agree. For `If-None-Match`.

@@ -8,7 +8,8 @@ import HTTPTypes
 /// case of names and types (RFC 9110 section 12.5). The order of members is dropped for `Accept-Encoding` and
 /// `Accept-Charset`, where all that are listed serve the client. In `Accept-Language` and `Accept` it stays among
 /// members of equal weight: some origins take it for the user's preference (section 12.5.4), and then two orders get
-/// two answers. Of credentials the SHA-256 stands for the value: the secondary key is stored, they must not be.
+/// two answers. For credentials the SHA-256 replaces the value: the secondary key is stored, and credentials must not
+/// be.
 enum SelectingValue {
     private static let secrets: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
@@ -32,8 +33,8 @@ enum SelectingValue {
         return Array(members.joined(separator: [FieldBytes.comma]))
     }
 
-    /// Members in descending order of their weights, those of equal weight in the order in which they stand. The order
-    /// stays whole where a weight cannot be read.
+    /// Members in descending order of their weights, those of equal weight in the order given. The order stays whole
+    /// where a weight cannot be read.
     private static func byWeight(_ members: [[UInt8]]) -> [[UInt8]] {
         var weights: [Int] = []
         for member in members {

@@ -13,7 +13,7 @@ enum TargetedField {
         return nil
     }
 
-    /// Parses one field (section 2.1): nil when it is no dictionary or an empty one. Parameters are ignored, and of
+    /// Parses one field (section 2.1): nil when it is not a dictionary, or an empty one. Parameters are ignored, and of
     /// repeated keys the last counts, as structured fields define. A value of the wrong type does not count as the
     /// directive's value.
     static func parse(_ bytes: [UInt8]) -> ResponseDirectives? {

@@ -64,8 +64,7 @@ extension Check {
 
     /// The file of a body, also where an uncommitted removal has put it; nil if it is gone, or may be.
     ///
-    /// A repair puts such a file back, and reports one that is gone for good. A check that only reads looks again
-    /// later.
+    /// A repair puts such a file back, and reports one that is lost. A check that only reads looks again later.
     private mutating func openFile(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
         if let file = try engine.files.openBlob(head) { return file }
         guard isRepairing else {
@@ -90,7 +89,8 @@ extension Check {
     }
 
     private mutating func report(damaged id: UInt64, _ head: BlobRecord, _ what: String) throws {
-        // Displaced since, or found by somebody else: no longer part of the store.
+        // If the body was displaced since, or its damage was already found elsewhere, it is no longer part of the
+        // store.
         guard let now = try current(id), now.isSameFile(as: head) else { return }
         violation(.I7, "the body \(head.digest) is damaged: \(what)")
         if isRepairing {
@@ -99,9 +99,9 @@ extension Check {
         }
     }
 
-    /// Displacement renames a file out of `blobs/` inside its transaction, so until that commits everybody else sees
-    /// the row without the file. A check that repairs looks under the writer lock; one that only reads has to wait: a
-    /// row that stays for two seconds without its file is not being displaced.
+    /// Displacement renames a file out of `blobs/` inside its transaction. Until that commits, all others see the row
+    /// without the file. A check that repairs looks under the writer lock; one that only reads has to wait: a row that
+    /// stays for two seconds without its file is not being displaced.
     private mutating func checkMissing() throws {
         for attempt in 0...100 where !missing.isEmpty {
             if attempt > 0 { usleep(20_000) }
@@ -114,9 +114,9 @@ extension Check {
         missing = []
     }
 
-    /// A file that takes other bytes than it is charged with. That is no violation until a checkpoint has synced it,
-    /// nor where the file system never says for good; then the difference is counted, for the sum of all to be
-    /// compared.
+    /// Checks a file that takes a different number of bytes from what it is charged with. This is not a violation
+    /// before a checkpoint has synced the file, or where the file system never reports a final figure. In those cases
+    /// the difference is counted, and the sum of all is compared.
     private mutating func checkDrift(_ id: UInt64, _ head: BlobRecord) throws {
         let engine = engine
         guard try current(id) == head, let status = try engine.files.blobStatus(head) else { return }
@@ -177,8 +177,8 @@ extension Check {
     /// good.
     ///
     /// Others write meanwhile: the two figures are of one moment only if the report is the same before and after the
-    /// recount, and even then a displacement may have moved a file and not committed yet. What is wrong for good shows
-    /// as one and the same difference again and again; forty looks at it are taken for a violation.
+    /// recount, and even then a displacement may have moved a file and not committed yet. A lasting error shows the
+    /// same difference each time: if forty looks find it, it is a violation.
     mutating func checkAllocation() throws {
         var seen: [Int64: Int] = [:]
         for attempt in 0..<100 {

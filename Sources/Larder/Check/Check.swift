@@ -1,6 +1,6 @@
 import LMDB
 
-/// Verifies the invariants of a store, and mends what does not hold.
+/// Verifies the invariants of a store, and repairs those that do not hold.
 ///
 /// The rows of the index are compared on one snapshot, which is consistent in itself whatever others do meanwhile.
 /// Files are not part of a snapshot: what looks wrong there is looked at again before it counts, by a repair under the
@@ -11,10 +11,10 @@ struct Check {
     let readsBodies: Bool
     var report = CheckReport()
 
-    /// True once a row or counter disagreed: the repair then makes them anew from the entries.
+    /// True once a row or counter disagreed: the repair then makes all of them again from the entries.
     var needsRebuild = false
     /// Bytes that files are charged with and do not take, or take and are not charged with, because the file system has
-    /// not said for good what they take.
+    /// not reported a final figure.
     var overcharged: Int64 = 0
     var undercharged: Int64 = 0
     /// Bodies whose file was not there at the first look.

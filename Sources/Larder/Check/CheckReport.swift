@@ -6,7 +6,7 @@ public enum Invariant: String, Sendable, Hashable, CaseIterable {
     case I2
     /// The counters equal a recount.
     case I3
-    /// Every entry stands in the access order exactly once, with its own stamp.
+    /// Every entry is in the access order exactly once, with its own stamp.
     case I4
     /// Expiry, tags and sessions hold exactly the entries that say so.
     case I5
@@ -24,7 +24,7 @@ public struct Violation: Sendable, Hashable, CustomStringConvertible {
     public let invariant: Invariant
     /// What was found, with the key, digest or file concerned.
     public let message: String
-    /// True if a repair mended it.
+    /// True if a repair fixed it.
     public internal(set) var isRepaired = false
 
     /// `I2: ...`.
@@ -66,16 +66,16 @@ public struct RebuildReport: Sendable, Hashable {
     public internal(set) var keptEntries = 0
     /// True if the limits of the store, its budget among them, were lost: it has none now.
     public internal(set) var hasLostBudget = false
-    /// Body files removed because nothing of the index could be read.
+    /// Body files removed because no part of the index could be read.
     public internal(set) var removedFiles = 0
-    /// True if nothing of the index could be read: the store is empty, and the old index in `quarantine/`.
+    /// True if no part of the index could be read: the store is empty, and the old index is in `quarantine/`.
     public internal(set) var isEmptied = false
     /// True if `FORMAT` was written again.
     public internal(set) var hasRestoredFormat = false
     /// What the check with repair found after that: bodies that do not match, files that lost their entry.
     public internal(set) var check = CheckReport()
 
-    /// Entries that were lost with the index; nil if nobody can tell.
+    /// Entries that were lost with the index; nil if the number is unknown.
     public var lostEntries: Int? { countedEntries.map { max(0, $0 - keptEntries) } }
 }
 

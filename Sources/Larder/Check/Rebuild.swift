@@ -8,7 +8,7 @@ enum Rebuild {
         let root = try Directory(path: path)
         try Engine.requirePrivate(root, configuration)
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
-        // Of an ephemeral store the process that made it has that lock for good.
+        // The process that made an ephemeral store keeps this lock as long as it runs.
         guard try FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path) else { throw inUse(path) }
         return try withExtendedLifetime(guardFile) {
             var report = RebuildReport()
@@ -37,7 +37,7 @@ enum Rebuild {
         }
     }
 
-    /// Writes `FORMAT` anew where its contents are lost, and everything else says that this is a store. True if it did.
+    /// Writes `FORMAT` again if its contents are lost and everything else says that this is a store. True if it did.
     private static func restoreFormat(_ root: Directory) throws -> Bool {
         let path = root.path(of: Layout.format)
         let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []

@@ -1,6 +1,6 @@
 import LMDB
 
-/// Makes everything that follows from entries and blobs anew: orders, tags, sessions, digests, references, counters.
+/// Makes everything that follows from entries and blobs again: orders, tags, sessions, digests, references, counters.
 ///
 /// Part of one transaction: others see the store before or after it. What cannot be kept is an entry whose record
 /// cannot be read, or whose body is gone; files that lose their record become orphans, which the check removes.

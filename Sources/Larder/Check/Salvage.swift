@@ -2,12 +2,12 @@ import LMDB
 import SystemPackage
 
 /// Takes out of a damaged index what can be read, without LMDB: rows of entries and blobs, and what does not follow
-/// from them. A repair of the new index makes the rest, before that takes the old one's place: whoever opens the store
-/// after a crash finds it whole.
+/// from them. A repair of the new index makes the rest, before the new index takes the old one's place: an open after a
+/// crash finds the store whole.
 struct Salvage {
     let files: StoreFiles
     private(set) var damages: [String] = []
-    /// True if there is nothing to mend: every page, and the row of counters, can be read.
+    /// True if there is nothing to repair: every page, and the row of counters, can be read.
     private(set) var isSound = false
     /// The counters, if they can be read.
     private(set) var state: StoreState?
@@ -93,7 +93,7 @@ struct Salvage {
 
     // MARK: Writing
 
-    /// Writes what can be read to a new index beside the old one.
+    /// Writes what can be read to a new index next to the old one.
     /// - Parameter now: store time, for the rows that are made.
     func write(now: Timestamp) throws {
         guard let chosen, let file else { return }

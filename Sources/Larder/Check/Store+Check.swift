@@ -6,7 +6,7 @@ extension Store {
     /// Runs on a store that others are using: a file that looks wrong is looked at again before it is reported. Without
     /// `repair` nothing changes.
     /// - Parameters:
-    ///   - repair: mends what it finds: damaged bodies go to quarantine and their entries are removed, rows and
+    ///   - repair: repairs what it finds: damaged bodies go to quarantine and their entries are removed, rows and
     ///     counters are made to agree with the entries, files without an entry are removed.
     ///   - readingBodies: false leaves I7 out, and with it most of the time.
     ///   - progress: called as bodies are read. Throw from it to stop.
@@ -37,14 +37,14 @@ extension Store {
         }
     }
 
-    /// Mends a store that cannot be opened, or whose index is damaged (`corruption`), and checks it with repair.
+    /// Repairs a store that cannot be opened, or whose index is damaged (`corruption`), and checks it with repair.
     ///
-    /// A damaged index is replaced by a new one with every entry that can still be read and whose body is still right;
-    /// one of which nothing can be read is kept in `quarantine/`, and bodies in files, which nothing names any more,
-    /// are removed. A `FORMAT` file that lost its contents is written anew. No process may have the store open. Needs
-    /// room for a second index, which may exceed the byte budget meanwhile.
+    /// A damaged index is replaced by a new one with every entry that can still be read and whose body is still right.
+    /// An index that cannot be read at all is kept in `quarantine/`, and body files, which nothing names any more, are
+    /// removed. A `FORMAT` file that lost its contents is written again. No process may have the store open. Needs room
+    /// for a second index, which may exceed the byte budget meanwhile.
     /// - Parameter configuration: with which the store is opened for the check. Errors: `locked` if the store is open
-    ///   somewhere; `formatMismatch` if `path` is no store, or one of a newer format; `noSpace`; `io`.
+    ///   somewhere; `formatMismatch` if `path` is not a store, or has a newer format; `noSpace`; `io`.
     @discardableResult
     public static func rebuildIndex(
         at path: FilePath, _ configuration: Configuration = Configuration()

@@ -1,7 +1,7 @@
 import Logging
 import Synchronization
 
-/// The open stores that share an engine: who is told of what happens, and which application versions are in use.
+/// The open stores that share an engine: which of them hear of what happens, and which application versions are in use.
 final class Audience: Sendable {
     private struct Member {
         let observer: (@Sendable (StoreEvent) -> Void)?
@@ -12,7 +12,7 @@ final class Audience: Sendable {
     private struct State {
         var members: [UInt32: Member] = [:]
         var latest: UInt32 = 0
-        /// Their loggers, one for each label and level: stores that were opened alike are told once.
+        /// Their loggers, one for each label and level: stores that were opened alike log once.
         var loggers: [Logger] = []
 
         mutating func gatherLoggers() {
@@ -53,7 +53,7 @@ final class Audience: Sendable {
     /// True if there are several.
     var isShared: Bool { state.withLock { $0.members.count > 1 } }
 
-    /// True if anybody would be told.
+    /// True if there is an observer.
     var isObserved: Bool { state.withLock { $0.members.values.contains { $0.observer != nil } } }
 
     /// Tells every observer.

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// The SHA-256 of a body that is put: known, or computed once by whoever needs it first.
+/// The SHA-256 of a body that is put: known, or computed once by the first thread that needs it.
 ///
-/// Hashing costs more than anything else in a put (10 us for 16 KiB, and 5 us to write them), and nobody needs the
-/// digest before the commit. So it is left to `DigestWorker` where that keeps up.
+/// Hashing costs more than anything else in a put (10 us for 16 KiB, and 5 us to write them), and the digest is not
+/// needed before the commit. So it is left to `DigestWorker` where that keeps up.
 final class BodyDigest: Sendable {
     private enum State {
         case waiting([UInt8])
@@ -24,7 +24,7 @@ final class BodyDigest: Sendable {
         known = Atomic(false)
     }
 
-    /// Computed now if nobody did; waits for the thread that is at it.
+    /// Computes it now if no other thread has; waits for a thread that is computing it.
     var value: Digest {
         state.withLock { state in
             switch state {

@@ -34,9 +34,9 @@ public struct SystemClock: StoreClock {
 
 /// The store's time: the wall clock, except that it never goes back and never falls behind the uptime.
 ///
-/// When the wall clock jumps back, store time goes on from the latest moment seen, at the pace of the uptime, so that
-/// an expired entry stays expired and a fresh one expires after its lifetime, not a year later. The latest moment
-/// is kept in the index, so that the same holds across processes and restarts.
+/// When the wall clock jumps back, store time continues from the latest moment seen, at the pace of the uptime, so that
+/// an expired entry stays expired and a fresh one expires after its lifetime, not a year later. The latest moment is
+/// kept in the index, so that the same holds across processes and restarts.
 final class EntryClock: Sendable {
     let source: any StoreClock
     /// The latest moment seen less the uptime then, in microseconds: store time is never less than uptime plus this.

@@ -63,7 +63,7 @@ final class Committer {
             }
         }
 
-        /// What a caller may have to be told of.
+        /// The change whose outcome a caller may have to hear of.
         var change: PendingChange? {
             switch self {
             case .touch, .touchKey, .job: nil
@@ -147,7 +147,7 @@ final class Committer {
         }
     }
 
-    /// A put that failed for good gives back what it had staged.
+    /// A put that failed and is not tried again gives back what it had staged.
     private func fail(_ use: Use, _ failure: LarderError) {
         use.change?.fail(failure)
         if case .job(let job) = use { job.fail(failure) }
@@ -195,7 +195,7 @@ final class Committer {
         return failure
     }
 
-    /// Touches in one transaction at most: each may copy a page, and LMDB keeps the memory for good.
+    /// Touches in one transaction at most: each may copy a page, and LMDB never releases that memory.
     private static let touchLimit = 2048
 
     /// The uses in pieces with no more touches than the headroom has pages: more would hardly ever fit.
@@ -218,7 +218,8 @@ final class Committer {
         return parts + [uses[start...]]
     }
 
-    /// Operations that fail in a row for a reason that is none of their own, before the rest of the batch is given up.
+    /// The number of operations in a row that may fail for a cause outside them, before the rest of the batch is given
+    /// up.
     private static let failureLimit = 8
 
     /// One body too many, or a failing disk, must not take more of a batch with it than necessary.
@@ -235,7 +236,7 @@ final class Committer {
                 failures = 0
             } catch {
                 let failure = engine.translate(error)
-                // A batch that does not fit is its caller's concern, who is told, and no trouble of the store.
+                // If a batch does not fit, its caller gets the error. The store itself has no problem.
                 if case .job = use, failure.code == .noSpace || failure.code == .tooLarge {
                     fail(use, failure)
                     continue
@@ -244,7 +245,7 @@ final class Committer {
                 // Where there is no room for one body there may be some for a smaller one.
                 failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
                 fail(use, failure)
-                // The removal that came before the put stands.
+                // The removal that came before the put still applies.
                 guard case .put(let put) = use, let removal = put.removal else { continue }
                 _ = try? apply(CollectionOfOne(Use.remove(removal))[...], makingRoom: true)
             }
@@ -279,7 +280,7 @@ final class Committer {
                 engine.failed(.displacement, error)
                 return true
             }
-            // The batch must not fail for the sake of displacement. If it fails by itself, that is what is told.
+            // The batch must not fail for the sake of displacement. If it fails by itself, that failure is reported.
             let isDone = try apply(uses, makingRoom, displacing: 0)
             engine.failed(.displacement, error)
             return isDone

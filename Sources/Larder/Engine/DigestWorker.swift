@@ -1,4 +1,4 @@
-/// A thread that hashes bodies while the callers that put them go on, as far as it keeps up.
+/// A thread that hashes bodies while the callers that put them continue, as far as it keeps up.
 ///
 /// What it takes on is bounded: beyond that callers hash for themselves, so that on a busy machine nothing is slower
 /// than without it. One for every store of the process; the thread starts with the first body and stays.

@@ -5,7 +5,7 @@ extension Engine {
     enum Purpose {
         /// Stores something: stays below the headroom, displaces to get there.
         case put
-        /// Notes accesses, or displaces beside a snapshot: may use half of the headroom for the pages it copies.
+        /// Notes accesses, or displaces while a snapshot is held: may use half of the headroom for the pages it copies.
         case touch
         /// Removes or displaces: may use the headroom.
         case housekeeping
@@ -24,8 +24,8 @@ extension Engine {
     /// Runs `body` in a write transaction and commits it within the budget.
     ///
     /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it
-    /// runs again. It must not change anything outside the mutation. The order of renames and commit, and what a crash
-    /// in each gap leaves, stands in `docs/recovery.md`.
+    /// runs again. It must not change anything outside the mutation. `docs/recovery.md` gives the order of renames and
+    /// commit, and says what a crash in each gap leaves.
     @discardableResult
     func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
         guard let writing else { throw readOnly() }
@@ -194,8 +194,8 @@ extension Engine {
         writing.ledger.add(-mutation.stagedBytes)
         if !mutation.deadFiles.isEmpty {
             // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the
-            // index is synced the old file stays in `trash/`, from where a sweep puts it back. A failure is told by the
-            // batch's own sync.
+            // index is synced the old file stays in `trash/`, from where a sweep puts it back. The batch's own sync
+            // reports a failure.
             do {
                 if mutation.isDurable { try syncIndex() }
                 enqueue(discarded, writing)
@@ -216,7 +216,7 @@ extension Engine {
     }
 
     /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has
-    /// released the writer lock, so somebody may have changed the index meanwhile.
+    /// released the writer lock, so another process may have changed the index meanwhile.
     ///
     /// What cannot be looked up or put back now stays in `trash/`, as after a crash: a reader that misses the file, or
     /// the sweep of the next open, finds it there.
@@ -229,7 +229,7 @@ extension Engine {
             return discarded.filter { item in
                 do {
                     guard try isNeeded(item, transaction.reading) else { return true }
-                    // Counted as a body or as staged, wherever it lies.
+                    // Counted as a body or as staged, wherever it is.
                     writing.ledger.add(-item.head.allocated.asBytes)
                     try files.restore(item.head, from: item.name, to: item.place)
                 } catch {

@@ -16,7 +16,7 @@ extension Engine {
             else { return }
             let name = head.digest.hexadecimal
             // An earlier finding of the same body may lie there. What a trim by another process removes, that one takes
-            // off. When this runs once more, for want of room, it is the file that was moved by the time before.
+            // off. If this runs again because there was no room, the file there is the one that the previous run moved.
             let earlier = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
             let isMoved = try current.location == .file && files.blobStatus(current) == nil
             if !isMoved, try FileSystem.unlink(name, in: files.quarantine) { writing.ledger.addQuarantine(-earlier) }
@@ -61,7 +61,7 @@ extension Engine {
         return try files.blobStatus(head) == nil
     }
 
-    /// A body file that is gone for good: somebody removed it. Its entries become misses.
+    /// Reports a body file that was removed from outside and is lost. Its entries become misses.
     func reportVanished(_ blob: UInt64, _ head: BlobRecord) throws {
         guard let writing else { return }
         // A process that died while removing it may have left it in `trash/`, to be put back.

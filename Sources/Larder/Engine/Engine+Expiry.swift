@@ -11,12 +11,12 @@ extension Engine {
         // By both clocks: after the wall clock was set back, store time runs ahead, and what is put with a moment of
         // the wall clock has expired at once. Callers that judge by that clock themselves still use it.
         let moment = min(clock.now(), configuration.clock.now()) - configuration.expiredRetention.clampedToZero
-        // Rows of times before 1970 stand under 1970.
+        // Rows of times before 1970 are stored under 1970.
         guard moment.microseconds > 0 else { return false }
         memory.removeExpired(at: moment)
         guard try hasExpired(by: moment) else { return false }
         let limit = try removalLimit()
-        // What does not fit the headroom beside a held snapshot waits: nothing needs it now.
+        // What does not fit the headroom while a snapshot is held waits: nothing needs it now.
         let removed = try mutateIfFitting(.housekeeping) { mutation in
             var victims: [Victim] = []
             while victims.count < limit, let victim = try mutation.firstExpired(by: moment) { victims.append(victim) }

@@ -1,6 +1,6 @@
 import LMDB
 
-/// Displacement beside a snapshot that a reader holds on to.
+/// Displacement while a reader holds on to a snapshot.
 ///
 /// The pages of an inline body that the snapshot shows stay taken for as long as it is held, so displacing such entries
 /// would empty the store and gain nothing. What gives room at once is a body in a file, whose blocks no snapshot keeps,

@@ -2,7 +2,7 @@ import LMDB
 
 extension Engine {
     /// Commits a job together with what else is pending, and waits for it.
-    /// - Throws: `closed`, `readOnly`, and why it could not be committed: then nothing of it is in the store.
+    /// - Throws: `closed`, `readOnly`, or the error that prevented the commit: then no part of the job is in the store.
     func run(_ job: PendingJob) throws {
         guard let writing else { throw readOnly() }
         reach("wait.batch")

@@ -56,8 +56,8 @@ extension Engine {
         return root
     }
 
-    /// Refuses a directory that other users can change: one of theirs, or one that everybody may write to. A path below
-    /// a shared directory of temporary files can be taken by anybody who guesses it.
+    /// Refuses a directory that other users can change: one of theirs, or one that any user may write to. Any user who
+    /// guesses a path below a shared directory of temporary files can take it.
     static func requirePrivate(_ root: Directory, _ configuration: Configuration) throws(LarderError) {
         let status = try FileSystem.status(root.descriptor, path: root.path)
         if status.mode & 0o002 != 0 {
@@ -74,7 +74,7 @@ extension Engine {
             remedy: .allowOtherOwner, path: root.path, cause: Errno.permissionDenied)
     }
 
-    /// The index of a store that was there before is gone: it goes on empty, and says so if bodies are left.
+    /// The index of a store that was there before is gone: it continues empty, and says so if bodies are left.
     private static func tellLostIndex(_ engine: Engine) throws(LarderError) {
         var count = 0
         for shard in try engine.files.shards() { count += try shard.names().count }
@@ -84,7 +84,7 @@ extension Engine {
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
 
-    /// Refuses links where the store has directories: whoever put them there, the store would work elsewhere.
+    /// Refuses links where the store has directories: with a link the store would work in another place.
     private static func requireNoLinks(_ files: StoreFiles) throws(LarderError) {
         if let name = try files.blobs.links().first { throw .system("open", ELOOP, path: files.blobs.path(of: name)) }
         // LMDB opens its files by path, and a store that reads may not look at the ledger.
@@ -114,7 +114,7 @@ extension Engine {
     }
 
     /// Reads `FORMAT`, or lays a new store out. `FORMAT` is written last: a directory without it is either empty, one
-    /// whose creation was interrupted (only our names in it), or somebody else's, which is refused.
+    /// whose creation was interrupted (only our names in it), or one with other contents, which is refused.
     private static func prepareLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
         if let file = try FileSystem.openIfPresent(Layout.format, in: root, flags: O_RDONLY) {
             let path = root.path(of: Layout.format)
@@ -124,7 +124,8 @@ extension Engine {
             let format = try FormatFile(
                 contents: String(decoding: bytes[..<count], as: UTF8.self), path: path,
                 hasIndex: try FileSystem.status(path: data) != nil)
-            // What somebody removed under a store that was closed is made again, and found missing entry by entry.
+            // Directories that were removed while the store was closed are made again. Their files are found missing
+            // entry by entry.
             if !configuration.isReadOnly {
                 for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
                 // Before anything of the newer format is in the index.

@@ -72,7 +72,7 @@ extension Engine {
         try put.inheritance { put.options.storagePolicy == .memoryOnly ? nil : try inheritance(fromIndex: put) }
     }
 
-    /// As above, with the pins of its tags: what a reader is told.
+    /// As above, with the pins of its tags: what a reader sees.
     func description(of put: PendingPut) throws -> PendingPut.Inheritance {
         var known = try inheritance(of: put)
         let tags = put.options.tags

@@ -1,4 +1,4 @@
-/// What keeps `quarantine/` from growing: bytes that no one looks at must not take the budget from entries for ever.
+/// What keeps `quarantine/` from growing: bytes that no one looks at must not take budget from entries without end.
 extension Engine {
     /// Files that stay.
     private static let quarantineCount = 256
@@ -16,7 +16,7 @@ extension Engine {
         }
     }
 
-    /// As `boundQuarantine`, with what lies there counted again: an operator may have removed files.
+    /// As `boundQuarantine`, but counts the files there again: an operator may have removed files.
     func tidyQuarantine(_ writing: Writing) throws {
         let counted = writing.ledger.quarantine
         let sum = try files.allocated(in: files.quarantine)

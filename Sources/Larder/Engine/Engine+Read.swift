@@ -61,9 +61,8 @@ extension Engine {
             return .hit(try entry(put))
         }
         if !mayWait, configuration.verification == .always { return .due }
-        // A file that is gone was displaced between lookup and open: look once more. An entry that is still there then
-        // may have its file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as
-        // one.
+        // A file that is gone was displaced between lookup and open: look again. An entry that is still there then may
+        // have its file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as one.
         for attempt in 0..<3 {
             switch try find(key, visibility, use: use) {
             case nil, .damaged:
@@ -377,7 +376,7 @@ extension Engine {
         return (head, shared.blob, value)
     }
 
-    /// True if the bytes of a body file are to be compared with its digest before they are handed out.
+    /// True if the bytes of a body file are to be compared with its digest before they are returned.
     private func isDue(_ head: BlobRecord, _ blob: UInt64) -> Bool {
         switch configuration.verification {
         case .never: false

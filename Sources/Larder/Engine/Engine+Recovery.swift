@@ -3,7 +3,7 @@ import LMDB
 extension Engine {
     /// Finishes or undoes what stores that died were doing with files. Run at open, by gc, and when room is short.
     /// Cost: the files in `staging/` and `trash/`, not those of the store.
-    /// - Parameter missingIsDead: true if nobody else has the store open; see `InstanceLock.seize`.
+    /// - Parameter missingIsDead: true if no other process has the store open; see `InstanceLock.seize`.
     func sweepDead(_ writing: Writing, missingIsDead: Bool = false) throws {
         var dead = Set(writing.ledger.others)
         for name in try files.staging.names() {
@@ -136,7 +136,7 @@ extension Engine {
             if keys.isEmpty { return }
             try mutate(.housekeeping) { mutation in
                 for (row, key) in keys {
-                    // A row without its entry goes by itself.
+                    // A row without its entry is removed by itself.
                     if try mutation.record(key)?.session == instance {
                         try mutation.remove(key)
                     } else {

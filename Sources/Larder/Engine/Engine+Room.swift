@@ -42,9 +42,9 @@ extension Engine {
 
     /// Runs `body`; where the file system turns out to be full, displaces entries and runs it again, a few times.
     ///
-    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk goes on by
-    /// giving up what was used longest ago, rather than by taking nothing more in. Throws the `noSpace` of `body` where
-    /// nothing can go, and where a limit of the size of files is met (`EFBIG`), which displacing does not change.
+    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk gives up what
+    /// was used longest ago, rather than refuse new entries. Throws the `noSpace` of `body` where nothing can go, and
+    /// where a limit of the size of files is met (`EFBIG`), which displacing does not change.
     func displacingWhenFull<R>(
         _ bytes: @autoclosure () throws -> Int64, _ writing: Writing, _ body: () throws -> R
     ) throws -> R {
@@ -81,7 +81,7 @@ extension Engine {
                 // What younger snapshots left is all that a removal gives beside a held one.
                 if isHeld, try giveBack(bytes + slack()) >= bytes { return true }
                 let displaced = try displace(bytes: bytes + slack(), writing)
-                // Rather than to fail: bytes that are of no use to anybody.
+                // Before this fails, it gives up bytes that are of no use.
                 if displaced == 0, try trimQuarantine(to: 0, writing) > 0 { return true }
                 writing.reaper.drain()
                 // Puts reuse free pages, unless they are too scattered: then they go back to the file system.
@@ -112,7 +112,8 @@ extension Engine {
             }
             let state = try state()
             if try writing.room.claimed(state) < before { return true }
-            // Over a budget that was lowered, displacement goes on whether it fits or not: not for a reader's sake.
+            // If the budget was lowered, displacement continues until the store fits, but not while a reader holds a
+            // snapshot.
             return try displaced > 0 && (before <= state.budget.bytes.bytes || !isSnapshotHeld())
         }
     }

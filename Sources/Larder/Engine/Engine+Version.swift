@@ -7,7 +7,7 @@ extension Engine {
         // A `clear()` under way forgets what no open store asks for, and may have looked before this one was there.
         if writing != nil, audience.isShared { try waitForWriter() }
         if let known = try read({ try index.versionNumber(name, $0) }) { return known }
-        // A read-only store has nothing of a version it does not know: a number no record has.
+        // A read-only store has no entries of a version it does not know: returns a number that no record has.
         guard writing != nil else { return .max }
         return try mutate(.put) { mutation in
             if let known = try index.versionNumber(name, mutation.reading) { return known }
@@ -45,7 +45,7 @@ extension Engine {
     }
 
     /// Forgets the versions that no entry is left of, in a store that was cleared: all but those of open stores, and
-    /// the latest, from which numbers go on.
+    /// the latest, from which numbering continues.
     func forgetVersions(_ mutation: Mutation) throws {
         guard let writing, writing.ledger.others.isEmpty else { return }
         let seen = try versions(mutation.reading)

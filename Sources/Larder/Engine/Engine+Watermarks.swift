@@ -1,5 +1,5 @@
 extension Engine {
-    /// How full the store is beside the watermarks, in bytes: 0 if it is below them.
+    /// How far the store is above the watermarks, in bytes: 0 if it is below them.
     struct Fill {
         var overHigh: Int64 = 0
         var overLow: Int64 = 0

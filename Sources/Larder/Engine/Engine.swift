@@ -9,8 +9,8 @@ import SystemPackage
 /// Owns the environment, the instance lock, the ledger slot and the threads. See `docs/concurrency.md` for who may do
 /// what on which thread.
 final class Engine: @unchecked Sendable {
-    // SAFETY: immutable but for atomics, and for `committer` and `maintenance`, which `start()` sets before anybody
-    // else sees the engine.
+    // SAFETY: immutable except for atomics, and for `committer` and `maintenance`, which `start()` sets before any
+    // other thread sees the engine.
     let path: FilePath
     let files: StoreFiles
     let index: Index
@@ -23,7 +23,7 @@ final class Engine: @unchecked Sendable {
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
     // SAFETY: `writing` is never let go before the engine. A hit must not count references to what all threads share:
-    // two threads that do so pass the counter's cache line back and forth, and are no faster than one.
+    // two threads that do so pass the counter's cache line back and forth, and together are not faster than one.
     private let writingReference: Unmanaged<Writing>?
 
     /// What only an engine that may write has. A class: passing it on costs one reference, not six.
@@ -87,7 +87,7 @@ final class Engine: @unchecked Sendable {
         self.files = files
         self.index = index
         self.clock = clock
-        // Every open store of the path is told, not only the one that was opened first.
+        // Reports to every open store of the path, not only to the one that was opened first.
         var shared = configuration
         let audience = audience
         _ = audience.join(configuration)
@@ -189,7 +189,7 @@ final class Engine: @unchecked Sendable {
         }
     }
 
-    /// A step that a process can be made to end at, in debug builds. The steps stand in `docs/recovery.md`.
+    /// A step that a process can be made to end at, in debug builds. `docs/recovery.md` lists the steps.
     @inline(__always)
     func reach(_ step: StaticString) { failpoint(step, at: path.string) }
 
@@ -259,7 +259,7 @@ final class Engine: @unchecked Sendable {
     /// The counters as of the last commit.
     func state() throws -> StoreState { try read { try index.state($0) } }
 
-    /// The limits as of the last commit of any process; decoded anew only after one.
+    /// The limits as of the last commit of any process; decoded again only after one.
     func budget() throws -> Budget {
         let latest: UInt64
         do {
@@ -298,7 +298,7 @@ final class Engine: @unchecked Sendable {
 
     // MARK: The index file
 
-    /// Syncs the index, its meta page included. Files that were kept for want of a sync may go then.
+    /// Syncs the index, its meta page included. Files that were kept because a sync was due may be removed then.
     func syncIndex() throws(LarderError) {
         do throws(LMDBError) {
             let committed = try index.environment.latestTransaction()

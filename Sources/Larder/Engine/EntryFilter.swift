@@ -69,7 +69,7 @@ struct EntryFilter: Sendable {
 enum HostGroup {
     private static let separator = Array("://".utf8)
 
-    /// What stands before the host in a key, `://` included; nil in one that is no URL.
+    /// The part of a key before the host, `://` included; nil if the key is not a URL.
     static func beginning(of key: some RandomAccessCollection<UInt8>) -> [UInt8]? {
         let bytes = key.prefix(IndexKey.prefixLength)
         guard let colon = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else { return nil }

@@ -67,7 +67,7 @@ struct Backoff {
     mutating func reset() { self = Backoff() }
 }
 
-/// When work that is done in slices goes on.
+/// When work that is done in slices continues.
 struct Pace {
     /// Between looks when there was nothing left to do.
     static let interval: UInt64 = 1_000_000_000

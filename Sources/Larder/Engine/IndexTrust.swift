@@ -99,7 +99,7 @@ struct IndexTrust {
     func find(_ environment: Environment) throws -> Finding {
         let note = try Ledger.closedNote(files.index)
         let wasClosed = try note != 0 && note == fingerprint(environment, environment.latestTransaction())
-        // Somebody else who is at work has looked at it. But the death of a process may have been the index's doing.
+        // Another process that uses the index has checked it. But a damaged index may have ended a process that died.
         let (alive, dead) = try instances()
         var walk = Walk.behind
         if configuration.indexCheck == .always || environment.lastPage < configuration.smallPages {

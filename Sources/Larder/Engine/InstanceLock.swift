@@ -1,7 +1,7 @@
 /// The mark by which other processes see that this open store is alive: a locked file in `staging/`.
 ///
-/// The lock goes with the process, however that ends (flock(2)), so what a dead one left can be told from what a live
-/// one is writing without waiting for a grace period.
+/// The lock ends with the process, however that ends (flock(2)), so what a dead process left is distinguished from what
+/// a live one is writing, without waiting for a grace period.
 final class InstanceLock: Sendable {
     let instance: UInt64
     private let descriptor: OwnedDescriptor
@@ -19,7 +19,7 @@ final class InstanceLock: Sendable {
                 let named = try FileSystem.status(name, in: staging),
                 try named.inode == FileSystem.status(descriptor, path: nil).inode
             else {
-                // Somebody may only have looked; the name is no one else's.
+                // Another process may only have looked at it; no other instance has this name.
                 try FileSystem.unlink(name, in: staging)
                 continue
             }
@@ -44,8 +44,8 @@ final class InstanceLock: Sendable {
     }
 
     /// Locks the file of another instance if that is dead; nil while it lives.
-    /// - Parameter missingIsDead: what a missing file means. Nobody else has the store open: the instance is dead. Else
-    ///   a cleaner of temporary files may have removed it.
+    /// - Parameter missingIsDead: what a missing file means. If no other process has the store open, the instance is
+    ///   dead. Otherwise a cleaner of temporary files may have removed it.
     static func seize(_ instance: UInt64, staging: Directory, missingIsDead: Bool) throws(LarderError) -> Seized? {
         let name = Layout.instanceLock(instance)
         guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDWR) else {

@@ -35,7 +35,7 @@ final class LeaseBook: Sendable {
         }
     }
 
-    /// Where the search for leases whose time is over goes on.
+    /// Where the search for leases whose time is over continues.
     var position: [UInt8] {
         get { state.withLock { $0.position } }
         set { state.withLock { $0.position = newValue } }
@@ -63,9 +63,9 @@ extension Mutation {
         for row in rows where try transaction.delete(index.leases, row) { noteChange(trees: 1) }
     }
 
-    /// Deletes leases whose time is over, of at most `limit` rows from `start` on; returns where to go on. A new lease
-    /// adds a row and looks at some: so the table holds few that are over, and a lease costs the same however many
-    /// there are.
+    /// Deletes leases whose time is over, of at most `limit` rows from `start` on; returns where to continue. A new
+    /// lease adds a row and looks at some: so the table holds few that are over, and a lease costs the same however
+    /// many there are.
     func dropStaleLeases(from start: [UInt8], limit: Int) throws -> [UInt8] {
         var stale: [[UInt8]] = []
         var next: [UInt8] = []

@@ -23,7 +23,7 @@ final class Ledger: @unchecked Sendable {
     /// What `data.mdb` was like when the last store closed; see `IndexTrust`. The second word guards against chance.
     private static let noteWord = 510
     private static let noteMask: UInt64 = 0x4C61_7264_6572_4E31
-    /// Owner of the first slot: bytes in `quarantine/`, which belong to nobody.
+    /// Owner of the first slot: bytes in `quarantine/`, which belong to no open store.
     private static let quarantineOwner: UInt64 = 1
 
     private let words: UnsafeMutablePointer<UInt64>
@@ -32,7 +32,7 @@ final class Ledger: @unchecked Sendable {
 
     /// Maps the ledger and takes a slot for `instance`: a free one, or one of a store that died. Throws `locked` if
     /// there is none.
-    /// - Parameter isAlone: true if nobody else has the store open.
+    /// - Parameter isAlone: true if no other process has the store open.
     init(directory: Directory, staging: Directory, instance: UInt64, isAlone: Bool) throws(LarderError) {
         let path = directory.path(of: Layout.ledger)
         let file = try FileSystem.open(Layout.ledger, in: directory, flags: O_RDWR | O_CREAT)
@@ -70,7 +70,7 @@ final class Ledger: @unchecked Sendable {
         if let free = (1..<slotCount).first(where: { clarder_claim(owner(words, $0), 0, instance) }) { return free }
         return (1..<slotCount).first { slot in
             let dead = clarder_load(owner(words, slot))
-            // One of which it cannot be told counts as alive.
+            // An instance whose state is unknown counts as alive.
             guard let seized = try? InstanceLock.seize(dead, staging: staging, missingIsDead: isAlone) else {
                 return false
             }
@@ -123,7 +123,7 @@ final class Ledger: @unchecked Sendable {
         return try result.get() == 16 ? words : (0, 0)
     }
 
-    /// Notes what `data.mdb` is like now that nobody uses it; 0: nothing is known.
+    /// Notes what `data.mdb` is like now that no process uses it; 0: nothing is known.
     func setClosedNote(_ note: UInt64) {
         clarder_store(words + Self.noteWord, note)
         clarder_store(words + Self.noteWord + 1, note == 0 ? 0 : note ^ Self.noteMask)
@@ -185,7 +185,7 @@ final class Ledger: @unchecked Sendable {
         return sum
     }
 
-    /// The sum over other open stores; what lies in quarantine is nobody's.
+    /// The sum over other open stores; quarantined bytes belong to none of them.
     var othersTotal: Int64 { total - max(0, own) - quarantine }
 
     /// Bytes that lie in `quarantine/`.

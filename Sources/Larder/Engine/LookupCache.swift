@@ -102,7 +102,7 @@ final class LookupCache: @unchecked Sendable {
             conflicts += 1
             if conflicts > lines.count / 4, lines.count < Self.limit { grow(snapshot) }
         }
-        // The younger line first; the older of the two goes.
+        // The younger line first; the older of the two is dropped.
         let first = pair(hash)
         lines[first + 1] = lines[first]
         lines[first] = line

@@ -3,7 +3,7 @@ class PendingChange: @unchecked Sendable {
     // SAFETY: immutable but for what says otherwise: `replacedDurably` is set under PendingSet's lock before the
     // committer can see the change, and `failure` by the committer before it declares the batch over.
     let key: Key
-    /// The store object whose caller is told of a failure, if that does not wait for the commit.
+    /// The store object to which a failure is reported, if its caller does not wait for the commit.
     let owner: UInt32
     /// The caller waits until the change survives power loss.
     let isDurable: Bool
@@ -29,7 +29,7 @@ class PendingChange: @unchecked Sendable {
         for change in replacedDurably + [self] { change.failure = change.failure ?? error }
     }
 
-    /// The change is committed and may not survive power loss: only those who wait for that are told.
+    /// The change is committed and may not survive power loss: only callers that wait for durability get the error.
     final func failDurably(_ error: LarderError) {
         for change in replacedDurably + [self] where change.isDurable { change.failure = change.failure ?? error }
     }

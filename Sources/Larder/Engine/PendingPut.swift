@@ -93,7 +93,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     /// without taking anything over.
     func overwrites(_ version: UInt16) -> Bool { self.version == 0 || self.version == version }
 
-    /// Takes over from an earlier put of the key. Under the pending set's lock, or before anybody else has the put.
+    /// Takes over from an earlier put of the key. Called under the pending set's lock, or before any other thread has
+    /// the put.
     func inherit(from old: PendingPut) {
         guard overwrites(old.version) else { return }
         inherit(Inheritance(created: old.created, isPinned: old.isPinned))
@@ -108,8 +109,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         isPinned = isPinned || old.isPinned
     }
 
-    /// What readers are told of the entry before it is committed is what it will be afterwards. `look` looks into the
-    /// index, once.
+    /// Readers see the entry before its commit as it will be afterwards. `look` looks into the index, once.
     func inheritance(_ look: () throws -> Inheritance?) rethrows -> Inheritance {
         if let known = looked.withLock({ $0 }) { return known }
         var result = Inheritance(created: created, isPinned: isPinned)

@@ -150,7 +150,7 @@ final class PendingSet: @unchecked Sendable {
 
     // MARK: Writers
 
-    /// What became of an operation.
+    /// What happened to an operation.
     struct Added {
         let generation: UInt64
         /// The put it took the place of, whose staged file is no longer needed.
@@ -176,7 +176,7 @@ final class PendingSet: @unchecked Sendable {
             let earlier = open.operations[key]
             switch (operation, earlier) {
             case (_, nil): break
-            // The entry of another application version is none of the caller's.
+            // An entry of another application version does not belong to the caller.
             case (.remove(let removal), .put(let put)) where !removal.covers(put.version):
                 return Added(generation: 0, replaced: nil)
             case (.put(let put), let earlier?): put.supersede(earlier)
@@ -343,7 +343,7 @@ final class PendingSet: @unchecked Sendable {
                 began = uptime()
                 committing = batch
                 open = Batch(generation: batch.generation + 1)
-                // Callers that waited for room in the open batch go on while this one is written.
+                // Callers that waited for room in the open batch continue while this one is written.
                 monitor.signal(Condition.room)
             }
             return Work(batch: batch, isClosing: isClosing)
@@ -389,8 +389,8 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
-    /// The batch is in the index, or failed for good.
-    /// - Parameter failed: what failed and its caller does not wait for.
+    /// The batch is in the index, or failed and is not tried again.
+    /// - Parameter failed: changes that failed and whose callers do not wait.
     func finish(_ batch: Batch, failed: [PendingChange]) {
         guard !batch.isEmpty else { return }
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
@@ -405,7 +405,7 @@ final class PendingSet: @unchecked Sendable {
         for continuation in ready { continuation.resume() }
     }
 
-    /// The committer has ended; nobody waits any longer.
+    /// The committer has ended; no caller waits any longer.
     func stop() {
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
             isStopped = true

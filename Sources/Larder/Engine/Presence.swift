@@ -1,17 +1,17 @@
-/// The mark that somebody has a store open: a shared flock(2) on its directory `index/`, for as long as it is open.
+/// The mark that a process has a store open: a shared flock(2) on its directory `index/`, for as long as it is open.
 ///
-/// The files that say more, `lock.mdb` and those of `InstanceLock`, a cleaner of temporary files may remove under an
-/// open store; this it cannot. A rebuild takes the lock for itself.
+/// The files that say more are `lock.mdb` and those of `InstanceLock`. A cleaner of temporary files may remove them
+/// under an open store; this it cannot. A rebuild takes the lock for itself.
 final class Presence: Sendable {
     private let directory: OwnedDescriptor
-    /// True if nobody else had the store open. Two who open it at the same moment may each take the other for one who
-    /// has.
+    /// True if no other process had the store open. If two open it at the same moment, each may see the other as one
+    /// that already has it open.
     let isAlone: Bool
 
     /// Waits for a rebuild that is under way.
     init(_ index: Directory) throws(LarderError) {
         directory = try FileSystem.open(".", in: index, flags: O_RDONLY | O_DIRECTORY)
-        // Where there are no locks, on some read-only file systems, nobody writes.
+        // Where there are no locks, on some read-only file systems, nothing writes.
         isAlone = (try? FileSystem.lock(directory, wait: false, path: index.path)) ?? false
         _ = try? FileSystem.lock(directory, .shared, wait: true, path: index.path)
     }
@@ -22,7 +22,7 @@ final class Presence: Sendable {
     /// parent for a moment, and the lock with them.
     func release() { FileSystem.unlock(directory) }
 
-    /// The lock for a rebuild; nil if somebody has the store open.
+    /// The lock for a rebuild; nil if a process has the store open.
     static func exclude(_ index: Directory) throws(LarderError) -> OwnedDescriptor? {
         let directory = try FileSystem.open(".", in: index, flags: O_RDONLY | O_DIRECTORY)
         return try FileSystem.lock(directory, wait: false, path: index.path) ? directory : nil

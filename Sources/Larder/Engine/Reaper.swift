@@ -30,12 +30,12 @@ final class Reaper: @unchecked Sendable {
         thread = try WorkerThread { [unowned self] in work() }
     }
 
-    /// A transaction is about to move files to `trash/`: whoever drains waits until it has said which, with `add`.
+    /// A transaction is about to move files to `trash/`: `drain` waits until `add` has named them.
     func expect() {
         monitor.locked { busy += 1 }
     }
 
-    /// Queues files whose `bytes` stand in the ledger until they are gone; none if the transaction failed. Ends
+    /// Queues files whose `bytes` stay in the ledger until they are gone; none if the transaction failed. Ends
     /// `expect`.
     func add(_ files: [(name: String, bytes: Int64)]) {
         bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)

@@ -80,7 +80,7 @@ enum Registry {
         }
     }
 
-    /// What an open asks for besides settings is done for every open.
+    /// What an open asks for in addition to settings is done at every open.
     private static func share(_ engine: Engine, _ path: FilePath, _ configuration: Configuration) throws {
         try configuration.requireSharable(with: engine.configuration, path)
         try Engine.requirePrivate(engine.files.root, configuration)

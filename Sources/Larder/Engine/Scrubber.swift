@@ -6,19 +6,19 @@ import Synchronization
 /// names.
 ///
 /// One thread, which ends when it is done, and of which one process at a time does the work on files. An open costs the
-/// same however much there is to do. What a closing store leaves undone, the next open for writing goes on with.
+/// same however much there is to do. The next open for writing continues what a closing store leaves undone.
 final class Scrubber: @unchecked Sendable {
     // SAFETY: `engine` outlives the thread, as `stop()` joins it first; `thread` is set in `init` and used by `stop()`
     // only; `tally` and `isIncomplete` are the thread's own. The rest is atomic, or guarded by `monitor`.
     private unowned let engine: Engine
     private let monitor = Monitor()
     private let isStopping = Atomic<Bool>(false)
-    /// Uptime in nanoseconds until which a walk may go on although the store is being closed.
+    /// Uptime in nanoseconds until which a walk may continue although the store is being closed.
     private let deadline = Atomic<UInt64>(.max)
     private let hasWalked: Atomic<Bool>
     private var thread: WorkerThread?
     private var tally = Tally()
-    /// True if a suspect file could not be compared: the suspicion goes on then.
+    /// True if a suspect file could not be compared: it stays suspect then.
     private var isIncomplete = false
 
     private struct Tally {
@@ -37,8 +37,8 @@ final class Scrubber: @unchecked Sendable {
         thread = try WorkerThread { [unowned self] in run() }
     }
 
-    /// Nanoseconds that a store waits for a walk when it closes: enough for a million entries in memory. Else programs
-    /// that run for a moment only would leave the walk to each other for ever.
+    /// Nanoseconds that a store waits for a walk when it closes: enough for a million entries in memory. Without this,
+    /// programs that run only for a moment would leave the walk to each other, and it would never end.
     private static let grace: UInt64 = 1_000_000_000
 
     /// Ends the thread. False if pages of the index have not been looked at, or were found damaged.
@@ -111,7 +111,7 @@ final class Scrubber: @unchecked Sendable {
         } catch is Stopped {
             throw Stopped()
         } catch {
-            // What LMDB cannot do is no damage: the next open looks again.
+            // A call that LMDB cannot carry out does not mean damage: the next open looks again.
             let failure = engine.translate(error)
             if failure.code == .corruption { engine.fail(failure) }
             throw failure
@@ -173,11 +173,12 @@ final class Scrubber: @unchecked Sendable {
         return false
     }
 
-    /// The file of a suspect body; nil if the body is none of the store's any more, or lost, which is noted then.
+    /// The file of a suspect body; nil if the body is no longer part of the store, or if its file is lost, which is
+    /// then noted.
     private func open(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
         for _ in 0..<3 {
             if let file = try engine.files.openBlob(head) { return file }
-            // Puts it back if it lies in `trash/` for a removal that was not made.
+            // Puts it back if it is in `trash/` for a removal that was not made.
             try engine.reportVanished(id, head)
             let index = engine.index
             let current = try engine.read { try $0.get(index.blobs, id).flatMap(BlobRecord.init) }

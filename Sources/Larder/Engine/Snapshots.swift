@@ -1,7 +1,7 @@
 import LMDB
 import Synchronization
 
-/// What is known of snapshots that readers hold on to, so that a full store can go on beside one.
+/// What is known of snapshots that readers hold on to, so that a full store can continue while one is held.
 ///
 /// LMDB reuses no page that was freed after the oldest snapshot, held by any reader: a slow reader, a long check, a
 /// process that was stopped. This keeps, for the latest commits, how long the file was and which numbers were given out
@@ -87,7 +87,7 @@ final class Snapshots: Sendable {
         return age
     }
 
-    /// Where displacement beside the oldest snapshot goes on.
+    /// Where displacement continues while the oldest snapshot is held.
     var position: UInt64 {
         get { known.withLock { $0.position } }
         set { known.withLock { $0.position = newValue } }

@@ -19,7 +19,8 @@ struct StagedFile: Sendable {
         self.isOwn = isOwn
     }
 
-    /// The file without its descriptor, for one that nobody reads before the commit: thousands may wait for one.
+    /// The file without its descriptor, for a file that is not read before the commit: thousands may wait for one
+    /// commit.
     var closed: StagedFile {
         var copy = self
         copy.descriptor = .none

@@ -30,7 +30,7 @@ struct StoreFiles: Sendable {
         return sum
     }
 
-    /// Writes `CACHEDIR.TAG` anew if it does not say what it should.
+    /// Writes `CACHEDIR.TAG` again if its contents are wrong.
     func restoreTag() throws(LarderError) {
         let expected = Array(Layout.tagContents.utf8)
         if try FileSystem.contents(Layout.tag, in: root, limit: expected.count + 1) == expected { return }
@@ -89,13 +89,13 @@ struct StoreFiles: Sendable {
         let name = Layout.blob(head.digest)
         if try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs) { return true }
         guard try FileSystem.status(head.token.name, in: staging) != nil else { return false }
-        // Somebody removed the shard's directory.
+        // The shard's directory was removed from outside.
         try FileSystem.makeDirectory(String(name.prefix(2)), in: blobs)
         try Sync.names(blobs)
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs)
     }
 
-    /// The shard directories that exist, all 256 unless somebody removed one.
+    /// The shard directories that exist: all 256, unless one was removed from outside.
     func shards() throws(LarderError) -> [Directory] {
         var found: [Directory] = []
         for name in Layout.shards where try FileSystem.status(name, in: blobs) != nil {

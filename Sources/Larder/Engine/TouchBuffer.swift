@@ -14,7 +14,7 @@ final class TouchBuffer: Sendable {
 
     /// As many touches are written with any batch that is committed anyway: about a millisecond of work.
     static let smallCount = 1024
-    /// More than that wait until so many nanoseconds have passed since the last time, so that a store that is read a
+    /// More than that wait until this many nanoseconds have passed since the last time, so that a store that is read a
     /// lot does not spend its time on noting that it is read.
     static let interval: UInt64 = 1_000_000_000
     /// The same while entries are displaced, whose order the touches change.

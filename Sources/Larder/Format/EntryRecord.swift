@@ -158,7 +158,7 @@ struct EntryRecord: Equatable {
         metadata = Array(raw[tagEnd...])
     }
 
-    /// The whole key of the entry that stands under `indexKey`.
+    /// The whole key of the entry under `indexKey`.
     func key(_ indexKey: [UInt8]) -> Key { Key(bytes: longKey.isEmpty ? indexKey : longKey) }
 
     /// True if displacement passes the entry by.

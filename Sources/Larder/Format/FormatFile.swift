@@ -23,7 +23,8 @@ struct FormatFile: Sendable, Equatable {
     }
 
     /// Reads the file's text. Throws `formatMismatch` for another program's file and for a newer format.
-    /// - Parameter hasIndex: an index lies beside it: then the directory is a store, whatever this file says.
+    /// - Parameter hasIndex: whether there is an index next to it: then the directory is a store, whatever this file
+    ///   says.
     init(contents: String, path: FilePath, hasIndex: Bool = false) throws(LarderError) {
         let lines = contents.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count == 4, lines[0] == Self.magic, lines[1].hasPrefix("format "), lines[2].hasPrefix("store "),

@@ -18,7 +18,7 @@ enum IndexFile {
                 // LMDB takes the newer of two meta pages, whatever is wrong with the other: both have to be good.
                 let metas = try MetaPage.all(pages)
                 guard metas.count == 2 else { throw damaged(path, "is not an LMDB file") }
-                // Only free pages may be missing at the end, and never so many. LMDB would map them all.
+                // Only free pages may be missing at the end, and never more than this. LMDB would map them all.
                 let longest = pages.length + 1 << 36
                 if let meta = metas.first(where: { ($0.lastPage + 1) * UInt64($0.pageSize) > longest }) {
                     throw damaged(path, "has \(pages.length) bytes, and its head says \(meta.lastPage + 1) pages")

@@ -1,4 +1,4 @@
-/// The bytes of an `EntryRecord`, copied out of the index to be decoded when somebody asks.
+/// The bytes of an `EntryRecord`, copied out of the index, to be decoded when needed.
 ///
 /// The fixed part is held in place: most records end there, and copying one then allocates nothing.
 struct RecordCopy: Sendable {

@@ -96,7 +96,7 @@ struct StoreState: Equatable, Sendable {
         return self != known
     }
 
-    /// The files are a copy, of which nobody knows whether it is on disk: all are suspect until they have been read.
+    /// The files are a copy, and it is not known whether that is on disk: all are suspect until they have been read.
     mutating func noteCopy() {
         suspectFrom = 1
         epoch &+= 1

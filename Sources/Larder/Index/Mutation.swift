@@ -57,7 +57,7 @@ final class Mutation {
     func finish() throws {
         state.clock = max(state.clock, now.microseconds)
         if state == original { return }
-        // Reading the clock alone is no change worth a commit.
+        // A new reading of the clock alone is not worth a commit.
         var comparable = state
         comparable.clock = original.clock
         if comparable == original, writtenPages == 0 {
@@ -315,7 +315,7 @@ final class Mutation {
         let present = try digest.withBytes {
             try transaction.insert(index.digests, $0, count: DigestRecord.length) { fresh.write(to: $0) }
         }
-        // A row that leads to a body of another digest is damaged: that one is left alone, and `Check` counts anew.
+        // A row that leads to a body of another digest is damaged: that body is left alone, and `Check` counts again.
         if let present, var shared = DigestRecord(present), case let head = try blob(shared.blob),
             head.map({ $0.digest == digest }) ?? true
         {
@@ -354,7 +354,7 @@ final class Mutation {
     func digest(ofBlob id: UInt64) throws -> Digest? { try blob(id)?.digest }
 
     /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a
-    /// power loss as far as anybody knows. Otherwise the bytes at hand replace it.
+    /// power loss as far as is known. Otherwise the bytes at hand replace it.
     private func isSound(_ head: BlobRecord) throws -> Bool {
         if head.isDamaged { return false }
         guard head.location == .file else { return true }
@@ -410,7 +410,7 @@ final class Mutation {
         }
     }
 
-    /// Drops one reference; the blob goes with its last.
+    /// Drops one reference, and with the last one the blob.
     private func release(_ id: UInt64) throws {
         guard let blob = try withUnsafeBytes(of: id, { try transaction.position(index.blobs, $0) }) else { return }
         defer { blob.close() }

@@ -3,7 +3,7 @@ import SystemPackage
 /// What went wrong in a store, what the caller can do about it, and where.
 ///
 /// A miss is not an error: lookups return nil. Every message names the path or the key; `remedy` names the call that
-/// helps, where there is one. A cancelled task is told by `CancellationError`, not by this.
+/// helps, where there is one. A cancelled task throws `CancellationError` instead.
 public struct LarderError: Error, Sendable, CustomStringConvertible {
     /// What the caller can do about it.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
@@ -52,7 +52,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public var description: String { value.rawValue }
     }
 
-    /// A call or a setting that helps. A program with an interface of its own says what stands for it there.
+    /// A call or a setting that helps. A program with its own interface says what corresponds to it there.
     public enum Remedy: Sendable, Hashable, CaseIterable, CustomStringConvertible {
         /// `Store.check(repair: true)`.
         case repair
@@ -89,7 +89,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
 
     /// What the caller can do about it.
     public var code: Code
-    /// What went wrong and where; how to fix it, where that is no call.
+    /// What went wrong and where. Also how to fix it, unless that is a call, which `remedy` names.
     public var message: String
     /// The call or setting that helps; nil if there is none.
     public var remedy: Remedy?

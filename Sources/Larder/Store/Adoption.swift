@@ -58,7 +58,7 @@ struct Adoption: Sendable {
             path: path)
     }
 
-    /// Takes the bytes in and hashes them. After an error nothing of it is left in the store.
+    /// Takes the bytes in and hashes them. After an error no part of the file is left in the store.
     func prepare() throws -> PendingPut {
         let budget = try store.engine.budget()
         try Store.checkSize(status.size, key, budget)

@@ -1,4 +1,4 @@
-/// All that a store knows of an entry besides its body.
+/// All that a store knows about an entry, except its body.
 public struct Attributes: Sendable, Hashable {
     /// The key, whole.
     public let key: Key

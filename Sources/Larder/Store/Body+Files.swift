@@ -28,7 +28,7 @@ extension Body {
     }
 
     /// Runs `body` with all bytes, those of a file mapped into memory instead of read: parts that are not touched cost
-    /// nothing. Nothing of the span may leave `body`.
+    /// nothing. The span must not leave `body`.
     ///
     /// A page that the disk cannot deliver ends the process with SIGBUS, as mmap(2) says; `withBytes(_:)` throws `io`
     /// instead.

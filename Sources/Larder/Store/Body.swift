@@ -72,7 +72,7 @@ public struct Body: Sendable {
     }
 
     /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up
-    /// to 4 MiB. Nothing of the span may leave `body`. Errors as `bytes()`.
+    /// to 4 MiB. The span must not leave `body`. Errors as `bytes()`.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
         case .file(let descriptor, let path) where length.bytes <= BufferPool.largest:

@@ -4,7 +4,7 @@ import SystemPackage
 /// Writes a body of any length with bounded memory, straight to where it will be stored.
 ///
 /// Bytes are hashed as they come. Up to the inline threshold they stay in memory; then they go to a file in the store's
-/// staging directory, which `commit()` makes the entry's body without another copy. A writer that goes without a
+/// staging directory, which `commit()` makes the entry's body without another copy. A writer that is dropped without a
 /// commit leaves nothing. Use it from one task or thread at a time.
 public final class BodyWriter: @unchecked Sendable {
     // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`,
@@ -89,8 +89,9 @@ public final class BodyWriter: @unchecked Sendable {
         for try await piece in pieces { try await write(piece) }
     }
 
-    /// Takes other metadata, tags, lifetime, pin and durability than the writer was made with: what is known only when
-    /// the body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer goes on.
+    /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with, if they are known only
+    /// when the body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer can still
+    /// be used after one.
     public func use(_ options: PutOptions) throws {
         try options.validate(key: key)
         turn.locked {

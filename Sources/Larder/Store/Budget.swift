@@ -7,7 +7,7 @@ public struct Budget: Sendable, Hashable {
     public var entries: Int
     /// The largest body. At least 1 byte. Default: unlimited (which the byte budget still bounds).
     public var largestEntry: ByteCount
-    /// Bytes that must stay free on the file system, whoever uses it. Default: 0.
+    /// Bytes that must stay free on the file system, no matter what uses the rest. Default: 0.
     public var freeDiskFloor: ByteCount
 
     /// The smallest byte budget: an empty index and room to change it in. 256 pages of the system: 1 MiB where a page
@@ -74,9 +74,9 @@ public struct Budget: Sendable, Hashable {
 
     private static let largestBatch = 3072
 
-    /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small beside the
-    /// budget. With a million entries each operation copies some two pages, and LMDB keeps the memory of the largest
-    /// transaction.
+    /// How large a batch of puts may be: it becomes growth of the index in one go, so it has to be small compared with
+    /// the budget. With a million entries each operation copies some two pages, and LMDB keeps the memory of the
+    /// largest transaction.
     func batchLimits(_ limit: ByteCount) -> (memory: Int, count: Int) {
         if bytes == .unlimited { return (Int(clamping: limit.bytes), Self.largestBatch) }
         let memory = min(limit.bytes, max(bytes.bytes / 32, 128 << 10))

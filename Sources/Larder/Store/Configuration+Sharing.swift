@@ -18,8 +18,8 @@ extension Configuration {
         return names
     }
 
-    /// Throws `locked` if a store of the path is open in this process with settings that this one cannot have beside
-    /// it.
+    /// Throws `locked` if a store of the path is open in this process with settings that conflict with those of this
+    /// one.
     func requireSharable(with other: Configuration, _ path: FilePath) throws(LarderError) {
         if isReadOnly != other.isReadOnly {
             throw LarderError(

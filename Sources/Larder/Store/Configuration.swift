@@ -3,7 +3,7 @@ import Logging
 /// How a store is opened. Behaviour first, then performance.
 ///
 /// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version` and
-/// `inlineThreshold`; the observers and loggers of all are told; the latest `budget` holds. `isReadOnly`,
+/// `inlineThreshold`; events reach the observers and loggers of all; the latest `budget` applies. `isReadOnly`,
 /// `verification`, `expiredRetention`, `clock`, `commitDelay`, `pendingLimit`, `memoryLimit`, `watermarks` and
 /// `indexMapSize` are shared: an open that asks for other values is refused (`locked`).
 public struct Configuration: Sendable {
@@ -16,8 +16,8 @@ public struct Configuration: Sendable {
     /// How long entries put with `Lifetime.standard` are fresh. Default: never expire.
     public var defaultLifetime = Lifetime.never
     /// How long an entry that expired is kept for callers that can validate it (`get(_:includingExpired:)`). Then it is
-    /// removed in the background, with a budget or without; where room is needed it goes at once. Default: one minute;
-    /// less than 0 is 0.
+    /// removed in the background, with a budget or without; where room is needed it is removed at once. Default: one
+    /// minute; less than 0 is 0.
     public var expiredRetention = Duration.seconds(60)
     /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
     public var maximumLifetime: Duration?
@@ -48,8 +48,9 @@ public struct Configuration: Sendable {
     /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 256 KiB.
     /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
     public var inlineThreshold = ByteCount.kibibytes(256)
-    /// How long a relaxed put may wait for others to share its commit: so long when the store is quiet, up to ten times
-    /// that while commits take long. Longer: fewer syncs; shorter: less to lose. Default: 10 ms.
+    /// How long a relaxed put may wait for others to share its commit: this long when the store is quiet, up to ten
+    /// times as long while commits take long. A longer delay means fewer syncs; a shorter one means that a crash loses
+    /// less. Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
     /// The most address space the index may take in this process, in bytes, and so the longest its file may become: at
     /// least 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the

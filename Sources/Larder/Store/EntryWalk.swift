@@ -13,7 +13,7 @@ struct EntryWalk: Sendable {
     private var sources: ArraySlice<(source: EntrySource, part: Selection.Condition)>
     /// Parts whose entries were visited already.
     private var visited: [Selection.Condition] = []
-    /// Where the first source goes on: a key or a row key. Empty: at its beginning.
+    /// Where the first source continues: a key or a row key. Empty: at its beginning.
     private var position: [UInt8] = []
     /// Rows of `pinned` from this stamp on were written since the walk began.
     private var lastStamp: UInt64?
@@ -63,7 +63,7 @@ struct EntryWalk: Sendable {
         return batch
     }
 
-    /// One step through one source. Each way of walking returns where to go on; nil at the end.
+    /// One step through one source. Each way of walking returns where to continue; nil at the end.
     private struct Step {
         let filter: EntryFilter
         let index: Index
@@ -238,7 +238,7 @@ extension PendingPut {
 }
 
 extension Mutation {
-    /// The counters of a store whose databases were emptied; numbers go on.
+    /// Resets the counters of a store whose databases were emptied; numbering continues.
     func forgetAll() {
         let pages = (state.storedBytes / UInt64(index.environment.pageSize)).addingReportingOverflow(state.entryCount)
         // No more than there are, whatever the counters say.

@@ -1,4 +1,4 @@
-/// What to keep with a body besides its bytes.
+/// What to keep with a body in addition to its bytes.
 public struct PutOptions: Sendable, Hashable {
     /// How long the entry is fresh. Default: the store's.
     public var lifetime: Lifetime
@@ -62,7 +62,7 @@ public struct PutOptions: Sendable, Hashable {
         if tag.isEmpty || tag.utf8.count > maximumTagLength || tag.utf8.contains(0) {
             throw LarderError(
                 .invalidArgument,
-                "'\(Key(tag))' is no tag: a tag has 1 to \(maximumTagLength) bytes of UTF-8 and no NUL")
+                "'\(Key(tag))' is not a tag: a tag has 1 to \(maximumTagLength) bytes of UTF-8 and no NUL")
         }
     }
 }

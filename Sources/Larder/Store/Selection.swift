@@ -47,8 +47,8 @@ public struct Selection: Sendable, Hashable {
     public static func prefix(_ prefix: Key) -> Selection { Selection(.prefix(prefix)) }
 
     /// URLs of a host with any scheme and port: keys in which it follows the first `://`, in lower case and without
-    /// user information. What stands before the scheme is the caller's: `QUERY https://example.com/` is of the host,
-    /// too.
+    /// user information. The caller decides what comes before the scheme: `QUERY https://example.com/` belongs to the
+    /// host, too.
     public static func host(_ host: String) -> Selection { Selection(.host(host.lowercased())) }
 
     // MARK: By what is known of an entry

@@ -50,7 +50,7 @@ extension Store {
     /// - Parameters:
     ///   - dryRun: only counts; nothing changes.
     ///   - compact: gives back every free page instead of only the long runs of them.
-    ///   - progress: called at each step and while it goes on, with what was found so far. Throw from it to stop.
+    ///   - progress: called at each step and while a step runs, with what was found so far. Throw from it to stop.
     /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError`
     ///   in a cancelled task. What was done before stays done.
     @discardableResult

@@ -19,7 +19,7 @@ extension Store {
     /// digests.
     ///
     /// Waits for puts that are under way in this process.
-    /// - Parameter digests: SHA-256 of bodies; one that stands twice is answered twice.
+    /// - Parameter digests: SHA-256 of bodies; one that is given twice is answered twice.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
         try requireOpen()

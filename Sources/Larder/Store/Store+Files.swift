@@ -8,8 +8,8 @@ public enum TransferMethod: Sendable, Hashable {
     /// Gives the original a second name in the store (link(2)), or copies it where that cannot be done (another file
     /// system, another user's file), and removes the original once the entry is on disk.
     case move
-    /// A second name for the same file (link(2)), same file system only. Whoever writes to one writes to both: use it
-    /// for files that never change.
+    /// A second name for the same file (link(2)), same file system only. A write to one is a write to both: use it for
+    /// files that never change.
     case link
 }
 

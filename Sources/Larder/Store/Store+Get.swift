@@ -28,7 +28,7 @@ extension Store {
     /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. What is not
     /// committed yet is found as by `get` for one key, and so is a large body that was displaced or replaced meanwhile.
     /// - Parameters:
-    ///   - keys: one that stands twice is answered twice.
+    ///   - keys: one that is given twice is answered twice.
     ///   - includingExpired: true returns expired entries that are still there.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func get(_ keys: [Key], includingExpired: Bool = false) throws -> [Entry?] {
@@ -65,8 +65,8 @@ extension Store {
     }
 
     /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is
-    /// no fresh entry. The span points into the index's mapping: nothing of it may leave `body`, which should be short,
-    /// as it keeps pages of the index from being reused.
+    /// no fresh entry. The span points into the index's mapping: it must not leave `body`. `body` should be short, as
+    /// it keeps pages of the index from being reused.
     @inlinable  // The caller's module knows the type of the result: generic code would look it up on each call.
     public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
         var result: R?
@@ -82,7 +82,7 @@ extension Store {
 
     /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; false, without running it, where
     /// they are not both in the index's mapping: then `get` says whether there is an entry. Counts as an access. As
-    /// with `withBody(of:_:)`, nothing of the buffers may leave `body`, which should be short.
+    /// with `withBody(of:_:)`, the buffers must not leave `body`, which should be short.
     package func visit(
         _ key: Key, includingExpired: Bool,
         _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) -> Void

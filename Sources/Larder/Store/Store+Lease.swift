@@ -1,7 +1,7 @@
 extension Store {
     /// Keeps the entry under `key` out of displacement by any process for `duration`, or until the lease is released or
-    /// goes. The entry need not exist yet. A store with an application version leases entries of that version only. A
-    /// `memoryOnly` entry stays in memory for as long.
+    /// its last reference is dropped. The entry need not exist yet. A store with an application version leases entries
+    /// of that version only. A `memoryOnly` entry stays in memory for as long.
     ///
     /// - Parameters:
     ///   - duration: how long the lease holds unless it is released. Default: 60 seconds.
@@ -23,8 +23,8 @@ extension Store {
         return try await makeLease(.key, key.bytes, duration, durability)
     }
 
-    /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or goes.
-    /// Parameters, versions and errors are those of `lease(_:for:durability:)`.
+    /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or its last
+    /// reference is dropped. Parameters, versions and errors are those of `lease(_:for:durability:)`.
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) throws -> Lease {
@@ -68,7 +68,7 @@ extension Store {
         return Lease(of: self, job)
     }
 
-    /// A lease that was taken and could not be synced is nobody's to release.
+    /// Releases a lease that was taken but could not be synced: its caller never gets it.
     private func release(_ job: PendingJob) {
         guard job.isCommitted, case .leased(let row)? = job.results.first else { return }
         engine.writing?.leases.release(row)

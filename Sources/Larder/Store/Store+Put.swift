@@ -55,8 +55,8 @@ extension Store {
 
     // MARK: Steps
 
-    /// The longest body that is stored inline now. Beside a held snapshot only what fits a page: longer ones need runs
-    /// of free pages, which the snapshot keeps, and a file gives its room back when it goes.
+    /// The longest body that is stored inline now. While a snapshot is held, only a body that fits a page is: longer
+    /// ones need runs of free pages, which the snapshot keeps, and a file gives its room back when it is removed.
     func inlineLimit(_ budget: Budget) -> Int64 {
         let limit = configuration.inlineLimit(budget)
         guard engine.snapshots.mayBeHeld else { return limit }

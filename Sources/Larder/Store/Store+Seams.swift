@@ -1,4 +1,4 @@
-// What the other modules of this package, and its tests, need beside the public interface.
+// What the other modules of this package, and its tests, need in addition to the public interface.
 
 extension Store {
     /// Jobs that stores of this process have moved to another thread since it began.

@@ -11,8 +11,8 @@ extension Store {
         set { sharedStore.withLock { $0 = newValue } }
     }
 
-    /// Where a program's store lies by default: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base
-    /// Directory Specification), in `~/Library/Caches` on macOS.
+    /// Where a program's store is by default: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base Directory
+    /// Specification), in `~/Library/Caches` on macOS.
     public static var defaultPath: FilePath {
         let home = environment("HOME") ?? "/tmp"
         #if canImport(Darwin)

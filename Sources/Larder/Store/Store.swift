@@ -23,7 +23,7 @@ public final class Store: Sendable {
     /// The directory of an ephemeral store, locked for as long as that is open.
     private let ephemeral: OwnedDescriptor?
 
-    /// Opens the store at `path`, creating the directory and what lies above it if missing.
+    /// Opens the store at `path`, creating the directory and its parents if they are missing.
     ///
     /// Errors: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's
     /// directory, a newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process with
@@ -51,7 +51,7 @@ public final class Store: Sendable {
     }
 
     deinit {
-        // Nobody is left to hear of a failure; `close()` is the way to hear of it.
+        // There is no caller to report a failure to; call `close()` to get it.
         try? close()
     }
 

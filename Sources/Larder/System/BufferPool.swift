@@ -8,7 +8,7 @@ final class BufferPool: Sendable {
     /// Larger bodies get memory of their own.
     static let largest = 4 << 20
     private static let step = 1 << 20
-    /// Buffers kept while nobody uses them.
+    /// Buffers kept while they are not in use.
     private static let keptCount = 2
 
     private struct Buffers: @unchecked Sendable {

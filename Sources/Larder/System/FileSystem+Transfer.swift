@@ -2,7 +2,7 @@ import CLarder
 import SystemPackage
 
 extension FileSystem {
-    /// lstat(2): true if `path` names a regular file itself; nil if there is nothing, or it cannot be told.
+    /// lstat(2): true if `path` names a regular file itself; nil if there is nothing, or if that is unknown.
     static func isRegular(unfollowed path: FilePath) -> Bool? {
         var result = stat()
         let code = perform("lstat", at: path) { path.withPlatformString { lstat($0, &result) } }

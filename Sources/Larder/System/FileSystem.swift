@@ -70,7 +70,7 @@ enum FileSystem {
         _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
     ) throws(LarderError) -> OwnedDescriptor? {
         let raw = perform("open", at: directory.path) {
-            // Without waiting for somebody at the other end, if it is a FIFO.
+            // Does not wait for another process at the other end, if it is a FIFO.
             openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
         }
         if raw >= 0 {
@@ -185,7 +185,7 @@ enum FileSystem {
         throw .system("unlink", number, path: directory.path(of: name))
     }
 
-    /// As `unlink`, false also of a directory: somebody else's, that has the name of a file of ours.
+    /// As `unlink`, but also false for a directory: one that is not ours and has the name of a file of ours.
     @discardableResult
     static func unlinkFile(_ name: String, in directory: Directory) throws(LarderError) -> Bool {
         do {
@@ -299,9 +299,9 @@ enum FileSystem {
     /// True where `Status.allocated` of a file is final once the file has been synced.
     static func hasFinalBlocks(_ directory: Directory) -> Bool { clarder_blocks_are_final(directory.descriptor.raw) }
 
-    /// Has an empty file overwritten where it is, so that the blocks that it has are enough for ever. For files that
-    /// are mapped: a copy-on-write file system needs a new block for a store to the mapping, and on a full disk that is
-    /// SIGBUS. Without effect on other file systems, and on files that are not empty.
+    /// Makes the file system overwrite an empty file in place, so that the file never needs other blocks. For files
+    /// that are mapped: a copy-on-write file system needs a new block for a store to the mapping, and on a full disk
+    /// that is SIGBUS. Without effect on other file systems, and on files that are not empty.
     static func writeInPlace(_ descriptor: OwnedDescriptor) { _ = clarder_write_in_place(descriptor.raw) }
 
     /// Allocates blocks ahead of writing; false where the file system cannot.

@@ -1,7 +1,7 @@
 import CLarder
 import SystemPackage
 
-/// Every call that waits for a disk to hold data, besides LMDB's own (see `LMDB.Environment.sync`).
+/// Every call that waits for a disk to hold data, except LMDB's own (see `LMDB.Environment.sync`).
 enum Sync {
     /// A body file before its entry is committed with `Durability.durable`: fdatasync(2). On Darwin F_FULLFSYNC, as
     /// fsync there "will flush all data to the drive", which may keep it in its cache (man 2 fsync).
@@ -27,8 +27,8 @@ enum Sync {
         #endif
     }
 
-    /// fsync(2) where the stronger call is refused, as F_FULLFSYNC is by network volumes: what it says is then the most
-    /// that can be had there.
+    /// fsync(2) where the stronger call is refused, as F_FULLFSYNC is by network volumes: this is then the strongest
+    /// guarantee available there.
     private static func plain(
         _ descriptor: OwnedDescriptor, after first: (call: String, number: Int32), path: FilePath?
     ) throws(LarderError) {
@@ -52,8 +52,8 @@ enum Sync {
     static func begin(_ descriptor: OwnedDescriptor) { clarder_begin_writing(descriptor.raw) }
 
     /// All body files written so far, at a checkpoint of very many: syncfs(2), one call instead of one a file. It
-    /// writes everybody's files on that file system. Where the system or the volume refuses it, there is no checkpoint,
-    /// and the files stay suspect after a crash of the machine.
+    /// writes the files of all processes on that file system. Where the system or the volume refuses it, there is no
+    /// checkpoint, and the files stay suspect after a crash of the machine.
     static func fileSystem(_ directory: Directory) throws(LarderError) {
         let result = FileSystem.perform("syncfs", at: directory.path) {
             clarder_sync_file_system(directory.descriptor.raw)

@@ -1,7 +1,7 @@
 import LarderHTTP
 
-/// What an event loop counts. Plain numbers of one thread: counting costs nothing, adding up is done when somebody
-/// asks.
+/// What an event loop counts. Plain numbers of one thread: counting costs nothing, and the sum is formed only when it
+/// is asked for.
 struct Counters: Sendable {
     /// Methods with a row of their own; all others share the last.
     static let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "PURGE", "other"]

@@ -64,7 +64,7 @@ struct PrometheusText {
         sample("larder_gateway_bytes_total{direction=\"out\"}", counters.bytesOut)
         add("larder_gateway_connections", "gauge", "Client connections that are open.")
         sample("larder_gateway_connections", counters.connectionsOpen)
-        add("larder_gateway_connections_total", "counter", "Client connections, by what became of them.")
+        add("larder_gateway_connections_total", "counter", "Client connections, by what happened to them.")
         sample("larder_gateway_connections_total{result=\"accepted\"}", counters.connectionsAccepted)
         sample("larder_gateway_connections_total{result=\"refused\"}", counters.connectionsRefused)
         add(

@@ -77,7 +77,7 @@ public struct GatewayTLS: Sendable, Hashable {
 
 /// Whether CONNECT makes tunnels (RFC 9110 section 9.3.6).
 public struct TunnelPolicy: Sendable, Hashable {
-    /// Default: false. A gateway that tunnels for everybody who can reach it is an open proxy.
+    /// Default: false. A gateway that tunnels for every client that can reach it is an open proxy.
     public var isAllowed: Bool
     /// The ports that may be connected to. Default: 443.
     public var ports: Set<Int>
@@ -100,8 +100,7 @@ public struct TunnelPolicy: Sendable, Hashable {
 public struct PurgePolicy: Sendable, Hashable {
     /// Whether PURGE is the gateway's; false forwards it like any other method. Default: true.
     public var isEnabled: Bool
-    /// Clients on a loopback address may. Set it to false where another proxy on this machine stands in front. Default:
-    /// true.
+    /// Clients on a loopback address may. Set it to false if another proxy on this machine is in front. Default: true.
     public var allowsLoopback: Bool
     /// Clients with `Authorization: Bearer` and this token may, from anywhere. Default: nil, none.
     public var token: String?

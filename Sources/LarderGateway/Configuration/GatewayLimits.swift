@@ -18,8 +18,8 @@ public struct GatewayLimits: Sendable, Hashable {
     /// Default: 128, an eighth of what one origin gets at once (`HTTPCacheConfiguration.requestsPerHost` of `cachectl
     /// serve`).
     public var requestsPerClient = 128
-    /// Whether limits for a client hold for those on this machine, too. Default: false, as a proxy that stands in front
-    /// on the same machine brings everybody's requests.
+    /// Whether limits for a client also apply to clients on this machine. Default: false, because a proxy in front, on
+    /// the same machine, sends the requests of all its clients.
     public var limitsLoopback = false
     /// Memory that may wait for clients and origins, in bytes: content on its way to an origin, and answers that
     /// clients have not taken. From 7/8 of it on, the connections that hold the most and take the least are closed; at

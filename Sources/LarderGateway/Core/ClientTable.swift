@@ -88,7 +88,7 @@ final class ClientTable: Sendable {
         }
     }
 
-    /// A request that counts; until it goes.
+    /// A request that counts, until the last reference to it is dropped.
     final class Place: Sendable {
         private let counted: (table: ClientTable, client: ClientAddress)?
 

@@ -41,8 +41,8 @@ final class Delivery: @unchecked Sendable {
     private var isStored = false
     /// Held for as long as this is.
     var place: ClientTable.Place?
-    /// Whether the event loop is out of bounds: it may be gone, and a load that others wait for too goes on and may
-    /// still have something to tell.
+    /// Whether the event loop must not be used any more: it may have ended, while a load that others wait for, too,
+    /// continues and may still have something to report.
     private let isClosed = Mutex(false)
 
     init(_ eventLoop: any EventLoop, to sink: any DeliverySink) {

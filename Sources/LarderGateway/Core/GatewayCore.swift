@@ -180,7 +180,7 @@ final class GatewayCore: Sendable {
         return answer
     }
 
-    /// Those that everybody knows, of all that are forwarded.
+    /// The well-known methods, of all that are forwarded.
     private static let methods = "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH"
 
     private func tunnel(_ request: HTTPRequest) -> Decision {
@@ -210,7 +210,7 @@ final class GatewayCore: Sendable {
         return clients.place(for: client)
     }
 
-    /// What a client is told when the origin gave no answer. RFC 9110 sections 15.6.3 and 15.6.5.
+    /// The answer to a client when the origin gave none. RFC 9110 sections 15.6.3 and 15.6.5.
     static func answer(to error: FetchError) -> OwnAnswer {
         switch error.code {
         case .overloaded: .retryLater(503, "Too many requests wait for the origin.")

@@ -1,12 +1,12 @@
 import Larder
 import NIOCore
 
-/// Bodies that lie in files and are asked for again and again, in memory, up to a number of bytes.
+/// Bodies in files that are requested often, kept in memory up to a number of bytes.
 ///
 /// Sending from memory is one copy into the kernel. sendfile(2) copies nothing, but a client on the same machine pays
-/// for each page that it hands over. Bodies are found by their digest, so what is here is never out of date. A body is
-/// taken in when it is asked for a second time, and goes when it was not asked for during a few seconds, or gives way
-/// to others.
+/// for each page that it passes on. Bodies are found by their digest, so what is here is never out of date. A body is
+/// taken in when it is requested for the second time. It is removed when it was not requested for a few seconds, or to
+/// make room for others.
 struct HotBodies {
     private struct Slot {
         let digest: Digest

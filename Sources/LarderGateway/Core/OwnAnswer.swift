@@ -16,7 +16,7 @@ struct OwnAnswer: Sendable {
         fields = [.contentType: contentType, .cacheControl: "no-store"]
     }
 
-    /// What a client is told that has as many requests at origins as it may.
+    /// The answer to a client that has as many requests at origins as it may.
     static var tooManyRequests: OwnAnswer { retryLater(429, "Too many requests at once; try again later.") }
 
     /// An answer that asks the client to come again in a second.

@@ -10,7 +10,7 @@ struct RequestRecord {
     var methodIndex: Int
     /// The target as the client sent it, or the URL.
     var target: String
-    /// `HTTP/1.1` and the like.
+    /// The version of HTTP, for instance `HTTP/1.1`.
     var version: String
     var host = ""
     var referer = ""

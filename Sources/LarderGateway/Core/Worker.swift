@@ -97,7 +97,7 @@ final class Worker: @unchecked Sendable {
         return isExempt ? nil : ClientAddress(address)
     }
 
-    /// Closes connections for want of memory; those that hold little by now are spared.
+    /// Closes connections because memory runs short; those that hold little by now are spared.
     func shed(_ ids: [ObjectIdentifier]) {
         eventLoop.assertInEventLoop()
         for id in ids {
@@ -178,7 +178,7 @@ protocol SupervisedConnection: AnyObject {
     func drain()
     /// Ends now.
     func abort()
-    /// Ends now, and nothing of what the client has not taken is kept for it.
+    /// Ends now, and drops all that the client has not taken.
     func reset()
     /// Memory that waits for the client, in bytes: what ``MemoryBudget`` counts for the connection.
     var heldBytes: Int { get }

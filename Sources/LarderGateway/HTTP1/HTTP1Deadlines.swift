@@ -8,7 +8,7 @@ enum HTTP1Phase {
     case exchange
     /// Everything is written, and the client has time to read it before the connection closes.
     case lingering
-    /// It passes bytes to and fro.
+    /// It passes bytes in both directions.
     case tunnel
     /// It has ended.
     case over

@@ -178,16 +178,16 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     // MARK: From one request to the next
 
-    /// Goes on with what waited.
+    /// Continues with what waited.
     func goOn() {
         advance()
         output.flush()
         resumeReading()
     }
 
-    /// Goes on as far as the bytes and the client allow.
+    /// Continues as far as the bytes and the client allow.
     private func advance() {
-        // A flush in here may make the channel writable again, which leads back here: the first call goes on.
+        // A flush in here may make the channel writable again, which leads back here: the first call does the work.
         guard !isAdvancing else { return }
         isAdvancing = true
         defer { isAdvancing = false }
@@ -280,7 +280,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
     /// There is no tunnel any more.
     func dropTunnel() { tunnel = nil }
 
-    /// The request is answered, and bytes go to and fro from now on.
+    /// The request is answered, and bytes pass in both directions from now on.
     func beginTunnel() {
         phase = .tunnel
         deadlines.restart(worker.core.time.now())

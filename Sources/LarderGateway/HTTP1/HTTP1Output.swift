@@ -1,7 +1,7 @@
 import Larder
 import NIOCore
 
-/// What goes to the client of a connection: hands bytes to the channel and knows what became of them.
+/// What goes to the client of a connection: passes bytes to the channel and knows what happened to them.
 ///
 /// Answers are first written to ``Worker/output``, which the connections of an event loop share. Every way through a
 /// connection begins with ``begin()`` and ends with ``handOver(isTracked:)``, so that one client's bytes never reach
@@ -128,7 +128,7 @@ final class HTTP1Output {
         hasUnflushed = true
     }
 
-    // MARK: What became of it
+    // MARK: What the client has taken
 
     /// Bytes handed to the channel.
     var queuedBytes: Int64 { account.queued }
@@ -158,7 +158,7 @@ final class HTTP1Output {
 
     /// Sees how far the client has come, while the channel can tell.
     func noteTaken() {
-        // A closed channel holds nothing, whatever became of it.
+        // A closed channel holds nothing, whether or not the client took it.
         guard let context, context.channel.isActive else { return }
         account.note(pending: pendingBytes) { SendQueue.unacknowledged(context.channel) }
     }

@@ -5,7 +5,7 @@ import NIOCore
 
 /// What a responder asks of the connection that it answers on.
 protocol HTTP1ResponderDelegate: AnyObject {
-    /// An answer has come on: what waited for it goes on.
+    /// An answer has advanced: what waited for it can continue.
     func responderCameOn()
     /// More or less is in memory for the client.
     func responderMemoryChanged()
@@ -16,7 +16,7 @@ protocol HTTP1ResponderDelegate: AnyObject {
 
 /// Answers one request after the other: writes what is there at once, and what comes later as it comes.
 final class HTTP1Responder {
-    /// From here on a piece has a buffer to itself: beside a head it would take one of twice the size.
+    /// From this size on a piece has a buffer to itself: together with a head it would take one of twice the size.
     private static let ownBuffer = 8 << 10
     /// What of a piece is written at once.
     private static let writeBytes = 32 << 10

@@ -12,7 +12,7 @@ struct PlainHits {
     /// What is left to do of a plain hit whose head is written.
     struct Answer {
         var record: RequestRecord
-        /// Content that lies in a file.
+        /// Content that is in a file.
         var stored: (body: Body, digest: Digest)?
     }
 
@@ -122,7 +122,7 @@ struct PlainHits {
         return false
     }
 
-    /// Whether host and port are as they stand in a key: lower case, no default port.
+    /// Whether host and port are as they are in a key: lower case, no default port.
     private func isNormal(_ authority: Range<Int>, _ head: UnsafeRawBufferPointer) -> Bool {
         var colon: Int?
         for index in authority {

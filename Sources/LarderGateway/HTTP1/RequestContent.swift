@@ -11,7 +11,7 @@ final class RequestContent {
         case malformed(WireError)
         /// More than the limit.
         case tooLong
-        /// The request is answered, and so much more comes that it is shorter to connect again.
+        /// The request is answered, and the rest of its content is so long that it is quicker to connect again.
         case notWorthReading
     }
 

@@ -96,8 +96,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An error of one stream comes by here, too; swift-nio-http2 has reset the stream, and the others go on. Where
-        // the connection is at fault it has sent a GOAWAY that says so.
+        // An error of one stream arrives here, too; swift-nio-http2 has reset the stream, and the others continue. If
+        // the connection is at fault, it has sent a GOAWAY that says so.
         if error is any NIOHTTP2Error, !hasFailed { return }
         context.close(promise: nil)
     }

@@ -107,7 +107,7 @@ struct HTTP2Content {
 }
 
 extension ResponseBody.Segment {
-    /// Whether it lies in a file.
+    /// Whether it is in a file.
     fileprivate var isFile: Bool {
         guard case .stored(let body, _) = self else { return false }
         return body.withFileDescriptor { _ in true } ?? false

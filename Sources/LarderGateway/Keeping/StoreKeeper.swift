@@ -32,7 +32,7 @@ public final class StoreKeeper: Sendable {
     private let held = Mutex<(store: Store, cache: HTTPCache)?>(nil)
     /// The limits of the store when it was well. They are kept in the store, so a new one would have none.
     private let budget = Mutex(Budget.unlimited)
-    /// What was told last, so that each cause is told once.
+    /// What was logged last, so that each cause is logged once.
     private let told = Mutex<Set<String>>([])
 
     /// - Parameters:
@@ -123,7 +123,7 @@ public final class StoreKeeper: Sendable {
         return await attempt("open the store") { [self] in try Store(at: path, configuration) }
     }
 
-    /// Does something that may wait for the disk, away from the cooperative pool; nil where it fails, which is told.
+    /// Does something that may wait for the disk, away from the cooperative pool; nil if it fails, which is logged.
     @discardableResult
     private func attempt<R: Sendable>(_ what: String, _ body: @escaping @Sendable () throws -> R) async -> R? {
         let result = await withCheckedContinuation { continuation in

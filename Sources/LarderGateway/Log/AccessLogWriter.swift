@@ -33,8 +33,8 @@ final class AccessLogWriter: Sendable {
         }
     }
 
-    /// Goes on in the file that has the path now; false for the standard output, which stays. Lines that were handed
-    /// over before are written to the old file. After an error that one is kept.
+    /// Continues in the file that has the path now; false for the standard output, which stays. Lines that were passed
+    /// before are written to the old file. After an error the old file is kept.
     func reopen() throws(GatewayError) -> Bool {
         guard let path else { return false }
         let new = try Self.open(path)

@@ -9,7 +9,7 @@ package enum LocalAnswer: Sendable {
     case load(LoadRequest)
 }
 
-/// What the store alone can say to a question, and what the cache has to do besides.
+/// What the store alone can answer, and what the cache has to do in addition.
 struct LocalResult: Sendable {
     var answer: LocalAnswer
     /// A validation in the background.

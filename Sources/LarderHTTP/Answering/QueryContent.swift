@@ -30,7 +30,8 @@ enum QueryContent {
         return RequestBody(bytes)
     }
 
-    /// What the content of a QUERY and its metadata add to the key. Parts are told apart by their lengths.
+    /// What the content of a QUERY and its metadata add to the key. Each value of the metadata is preceded by its
+    /// length, so that two different requests never give the same text.
     static func additions(_ request: HTTPRequest, content: [UInt8]) -> String {
         let names: [HTTPField.Name] = [.contentType, .contentEncoding, .contentLanguage]
         var metadata: [UInt8] = []

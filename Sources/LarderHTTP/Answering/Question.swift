@@ -17,7 +17,7 @@ struct Question: Sendable {
     var url: String
     /// What an invalidation since then would have changed.
     var generation: UInt32
-    /// Where a response lies that other queries share; nil for a request that cannot share one.
+    /// Where a response that other queries share is stored; nil for a request that cannot share one.
     var search: SearchScope?
     /// The content that is part of the key.
     var content: [UInt8]?

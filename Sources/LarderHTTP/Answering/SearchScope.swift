@@ -2,17 +2,17 @@ import HTTPCaching
 
 /// A path whose responses may answer several queries (`No-Vary-Search`), and the query that is asked for.
 ///
-/// A response with such a field stands under the path, the field's variation and the part of the query that counts.
-/// Beside them stands the list of variations that the path has, under ``listKey``.
+/// A response with such a field is stored under the path, the field's variation and the part of the query that counts.
+/// The list of variations that the path has is stored under ``listKey``.
 struct SearchScope: Sendable {
     /// Scheme, host and path.
     let path: String
-    /// What stands behind `?`; nil without one.
+    /// The part after `?`; nil without one.
     let query: String?
     /// Of ``listKey``, when it was asked for: see ``Generations``.
     var generation: UInt32 = 0
 
-    /// - Parameter uri: the target URI, as it stands in a key.
+    /// - Parameter uri: the target URI, as it is in a key.
     init(uri: String) {
         let mark = uri.firstIndex(of: "?")
         path = String(uri[..<(mark ?? uri.endIndex)])

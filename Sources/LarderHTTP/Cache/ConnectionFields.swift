@@ -9,14 +9,14 @@ extension HTTPFields {
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
-    /// Whether there is something for ``withoutConnectionFields(besides:)`` to take out.
+    /// Whether there is a field that the next method takes out.
     private func hasConnectionFields(_ others: Set<String>) -> Bool {
         contains { Self.connectionNames.contains($0.name.canonicalName) || others.contains($0.name.canonicalName) }
     }
 
     /// The fields to pass on: without `Connection`, what it names, and those that every hop takes out.
     /// - Parameter others: further names, in lower case.
-    func withoutConnectionFields(besides others: Set<String> = []) -> HTTPFields {
+    func withoutConnectionFields(besides others: Set<String> = []) -> HTTPFields {  // check-words: allow
         guard hasConnectionFields(others) else { return self }
         var names = Self.connectionNames.union(others)
         for value in self[values: .connection] {

@@ -39,7 +39,7 @@ public struct FetchOptions: Sendable {
     /// True: no connection is attempted; without a usable stored response the fetch ends with
     /// ``FetchError/Code/notCached``.
     public var isOffline: Bool
-    /// Tags for the entry besides those that the response brings.
+    /// Tags for the entry, in addition to those that the response brings.
     public var tags: [String]
     /// Time limits.
     public var timeouts: Timeouts?

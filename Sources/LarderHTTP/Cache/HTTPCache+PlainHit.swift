@@ -78,7 +78,7 @@ extension HTTPCache {
     }
 
     /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does
-    /// not, if there is none that can be sent as it stands: then ask ``answer(_:hasContent:)``.
+    /// not, if there is none that can be sent unchanged: then ask ``answer(_:hasContent:)``.
     ///
     /// - Parameters:
     ///   - key: the target URI in the form of ``CacheKey``: scheme and host in lower case, no default port.

@@ -14,7 +14,7 @@ extension HTTPCache {
     public func purge(_ url: String) async throws -> Int { try await store.performLong { [self] in try purge(url) } }
 
     /// Removes everything stored for URLs that start with `prefix`, whose scheme and host may be written in any way. A
-    /// prefix without a path stands for everything of that host and port: `http://a.example` does not reach
+    /// prefix without a path means everything of that host and port: `http://a.example` does not reach
     /// `http://a.example.org`. Returns how many entries. Errors of the store.
     @discardableResult
     public func purge(prefix: String) throws -> Int {

@@ -11,8 +11,8 @@ extension HTTPCache {
     /// What is wrong with the store now; empty when all is well. Waits for the disk, on no thread of the cooperative
     /// pool.
     ///
-    /// Failures of reading and writing stand here until the same succeeds again; those of the store's own work until
-    /// the store reports them over.
+    /// Failures of reading and writing are listed here until the same work succeeds again; those of the store's own
+    /// work until the store reports them over.
     public func storeTroubles() async -> [StoreTrouble] {
         var troubles = changes.watch.troubles
         do {

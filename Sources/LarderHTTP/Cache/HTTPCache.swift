@@ -52,8 +52,8 @@ public final class HTTPCache: Sendable {
     }
 
     /// Memory that loads take up, in bytes: what they hold for their readers and for the store, what the transport has
-    /// read ahead, and what their tasks need. What ``ResponseBody`` has handed out is not in it. Updated with each
-    /// piece.
+    /// read ahead, and what their tasks need. Bytes that ``ResponseBody`` has returned are not counted. Updated with
+    /// each piece.
     public var heldBytes: Int { loader.held.count + origin.heldBytes }
 
     // MARK: Fetching
@@ -142,8 +142,8 @@ public final class HTTPCache: Sendable {
 
     /// Loads what the store could not answer. Returns when the head of the answer is there.
     ///
-    /// ``Timeouts/total`` is each caller's own: a load that others wait for too goes on without the caller whose time
-    /// is over.
+    /// ``Timeouts/total`` applies to each caller separately: a load that others wait for, too, continues without a
+    /// caller whose time is over.
     package func load(
         _ pending: LoadRequest, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {

@@ -58,7 +58,7 @@ public struct HTTPCacheConfiguration: Sendable {
     public var collapsesRequests = true
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
-    /// What becomes of a load when its last reader leaves. Default: it goes on if 1 MiB or 25 % are missing at most.
+    /// What happens to a load when its last reader leaves. Default: it continues if at most 1 MiB or 25 % is missing.
     public var abandonedLoads = AbandonedLoadPolicy()
     /// Fetches large representations in slices: the range of a request that the store cannot answer is widened to
     /// multiples of this many bytes, which are stored; the client gets what it asked for. For players and download
@@ -101,7 +101,7 @@ extension HTTPField.Name {
 
 /// When a request that failed is sent again.
 public struct RetryPolicy: Sendable, Hashable {
-    /// How often at most, besides the first time. Default: 1.
+    /// How often at most, not counting the first time. Default: 1.
     public var limit: Int
     /// The wait before the first repetition; it doubles each time. Default: 50 ms.
     public var delay: Duration

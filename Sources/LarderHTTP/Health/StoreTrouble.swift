@@ -1,6 +1,6 @@
 import Larder
 
-/// What keeps a cache from using its store. The cache goes on without: it asks the origin and stores nothing.
+/// What keeps a cache from using its store. The cache works without it: it asks the origin and stores nothing.
 public struct StoreTrouble: Sendable, Hashable, CustomStringConvertible {
     /// What the cache wanted of the store.
     public enum Work: String, Sendable, Hashable, CaseIterable {

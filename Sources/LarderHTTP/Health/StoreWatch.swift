@@ -38,8 +38,7 @@ final class StoreWatch: Sendable {
     /// Counts failures that another cache over the same path has seen.
     func add(_ failures: UInt64) { state.withLock { $0.failures += failures } }
 
-    /// The store failed. What a body is too large for, or what its writer was told to drop, is no trouble of the
-    /// store's.
+    /// The store failed. It is not a failure if a body is too large, or if its writer was told to drop it.
     func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
         let code = (error as? LarderError)?.code
         if error is CancellationError || code == .tooLarge || code == .invalidArgument || code == .closed {
@@ -56,13 +55,13 @@ final class StoreWatch: Sendable {
         isTroubled.store(true, ordering: .releasing)
         let metadata: Logger.Metadata = ["work": "\(work.rawValue)", "key": "\(key)", "error": "\(error)"]
         if isNew {
-            logger.error("the store fails, the cache goes on without it", metadata: metadata)
+            logger.error("the store fails, the cache continues without it", metadata: metadata)
         } else {
             logger.debug("the store fails still", metadata: metadata)
         }
     }
 
-    /// The store did as it was told.
+    /// The store did what the cache asked for.
     func succeeded(_ work: StoreTrouble.Work) {
         guard isTroubled.load(ordering: .acquiring) else { return }
         let old: StoreTrouble? = state.withLock { state in

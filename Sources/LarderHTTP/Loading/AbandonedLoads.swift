@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Which loads go on when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are nearly
-/// done, so that what was paid for is kept. The others are given up; what came of them stays as a part if it has a
-/// strong validator.
+/// Which loads continue when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are
+/// nearly done, so that the bytes already received are not wasted. The others are given up; the bytes that they
+/// received stay as a part if the response has a strong validator.
 public struct AbandonedLoadPolicy: Sendable, Hashable {
-    /// A load goes on if no more than this is missing, in bytes. Default: 1 MiB.
+    /// A load continues if no more than this is missing, in bytes. Default: 1 MiB.
     public var restBytes: Int64
     /// Or if no more than this is missing of its length, in percent, 0...100. Default: 25.
     public var restPercent: Int64
-    /// The most that go on at once. Default: 64; 0 gives all of them up.
+    /// The most that continue at once. Default: 64; 0 gives all of them up.
     public var limit: Int
 
     /// Makes a policy; each value has a default.
@@ -22,7 +22,7 @@ public struct AbandonedLoadPolicy: Sendable, Hashable {
     public static let none = AbandonedLoadPolicy(limit: 0)
 }
 
-/// The loads that go on without a reader.
+/// The loads that continue without a reader.
 final class AbandonedLoads: Sendable {
     private let policy: AbandonedLoadPolicy
     private let count = Mutex(0)

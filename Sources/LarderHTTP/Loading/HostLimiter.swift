@@ -49,7 +49,7 @@ final class HostLimiter: Sendable {
         state = Mutex(State(perHost: max(1, perHost), waitingPerHost: max(0, waitingPerHost), limit: max(1, total)))
     }
 
-    /// A place at a host; given back when it goes, if not before.
+    /// A place at a host; given back when its last reference is dropped, if not before.
     final class Permit: Sendable {
         private let limiter: HostLimiter
         private let lane: Lane

@@ -72,7 +72,7 @@ final class JoinableLoads: Sendable {
     }
 
     /// Takes a load out, so that it is not joined any more.
-    /// - Parameter isShareable: whether what came could answer others; nil where it says nothing of the next.
+    /// - Parameter isShareable: whether the response could answer others; nil if it says nothing about the next one.
     func leave(_ key: String, _ load: Load, isShareable: Bool?) {
         state.withLock { state in
             if state.loads[key] === load { state.loads[key] = nil }

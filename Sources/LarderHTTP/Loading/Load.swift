@@ -44,7 +44,7 @@ final class Load: Sendable {
     private let isDetached: Bool
     private let state: Mutex<State>
 
-    /// - Parameter isDetached: goes on without callers that wait.
+    /// - Parameter isDetached: whether it continues without callers that wait.
     init(url: String, generation: UInt32 = 0, isDetached: Bool = false) {
         self.url = url
         self.generation = generation
@@ -89,7 +89,7 @@ final class Load: Sendable {
     /// How many wait for the head.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Whether the last caller stopped waiting, so that nothing will come of it.
+    /// Whether the last caller stopped waiting, so that it will not be finished.
     var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
 
     /// Waits for the head. When all callers that wait are cancelled, so is the load.

@@ -72,7 +72,7 @@ struct LoadRun: Sendable {
             lifetimeSeconds: pending.plan.secondsToCache)
         reconsider(&decision, received.head, forwardedRequest, requestTime: requestTime, responseTime: responseTime)
 
-        // Before anybody hears of the answer (section 4.4).
+        // Before any caller hears of the answer (section 4.4).
         var pending = pending
         if let invalidation = decision.invalidation {
             // What this very request invalidates does not keep its own response out (RFC 9110 section 9.3.3); what
@@ -311,7 +311,7 @@ struct LoadRun: Sendable {
     }
 
     private func drain(_ body: TransportBody) async {
-        // The connection can go on after a short body; a long one is not worth waiting for.
+        // The connection can be used again after a short body; a long one is not worth waiting for.
         var count = 0
         while count < 1 << 20, let piece = try? await body.next() { count += piece.count }
     }

@@ -38,8 +38,8 @@ final class Loader: Sendable {
 
     /// Loads what the store could not answer. Returns when the head of the answer is there.
     ///
-    /// ``Timeouts/total`` is each caller's own: a load that others wait for too goes on without the caller whose time
-    /// is over.
+    /// ``Timeouts/total`` applies to each caller separately: a load that others wait for, too, continues without a
+    /// caller whose time is over.
     func load(
         _ pending: LoadRequest, body: RequestBody?, onInformational: (@Sendable (HTTPResponse) async -> Void)?
     ) async throws(FetchError) -> FetchResponse {

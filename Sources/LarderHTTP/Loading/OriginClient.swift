@@ -31,7 +31,8 @@ struct OriginClient: Sendable {
     ) async throws(FetchError) -> TransportResponse {
         var head = forwardedRequest.sent
         if pending.subject.method != pending.request.method { head.method = pending.request.method }
-        head.headerFields = head.headerFields.withoutConnectionFields(besides: ["host", "content-length"])
+        head.headerFields = head.headerFields
+            .withoutConnectionFields(besides: ["host", "content-length"])  // check-words: allow
         if let name = configuration.viaName { head.headerFields.appendVia(name) }
         var request = TransportRequest(head: head, body: body, timeouts: pending.plan.timeouts)
         if let onInformational {
@@ -76,7 +77,7 @@ struct OriginClient: Sendable {
             switch error {
             case .cancelled: throw FetchError(.cancelled, url: url, "the fetch of \(url) was cancelled")
             case .timedOut:
-                // The origin was not asked: it is no failure of the origin's that others should hear of.
+                // The origin was not asked, so this is not a failure of the origin that others should hear of.
                 let why = "no request to \(host) ended in time to make room for this one (Timeouts.queue)"
                 throw FetchError(
                     .timedOut, url: url, "\(url) could not be loaded: \(why)",
@@ -145,7 +146,7 @@ extension HTTPResponse {
     /// be taken for that of the final response by a careless recipient.
     fileprivate var withoutConnectionFields: HTTPResponse {
         var result = self
-        result.headerFields = headerFields.withoutConnectionFields(besides: ["content-length"])
+        result.headerFields = headerFields.withoutConnectionFields(besides: ["content-length"])  // check-words: allow
         return result
     }
 }

@@ -12,7 +12,7 @@ final class Spool: Sendable {
     static let window: Int64 = 64 * 1024
     /// What a reader gets at once of a body that is stored, in bytes: each of many readers has a piece in memory.
     private static let pieceBytes: Int64 = 64 * 1024
-    /// What the tasks of a load take up beside its bytes: 105 KB measured, in a release build for x86-64.
+    /// What the tasks of a load take up in addition to its bytes: 105 KB measured, in a release build for x86-64.
     static let fixedBytes = 104 << 10
 
     private struct State {
@@ -35,11 +35,11 @@ final class Spool: Sendable {
         var waitingReaders: [Int: CheckedContinuation<Void, Never>] = [:]
         var waitingLoad: CheckedContinuation<Void, Never>?
         var isAbandoned = false
-        /// Goes on after the last reader has left, and its place has to be given back.
+        /// True if it continues after the last reader has left; its place then has to be given back.
         var isOrphan = false
-        /// Goes on without readers.
+        /// True if it continues without readers.
         var isDetached: Bool
-        /// What a change lets go on, once the lock is free.
+        /// The tasks that a change allows to continue, once the lock is free.
         var woken: [CheckedContinuation<Void, Never>] = []
 
         mutating func wakeReaders() {
@@ -58,7 +58,7 @@ final class Spool: Sendable {
     let length: Int64?
     /// Where the bytes go that are stored; nil for a body that is not.
     let writer: BodyWriter?
-    /// Decides whether it goes on without readers; nil: it does not.
+    /// Decides whether it continues without readers; nil: it does not.
     private let abandoned: AbandonedLoads?
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
@@ -66,7 +66,7 @@ final class Spool: Sendable {
 
     /// - Parameters:
     ///   - held: counts what is in memory.
-    ///   - onAbandon: called once when the last reader goes before the end.
+    ///   - onAbandon: called once when the last reader leaves before the end.
     init(
         length: Int64?, writer: BodyWriter?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
         onAbandon: @escaping @Sendable () -> Void
@@ -80,7 +80,7 @@ final class Spool: Sendable {
         state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
     }
 
-    /// Changes the state, then wakes those that the change lets go on.
+    /// Changes the state, then wakes the tasks that the change allows to continue.
     ///
     /// Never with the lock held: resuming a task takes the lock of its status, and a thread that cancels the task holds
     /// that one while it runs the cancellation handler, which waits for this one.
@@ -289,7 +289,7 @@ final class Spool: Sendable {
             state.positions[id] = nil
             state.limits[id] = nil
             trim(&state)
-            // Without readers it goes on for the store only.
+            // Without readers it continues only for the store.
             guard state.positions.isEmpty, !(state.isDetached && state.isStoring), state.ending == nil else {
                 return false
             }
@@ -306,7 +306,7 @@ final class Spool: Sendable {
     }
 }
 
-/// One reader of a ``Spool``; leaves when it goes.
+/// One reader of a ``Spool``; leaves when its last reference is dropped.
 final class SpoolReader: Sendable {
     private let spool: Spool
     private let id: Int

@@ -11,12 +11,12 @@ public struct KeyPolicy: Sendable {
     public var ignoresQuery = false
     /// Leaves out the query parameters of these names (exact, as sent, before `=`).
     public var ignoredParameters: Set<String> = []
-    /// Hosts that stand for others: `["www.example.org": "example.org"]`; in lower case, with the port where it is not
-    /// the default one.
+    /// Hosts that are treated as others: `["www.example.org": "example.org"]`; in lower case, with the port where it is
+    /// not the default one.
     public var hostAliases: [String: String] = [:]
-    /// Adds the method, so that POST and the safe methods besides GET and HEAD (OPTIONS, PROPFIND, REPORT, SEARCH) can
-    /// be answered from the cache. Such a POST invalidates nothing. Other methods keep their meaning: they change the
-    /// resource, are never answered from the cache, and invalidate. Default: false.
+    /// Adds the method, so that POST and the safe methods other than GET and HEAD (OPTIONS, PROPFIND, REPORT, SEARCH)
+    /// can be answered from the cache. Such a POST invalidates nothing. Other methods keep their meaning: they change
+    /// the resource, are never answered from the cache, and invalidate. Default: false.
     public var addsMethod = false
     /// Adds the SHA-256 of the request's content. Default: false.
     ///
@@ -70,8 +70,9 @@ public struct KeyPolicy: Sendable {
         addsMethod && Self.ownKeyMethods.contains(method.rawValue)
     }
 
-    /// What is added to the URI; empty for nothing. Parts are told apart by their lengths. Nil where the key would not
-    /// tell two different requests apart: nothing may be stored or answered under it.
+    /// What is added to the URI; empty for nothing. Each part is preceded by its length, so that two different requests
+    /// never give the same text. Nil if two different requests would have the same key: nothing may be stored or
+    /// answered under it.
     func additions(_ request: HTTPRequest, hasContent: Bool, body: [UInt8]?) throws -> String? {
         guard hasAdditions else { return "" }
         if hasContent, addsBodyDigest ? body == nil : givesOwnKey(to: request.method) && custom == nil { return nil }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A policy of the caller: decides whether a stored response may be used, and nothing else.
 ///
-/// It neither loads nor stores; two values of one type with different settings can stand side by side under two ids.
+/// It neither loads nor stores; two values of one type with different settings can be used together under two ids.
 public protocol ReusePolicy: Sendable {
     /// Decides about one stored response that matches the request. Throwing ends the fetch with
     /// ``FetchError/Code/policyFailed``.

@@ -1,6 +1,6 @@
 import HTTPTypes
 
-/// Header fields as they stand in an HTTP/1.1 message (RFC 9112 section 5): `name: value` and CR LF for each.
+/// Header fields as they are in an HTTP/1.1 message (RFC 9112 section 5): `name: value` and CR LF for each.
 enum FieldBlock {
     /// The fields in their order. Values keep their bytes; no field can bring a line break of its own.
     static func encode(_ fields: HTTPFields) -> [UInt8] {

@@ -15,7 +15,7 @@ extension ResponseStore {
         /// The response with the bytes of all entries.
         var response: StoredResponse
 
-        /// Where the bytes of a range stand; empty where some are missing.
+        /// Where the bytes of a range are; empty if some are missing.
         func segments(_ range: Range<Int64>) -> [ResponseBody.Segment] {
             var segments: [ResponseBody.Segment] = []
             var position = range.lowerBound

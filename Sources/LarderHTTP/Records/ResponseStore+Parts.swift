@@ -3,7 +3,7 @@ import Larder
 
 /// Parts of representations: adding one, and combining many (RFC 9111 sections 3.3 and 3.4).
 ///
-/// A range that is added is written once, beside what is there. Parts are combined when together they are the whole,
+/// A range that is added is written once, next to what is there. Parts are combined when together they are the whole,
 /// which copies each byte once, and when ``fanIn`` of about one size have come together, which gives one of the next
 /// size: so each byte is copied once for each power of 16 that the parts grow by, and ten bytes never make the cache
 /// copy a gigabyte.

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The stored responses of a store, found by primary key.
 ///
-/// A response that does not vary stands under the primary key itself, one that does under a key of its own, with a
+/// A response that does not vary is stored under the primary key itself, one that does under its own key, with a
 /// `VariantIndex` under the primary key. A response of which only ranges came has its bytes in entries of their own,
 /// which its record lists (`StoredPart`). Several processes may use one store: a change applies only to an entry that
 /// is still the one that was read; an index that two write at once may lose a variant, which is then fetched again.
@@ -27,7 +27,7 @@ final class ResponseStore: Sendable {
 
     // MARK: Writing
 
-    /// Where a new response will stand.
+    /// Where a new response will be stored.
     func key(for selecting: SelectingFields, primary: String) async throws -> Key {
         guard selecting.fields.isEmpty else { return VariantIndex.key(primary, selecting) }
         let key = Key(primary)
@@ -120,7 +120,7 @@ final class ResponseStore: Sendable {
     func lock(_ primary: String) -> StripedLock { locks[abs(primary.hashValue % locks.count)] }
 }
 
-/// A lock of its own address, so that many can stand in an array.
+/// A lock with its own address, so that many can be kept in an array.
 final class StripedLock: Sendable {
     private let mutex = Mutex(())
 

@@ -9,7 +9,7 @@ public struct ResponseSummary: Sendable, Hashable {
     /// The request fields that selected the response (RFC 9111 section 4.1), as `name: value`; `name` alone where the
     /// request did not have the field. Empty for a response that does not vary.
     public let variant: [String]
-    /// The key under which the URL's response stands, or the list of its variants: see ``VariantList``.
+    /// The key under which the URL's response, or the list of its variants, is stored: see ``VariantList``.
     public let primaryKey: Key
     /// The status code.
     public let status: Int
@@ -73,6 +73,6 @@ public struct ResponseSummary: Sendable, Hashable {
         groups = response.groups
     }
 
-    /// The number of variants, if an entry is the list of them that stands under a URL; nil for any other entry.
+    /// The number of variants, if an entry is the list of a URL's variants; nil for any other entry.
     public static func variantCount(of entry: Attributes) -> Int? { VariantIndex(entry.metadata)?.variants.count }
 }

@@ -57,7 +57,7 @@ package struct StoredContent: Sendable {
     }
 }
 
-/// Entries of an HTTP cache that are no responses, and where a URL's response stands.
+/// Entries of an HTTP cache that are not responses, and where a URL's response is stored.
 package enum StoredKeys {
     /// Whether an entry is a list without a body: of a URL's variants, or of the variations of a path.
     package static func isList(_ entry: Attributes) -> Bool {
@@ -69,8 +69,8 @@ package enum StoredKeys {
         entry.metadata == StoredPart.metadata && entry.key.text.contains(" part=")
     }
 
-    /// The key under which a URL's response stands: its own, or where there is none that of a response which answers
-    /// several queries, this one among them (`No-Vary-Search`). `key` itself where there is neither.
+    /// The key under which a URL's response is stored: its own, or else that of a response that answers several
+    /// queries, this one among them (`No-Vary-Search`). `key` itself where there is neither.
     package static func resolved(_ key: Key, in store: Store) throws -> Key {
         guard try store.attributes(of: key) == nil else { return key }
         let scope = SearchScope(uri: String(decoding: key.bytes, as: UTF8.self))

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 
-/// What is kept in an entry's metadata beside the body: a stored response without its content.
+/// What is kept in an entry's metadata, next to the body: a stored response without its content.
 ///
 /// | offset | type | field |
 /// |---|---|---|
@@ -19,10 +19,10 @@ import HTTPTypes
 /// | 40 | 64 bytes | `StoredPolicy` |
 /// | 104 | | method, ranges (2 x i64 each), selecting fields, header fields, parts (`StoredPart`) |
 ///
-/// Numbers have the least significant byte first. Header fields stand as they go over an HTTP/1.1 connection, so that a
-/// hit can be sent without taking them apart: `name: value` and CR LF for each.
+/// Numbers have the least significant byte first. Header fields have the form that they have on an HTTP/1.1 connection,
+/// so that a hit can be sent without taking them apart: `name: value` and CR LF for each.
 struct StoredRecord: Hashable {
-    /// The response as the rules see it, with those bytes that stand in its own entry.
+    /// The response as the rules see it, with those bytes that are in its own entry.
     var response: StoredResponse
     /// Entries that hold more bytes of it; none for a complete response.
     var parts: [StoredPart]
@@ -138,8 +138,8 @@ struct StoredRecord: Hashable {
         let fields: Range<Int>
         let parts: Range<Int>
 
-        /// Whether the response can be sent as it stands to whoever may have it: complete, not invalidated, for GET,
-        /// not varying, and with an `Age` still to be added.
+        /// Whether the response can be sent unchanged to every client that may have it: complete, not invalidated, for
+        /// GET, not varying, and with an `Age` still to be added.
         var isPlain: Bool { flags & ~Flag.contentLength == Flag.complete && method.isEmpty && selecting.isEmpty }
         var hasContentLength: Bool { flags & Flag.contentLength != 0 }
 

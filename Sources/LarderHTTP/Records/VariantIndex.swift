@@ -1,8 +1,8 @@
 import HTTPCaching
 import Larder
 
-/// What stands under the primary key of responses that vary (RFC 9111 section 4.1): the secondary keys there are, the
-/// latest last.
+/// What is stored under the primary key of responses that vary (RFC 9111 section 4.1): the secondary keys there are,
+/// the latest last.
 ///
 /// A byte of kind, 2, one of version, 1, then for each variant its length as u32, least significant byte first, and
 /// `SelectingFields.encoded`. An index that was lost hides its variants; one that names a variant that is gone costs a

@@ -1,7 +1,7 @@
 import HTTPTypes
 import Larder
 
-/// The list of a URL's variants (RFC 9111 section 4.1), which stands under the URL where responses vary; for tools.
+/// The list of a URL's variants (RFC 9111 section 4.1), which is stored under the URL if responses vary; for tools.
 ///
 /// The list has no body of its own: each variant is an entry under a key of its own.
 public struct VariantList: Sendable, Hashable {

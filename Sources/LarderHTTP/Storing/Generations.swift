@@ -39,7 +39,7 @@ final class Generations: Sendable {
     private static func slot(_ key: String) -> Int { Int(UInt(bitPattern: uri(key).hashValue) % 4_096) }
 
     /// A key without what was added to the URI, such as the content of a QUERY: an invalidation is one of the URI,
-    /// whatever was added. Additions begin with a space, which no URI has; a method stands before it.
+    /// whatever was added. Additions begin with a space, which no URI has; a method comes before it.
     private static func uri(_ key: String) -> Substring {
         let start = key.firstRange(of: "://")?.upperBound ?? key.startIndex
         return key[..<(key[start...].firstIndex(of: " ") ?? key.endIndex)]

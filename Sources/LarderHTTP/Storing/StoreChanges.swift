@@ -2,7 +2,7 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 
-/// Changes what is stored: what a response changes besides being stored, and what is removed by hand.
+/// Changes what is stored: what a response changes in addition to being stored, and what is removed by hand.
 struct StoreChanges: Sendable {
     let context: CacheContext
     let store: Store

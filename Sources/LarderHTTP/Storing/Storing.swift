@@ -23,7 +23,8 @@ struct Storing: Sendable {
     private let guards: [(key: String, generation: UInt32)]
     private let replaced: [ResponseStore.Found]
 
-    /// Nil when the store will not have it: too large, no room, in trouble. The answer goes on without it.
+    /// Nil when the store does not accept the response: it is too large, there is no room, or the store fails. The
+    /// answer continues without it.
     init?(
         changes: StoreChanges, lookup: Lookup, pending: LoadRequest, new: NewResponse, found: [ResponseStore.Found],
         length: Int64?

@@ -61,7 +61,7 @@ public struct TransportRequest: Sendable {
 
 /// Time limits of one request.
 public struct Timeouts: Sendable, Hashable {
-    /// Until a connection stands, name lookup and TLS included. Default: 10 s.
+    /// Until a connection is established, name lookup and TLS included. Default: 10 s.
     public var connect: Duration
     /// From the end of the request to the head of the response, and between any two pieces of the response's body.
     /// Default: 60 s.

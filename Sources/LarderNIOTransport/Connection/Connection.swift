@@ -115,7 +115,7 @@ final class Connection: Sendable {
         try? await channel.closeFuture.get()
     }
 
-    /// Does something on the event loop, and waits for what comes of it.
+    /// Does something on the event loop, and waits for the result.
     private func whileNotCancelled<Value: Sendable>(
         _ exchange: Exchange,
         _ body:

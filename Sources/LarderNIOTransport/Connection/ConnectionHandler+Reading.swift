@@ -81,7 +81,7 @@ extension ConnectionHandler {
         exchange.interimCount += 1
         guard code != 101, exchange.interimCount <= Exchange.maximumInterim else {
             let what =
-                code == 101 ? "changed to a protocol that nobody asked for" : "sent interim responses without end"
+                code == 101 ? "changed to a protocol that was not asked for" : "sent interim responses without end"
             return fail(
                 exchange,
                 TransportError(

@@ -11,7 +11,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     typealias OutboundOut = ByteBuffer
 
     let endpoint: NIOTransport.Endpoint
-    /// Ends when the connection stands, TLS included.
+    /// Ends when the connection is established, TLS included.
     private let opening: Opening
     private let isSecured: Bool
     var connection: Connection?
@@ -32,7 +32,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     private(set) lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
     let loop: any EventLoop
 
-    /// - Parameter isSecured: whether TLS stands, or there is none to wait for.
+    /// - Parameter isSecured: whether TLS is established, or there is none to wait for.
     init(
         _ opening: Opening, _ endpoint: NIOTransport.Endpoint, pool: ConnectionPool, limits: HeadLimits,
         idleTimeout: Duration, isSecured: Bool

@@ -80,7 +80,7 @@ struct Connector: Sendable {
             }
     }
 
-    /// Tells the pool and the waiting task what became of a connection.
+    /// Tells the pool and the waiting task what happened to a connection.
     private func settle(
         _ result: Result<Opening.Outcome, any Error>, of channel: any Channel, _ endpoint: NIOTransport.Endpoint,
         _ attempt: Attempt

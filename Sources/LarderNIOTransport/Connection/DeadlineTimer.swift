@@ -23,7 +23,7 @@ final class DeadlineTimer: @unchecked Sendable {
         schedule(deadline)
     }
 
-    /// Ends it for good.
+    /// Ends the timer permanently.
     func cancel() {
         loop.assertInEventLoop()
         deadline = nil

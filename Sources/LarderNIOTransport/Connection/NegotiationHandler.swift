@@ -1,7 +1,7 @@
 import NIOCore
 import NIOTLS
 
-/// Waits for TLS to stand, and for the protocol that the server chose (ALPN, RFC 7301).
+/// Waits until TLS is established, and for the protocol that the server chose (ALPN, RFC 7301).
 final class NegotiationHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

@@ -50,7 +50,7 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
         input.writeBuffer(&buffer)
         do {
             while let status = try head() {
-                // Interim responses say nothing of the tunnel.
+                // Interim responses say nothing about the tunnel.
                 if (100..<200).contains(status.code), status.code != 101 { continue }
                 guard (200..<300).contains(status.code) else {
                     return fail(

@@ -1,7 +1,7 @@
 import LarderHTTP
 import Synchronization
 
-/// The content of a response for its reader. Closes the connection when it goes before the content's end.
+/// The content of a response for its reader. Closes the connection if it is dropped before the content's end.
 final class BodyReader: Sendable {
     private struct State {
         /// What came with the head.

@@ -44,7 +44,7 @@ final class Exchange: @unchecked Sendable {
 
     // MARK: Response
 
-    /// Interim responses to one request: more than anybody sends, and an end to it.
+    /// The most interim responses to one request: more than any server sends, so that there is an end to them.
     static let maximumInterim = 64
     var interimCount = 0
     var interim: HTTPResponse?

@@ -52,7 +52,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
         heard = .now()
         switch unwrapInboundIn(data).payload {
         case .settings(.settings(let settings)): take(settings, context.channel)
-        // The streams behind that one are ended by the library, after this; the others go on.
+        // The library ends the streams after that one, later than this; the others continue.
         case .goAway(let last, _, _):
             lastProcessed = last
             leave()

@@ -15,8 +15,8 @@ extension HTTP2StreamHandler {
             if !hasHead {
                 try takeHead(headers, exchange)
             } else if !headers.endStream || headers.headers.contains(where: { $0.name.hasPrefix(":") }) {
-                // RFC 9113 sections 8.1 and 8.3: a second head is no end of the first one's content.
-                throw malformed("trailer fields that are none")
+                // RFC 9113 sections 8.1 and 8.3: a second head does not end the content of the first.
+                throw malformed("invalid trailer fields")
             }
             // Trailer fields are dropped.
             if headers.endStream { try end(exchange) }

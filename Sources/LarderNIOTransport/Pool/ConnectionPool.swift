@@ -5,7 +5,7 @@ import Synchronization
 /// Which connections there are, and which tasks wait for one.
 ///
 /// A place is one connection that may exist. It is taken before the connection is opened, and given back when the
-/// connection is closed for good or was never made; an open one goes from exchange to exchange without giving it back.
+/// connection is closed or was never made. An open connection passes from exchange to exchange without giving it back.
 /// A server that speaks HTTP/2 has one connection for all requests, and another where all streams of the others are
 /// taken.
 final class ConnectionPool: Sendable {
@@ -70,7 +70,7 @@ final class ConnectionPool: Sendable {
         return isKept
     }
 
-    /// Hears what became of a place: what its connection speaks, or nil when there is none.
+    /// Hears what happened to a place: what its connection speaks, or nil when there is none.
     func settle(_ endpoint: Endpoint, _ outcome: Opening.Outcome?) {
         change(endpoint) { host in
             switch outcome {

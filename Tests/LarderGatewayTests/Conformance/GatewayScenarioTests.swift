@@ -10,7 +10,7 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// The conformance scenarios once more, over real sockets: client, gateway, origin.
+/// The conformance scenarios again, over real sockets: client, gateway, origin.
 struct GatewayScenarioTests {
     @Test func directives() async throws { try await run(DirectiveScenarios.all) }
     @Test func freshness() async throws { try await run(FreshnessScenarios.all) }
@@ -53,7 +53,7 @@ struct GatewayScenarioTests {
                     var outcome = try await outcome(of: step, now: now, port: port, client)
                     await cache.drain()
                     outcome.sent = script.takeSent()
-                    // What is served for want of an origin was stored as well.
+                    // A response that is served because there is no origin was stored, too.
                     if step.isOriginGone, outcome.status == 200 { outcome.isCached = true }
                     scenario.check(step, outcome, now: now, "\(scenario.name), step \(number + 1)")
                 }

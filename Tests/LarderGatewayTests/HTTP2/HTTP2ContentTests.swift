@@ -165,7 +165,7 @@ import Testing
             try await client.send(RawHTTP2Client.data(1, content, end: true))
             let answer = try await client.answer(1)
             #expect(answer?.type == RawHTTP2Client.reset && answer?.code == 1)
-            // The connection and its other streams are none the worse.
+            // The connection and its other streams still work.
             try await client.send(RawHTTP2Client.request(3, "GET", "/other"))
             try await #expect(client.content(3) == Array("GET ".utf8))
             #expect(origin.requests.map(\.target) == ["/other"])

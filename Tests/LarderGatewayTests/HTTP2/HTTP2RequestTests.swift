@@ -5,7 +5,7 @@ import NIOSSL
 import TestSupport
 import Testing
 
-/// What of a request over HTTP/2 is refused, and what becomes of the rest between hops.
+/// Which parts of a request over HTTP/2 are refused, and how the rest is passed on.
 @Suite(.timeLimit(.minutes(3))) struct HTTP2RequestTests {
     let transport = StubTransport { _ in .text("hello") }
 

@@ -23,7 +23,7 @@ struct HTTP2WindowsTests {
             preface,
             // ENABLE_PUSH 0, INITIAL_WINDOW_SIZE 100.
             RawHTTP2Client.frame(RawHTTP2Client.settings, 0, 0, [0, 2, 0, 0, 0, 0, 0, 4, 0, 0, 0, 100]),
-            // Nothing of an acknowledgement, of other types, nor of unknown ones counts.
+            // Acknowledgements, frames of other types and unknown frames do not count.
             RawHTTP2Client.frame(RawHTTP2Client.settings, 1, 0, []),
             RawHTTP2Client.request(1), RawHTTP2Client.data(1, String(repeating: "\u{0}\u{0}\u{4}\u{8}", count: 50)),
             RawHTTP2Client.frame(200, 255, 7, [UInt8](repeating: 4, count: 33)),

@@ -4,7 +4,7 @@ import NIOSSL
 
 /// An HTTP/2 connection of a test over TLS that sends any frames, proper or not, and shows those that arrive.
 ///
-/// It says nothing of its own accord but the preface, its settings and their acknowledgement. One task uses it at a time.
+/// By itself it sends only the preface, its settings and their acknowledgement. One task uses it at a time.
 final class RawHTTP2Client {
     /// RFC 9113 section 4.1.
     struct Frame: Sendable {
@@ -84,7 +84,7 @@ final class RawHTTP2Client {
         _ = try await next { $0.type == Self.ping && $0.payload.first == number }
     }
 
-    /// Stops or goes on taking bytes from the socket.
+    /// Stops or continues taking bytes from the socket.
     func setReading(_ isReading: Bool) async throws { try await channel.setOption(.autoRead, value: isReading).get() }
 
     func close() async { try? await channel.close().get() }
@@ -147,7 +147,7 @@ final class RawHTTP2Client {
         return nil
     }
 
-    /// So many bytes of content, of whichever streams, or what there is up to the end of the connection.
+    /// The next `count` bytes of content, of any stream, or those up to the end of the connection.
     func data(_ count: Int) async throws -> [UInt8] {
         var content: [UInt8] = []
         while content.count < count, let frame = try await next(where: { $0.type == Self.data }) {
@@ -170,7 +170,7 @@ final class RawHTTP2Client {
             + bytes(stream) + payload
     }
 
-    /// A request's head. Long ones go on in CONTINUATION.
+    /// A request's head. Long ones continue in CONTINUATION.
     static func request(
         _ stream: Int, _ method: String = "GET", _ path: String = "/", _ fields: [(String, String)] = [],
         authority: String = "example.org", end: Bool = true

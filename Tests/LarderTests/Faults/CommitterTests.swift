@@ -7,7 +7,7 @@
 
     @testable import Larder
 
-    /// What the observer was told of.
+    /// What the observer was notified of.
     final class Events: Sendable {
         private let list = Mutex<[StoreEvent]>([])
 
@@ -85,7 +85,7 @@
                 for _ in 0..<200 { store.pass() }
                 #expect((1...2).contains(scope.injected), "\(scope.injected)")
                 #expect(events.failing(.displacement) == 1)
-                // An hour of it costs a few hundred tries, and is told of no more than once.
+                // An hour of failures costs a few hundred tries, and is reported only once.
                 for _ in 0..<3600 {
                     clock.advance(by: .seconds(1))
                     store.pass()
@@ -95,7 +95,7 @@
                 let failure = try #require(store.engine.health.failures.first)
                 #expect(failure.work == .displacement && failure.count == scope.injected)
                 #expect(store.isDisplacing)
-                // It goes on by itself when the fault is lifted.
+                // It continues by itself when the fault is lifted.
                 scope.lift()
                 clock.advance(by: .seconds(10))
                 for _ in 0..<1000 where store.isDisplacing { store.pass() }
@@ -130,7 +130,7 @@
                     try #expect(code { try store.flush() } == .io)
                 }
                 #expect(events.failing(.commit) == 1)
-                // What was lost is told of each time.
+                // What was lost is reported each time.
                 #expect(events.commitFailed == 20)
                 let failure = try #require(store.statistics().failures.first)
                 #expect(failure.work == .commit && failure.code == .io && failure.count == 20)
@@ -187,7 +187,7 @@
                 try store.put([1], for: "k")
                 scope.waitUntilStalled()
                 for _ in 0..<3 { _ = try store.get("k") }
-                // A touch is no reason for a batch: nothing is due.
+                // A touch is not a reason for a batch: nothing is due.
                 #expect(store.engine.writing?.pending.isDue == false)
                 try store.put([2], for: "other")
                 scope.lift()

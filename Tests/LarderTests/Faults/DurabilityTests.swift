@@ -7,7 +7,7 @@
 
     @testable import Larder
 
-    /// What a call promises to survive power loss is synced before it returns, and what failed is told with its keys.
+    /// What a call promises to survive power loss is synced before it returns, and a failure is reported with its keys.
     struct DurabilityTests {
         private func rules(_ text: String) throws -> [FaultRule] { try #require(FaultRule.list(text)) }
 
@@ -196,7 +196,7 @@
             try withStore { store in
                 var lease: Lease? = try store.lease("k")
                 withExtendedLifetime(lease) {}
-                // The writer lock is not recursive: who wants it here waits for ever.
+                // The writer lock is not recursive: waiting for it here would never end.
                 let transaction = try store.engine.index.environment.beginWrite()
                 lease = nil
                 transaction.abort()

@@ -5,7 +5,7 @@ import TestSupport
 
 /// Everything a store does, as steps that may fail, and what may be found afterwards.
 ///
-/// A step that throws is noted and the next one goes on, as a program would whose disk fails for a while.
+/// A step that throws is noted and the next one runs, as in a program whose disk fails for a while.
 final class FaultScenario {
     let directory: FilePath
     private(set) var store: Store?
@@ -126,7 +126,7 @@ final class FaultScenario {
             guard TestFiles.exists(file) else { return }
             promised["file durable"] = nil
             try TestFiles.flipByte(of: file, at: 5)
-            if try store?.get("file durable") != nil { wrong.append("damaged bytes were handed out") }
+            if try store?.get("file durable") != nil { wrong.append("damaged bytes were returned") }
         }
         put("file durable", 20_000, 13, isDurable: true)
         step("collect") { try store?.collect(compact: true) }

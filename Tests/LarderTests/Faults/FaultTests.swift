@@ -6,7 +6,7 @@
     import Testing
     import TestSupport
 
-    /// R3: every call the engine makes fails once, and for good, at some point of everything a store does. What is
+    /// R3: every call the engine makes fails once, and permanently, at some point of everything a store does. What is
     /// thrown has a type and a fitting code; once the fault is lifted the store works and its invariants hold.
     ///
     /// Models a disk, a quota, a descriptor table or a memory limit that refuses single calls. What LMDB does inside is
@@ -32,8 +32,8 @@
             return ["EIO", "ENOSPC", "EMFILE", "EACCES", "EROFS", "EINTR"] + (partial.contains(call) ? ["short"] : [])
         }
 
-        /// `LARDER_FAULTS`: how many hits of each call are made to fail with each code, by turns once and for good.
-        /// Without it one hit with each of two codes, chosen by the seed.
+        /// `LARDER_FAULTS`: how many hits of each call are made to fail with each code, alternately once and
+        /// permanently. Without it one hit with each of two codes, chosen by the seed.
         static let tries = Int(ProcessInfo.processInfo.environment["LARDER_FAULTS"] ?? "")
         static let seed =
             UInt64(ProcessInfo.processInfo.environment["LARDER_SEED"] ?? "") ?? UInt64.random(in: 0..<1_000_000)
@@ -47,7 +47,7 @@
             for code in codes.prefix(Self.tries == nil ? 2 : codes.count) {
                 for attempt in 0..<(Self.tries ?? 1) {
                     let position = Int.random(in: 1...total, using: &generator)
-                    // A call that is interrupted for ever never ends.
+                    // A call that is interrupted every time never ends.
                     let isLasting = code != "EINTR" && (attempt + Int(generator.next() % 2)) % 2 == 0
                     try fail("\(call)=\(code)@\(position)\(isLasting ? "+" : "")")
                 }
