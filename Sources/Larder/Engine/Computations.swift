@@ -11,7 +11,7 @@ final class Computations: Sendable {
     private let underWay = Mutex<[Place: Computation]>([:])
 
     /// The computation at `place`, started now if there is none.
-    /// - Parameter isBackground: it goes on though no caller waits for it.
+    /// - Parameter isBackground: it continues although no caller waits for it.
     func enter(
         _ place: Place, isBackground: Bool, _ run: @escaping @Sendable () async throws -> Entry?
     ) -> Computation {
@@ -35,6 +35,9 @@ final class Computations: Sendable {
         }
         return computation
     }
+
+    /// True while the value of a key is computed or stored.
+    func isUnderWay(_ key: Key) -> Bool { underWay.withLock { $0.keys.contains { $0.key == key } } }
 
     /// How many callers wait for the value of a key.
     func callers(of key: Key) -> Int {

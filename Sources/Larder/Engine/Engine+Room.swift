@@ -192,8 +192,8 @@ extension Engine {
     /// held, the pages that victims leave cannot be used, and displacing on would empty the store and grow it.
     private static let waitsForReaders = 25
 
-    /// Waits for readers that hold pages which later commits have freed; false if there are none, or they do not let go.
-    /// A reader that does not end costs one long wait in ten seconds.
+    /// Waits for readers that hold pages which later commits have freed; false if there are none, or they do not let
+    /// go. A reader that does not end costs one long wait in ten seconds.
     func outlastReaders() throws -> Bool {
         guard try isSnapshotHeld(), readers.mayWait(at: uptime.uptime()) else { return false }
         for _ in 0..<200 {
@@ -204,7 +204,7 @@ extension Engine {
         return false
     }
 
-    /// When a put last waited in vain for readers.
+    /// When a put last waited for readers without success.
     final class Patience: Sendable {
         private let last = Atomic<UInt64>(0)
 

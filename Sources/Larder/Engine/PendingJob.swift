@@ -1,6 +1,6 @@
 /// Operations that the committer applies in one transaction, in order, after the puts and removals of their batch.
 ///
-/// Unlike those they look at what is there, so readers see nothing of them before the commit, and their caller waits
+/// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
     // SAFETY: immutable but for `results` and `failure`, which the committer alone changes until it declares the batch
@@ -15,7 +15,7 @@ final class PendingJob: @unchecked Sendable {
         case removeContent(Digest, [[UInt8]])
         /// A lease that ends with its time.
         case timedLease(Index.LeaseKind, [UInt8], Duration)
-        /// A lease that somebody holds, with a row of its own.
+        /// A lease that a caller holds, with a row of its own.
         case heldLease(Index.LeaseKind, [UInt8], Duration)
         /// The claim of a key whose value is computed, unless another process has it.
         case claim([UInt8], Duration)
@@ -23,7 +23,7 @@ final class PendingJob: @unchecked Sendable {
         case endLease([UInt8])
     }
 
-    /// What became of an operation.
+    /// The result of an operation.
     enum Result {
         case over(WriteResult)
         case leased(row: [UInt8])
@@ -43,7 +43,7 @@ final class PendingJob: @unchecked Sendable {
     let configuration: Configuration
     let version: UInt16?
     let isDurable: Bool
-    /// The keys that it reads or changes; nil: they cannot be told beforehand.
+    /// The keys that it reads or changes; nil: they are not known beforehand.
     let keys: Set<Key>?
     /// Bytes the pending set holds in memory for it.
     let memory: Int
@@ -236,7 +236,7 @@ final class PendingJob: @unchecked Sendable {
             if let tags = change.tags, tags != record.tags {
                 record.tags = tags
                 record.isPinnedByTag = try mutation.hasPinnedTag(tags)
-                // `pin(tag:)` looks once more at what is younger than its beginning.
+                // `pin(tag:)` looks again at what is younger than its beginning.
                 record.stamp = mutation.takeStamp()
                 stamp = record.stamp
             }

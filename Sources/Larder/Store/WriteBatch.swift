@@ -70,7 +70,8 @@ public struct WriteBatch: Sendable {
         operations.append(.change(entry.key, change, Expected(entry)))
     }
 
-    /// Gives the entry under `key` a new lifetime, counted from the commit, the ceiling applied. It is no access.
+    /// Gives the entry under `key` a new lifetime, counted from the commit, the ceiling applied. It does not count as
+    /// an access.
     public mutating func extend(_ key: Key, to lifetime: Lifetime) {
         change(key, EntryChange(lifetime: lifetime))
     }
@@ -93,7 +94,7 @@ public struct WriteBatch: Sendable {
     /// Keeps the entry under `key` out of displacement until `duration` after the commit, by whatever process. It need
     /// not exist yet.
     ///
-    /// Unlike a `Lease` it is nobody's: it ends with its time only, also when the process ends, and a further one for
+    /// Unlike a `Lease` it has no holder: it ends with its time only, also when the process ends, and a further one for
     /// the same key makes it longer, never shorter.
     public mutating func lease(_ key: Key, for duration: Duration) {
         operations.append(.lease(.key, key.bytes, duration))
@@ -148,7 +149,7 @@ public struct EntryChange: Sendable, Hashable {
     }
 }
 
-/// What became of one operation of a `WriteBatch`.
+/// The result of one operation of a `WriteBatch`.
 public enum WriteResult: Sendable {
     /// The body with this SHA-256 is stored.
     case stored(Digest)
