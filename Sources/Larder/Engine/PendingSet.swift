@@ -234,8 +234,8 @@ final class PendingSet: @unchecked Sendable {
 
     /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.
     private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool = { false }) -> Bool {
-        while !isClosing, !isStopped, open.count > 0,
-            open.memory + bytes > memoryLimit || open.count >= countLimit || isInTheWay()
+        while !isClosing, !isStopped,
+            isInTheWay() || open.count > 0 && (open.memory + bytes > memoryLimit || open.count >= countLimit)
         {
             isUrgent = true
             monitor.signal(Condition.work)
