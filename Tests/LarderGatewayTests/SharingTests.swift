@@ -146,8 +146,6 @@ import Testing
             #expect(isWhole)
             let asked = origin.requests.dropFirst(3).map { $0["Range"] }
             #expect(asked == ["bytes=1000000-1499999", "bytes=1500010-1999999", "bytes=2500001-3145727"])
-            // The parts of a filled gap may be committed after their last byte was sent.
-            await setting.cache.drain()
             try await #expect(client.exchange(get("/a"))["Cache-Status"]?.contains("hit") == true)
             try await client.close()
         }

@@ -243,6 +243,26 @@ import Testing
         }
     }
 
+    /// Parts are combined while another request looks them up: it has the list from before, and its parts are gone.
+    @Test func partsThatAreCombinedMeanwhileAreLookedUpAgain() async throws {
+        try await Fixture.run { fixture in
+            serve(fixture, 300)
+            for start: Int64 in [0, 100, 200] { _ = try await get(fixture, start..<(start + 50)) }
+            await fixture.cache.drain()
+            let key = Key(Fixture.url)
+            let before = try #require(try await fixture.store.get(key, includingExpired: true))
+            try await #expect(get(fixture, nil).1 == Self.bytes(0..<300))
+            await fixture.cache.drain()
+            var lookups = 0
+            let found = try fixture.cache.changes.responses.findOne(key) { key in
+                lookups += 1
+                return lookups == 1 ? before : try fixture.store.get(key, includingExpired: true)
+            }
+            #expect(found?.response.body == .complete(length: 300))
+            #expect(found?.segments(0..<300).isEmpty == false)
+        }
+    }
+
     /// The parts of a response that is validated again and again stay as long as its record.
     @Test func partsStayAsLongAsTheirRecord() async throws {
         try await Fixture.run { fixture in

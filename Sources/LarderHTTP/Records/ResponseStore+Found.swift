@@ -87,8 +87,13 @@ extension ResponseStore {
 
     /// What is stored under the key of a single response, with its parts. May wait.
     func findOne(_ key: Key) throws -> Found? {
+        try findOne(key) { try store.get($0, includingExpired: true) }
+    }
+
+    /// As above, with another way to look up an entry.
+    func findOne(_ key: Key, lookUp: (Key) throws -> Entry?) rethrows -> Found? {
         var search = Search(key)
-        while let key = search.next { search.take(try store.get(key, includingExpired: true), of: key) }
+        while let key = search.next { search.take(try lookUp(key), of: key) }
         return search.result.first
     }
 
@@ -107,6 +112,8 @@ extension ResponseStore {
         private var position = 0
         private var found: [Found] = []
         private var rangeCount = 0
+        private var hasLostPart = false
+        private var isSecond = false
 
         init(_ primary: String, _ request: HTTPFields, _ rules: CacheRules) {
             self.primary = primary
@@ -127,7 +134,18 @@ extension ResponseStore {
         var isLong: Bool { steps.count > 16 || rangeCount > 64 }
 
         /// What to look up next; nil when everything is found.
-        var next: Key? { position < steps.count ? steps[position].key : nil }
+        ///
+        /// A part that is gone was displaced, or combined with others since its response was looked up: then everything
+        /// is looked up again, once, as the response lists other parts now.
+        var next: Key? {
+            mutating get {
+                if position == steps.count, hasLostPart, !isSecond {
+                    isSecond = true
+                    (steps, position, found, rangeCount) = ([steps[0]], 0, [], 0)
+                }
+                return position < steps.count ? steps[position].key : nil
+            }
+        }
 
         /// What was found, without responses that have lost all their bytes.
         var result: [Found] {
@@ -144,7 +162,10 @@ extension ResponseStore {
         mutating func take(_ entry: Entry?, of key: Key) {
             let step = steps[position].step
             position += 1
-            guard let entry else { return }
+            guard let entry else {
+                if case .part = step { hasLostPart = true }
+                return
+            }
             let metadata = entry.metadata
             switch step {
             case .primary:
