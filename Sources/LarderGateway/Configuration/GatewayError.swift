@@ -58,7 +58,7 @@ extension GatewayError {
     /// An address that cannot be listened on, in the words of the system: without the library's names of its calls.
     static func cannotListen(_ host: String, _ port: Int, _ error: any Error) -> GatewayError {
         let text = "cannot listen on \(host) port \(port): "
-        let address = "\(host):\(port)"
+        let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         switch error {
         case let error as IOError:
             let cause = Errno(rawValue: error.errnoCode)

@@ -67,7 +67,7 @@ final class ServerTLS: Sendable {
         } catch let error as Errno {
             return GatewayError(.tls, "cannot open '\(path)': \(error)", path: FilePath(path), cause: error)
         } catch {
-            return GatewayError(.tls, "'\(path)' is not \(kind)", path: FilePath(path))
+            return GatewayError(.tls, "'\(path)' is not \(kind)", path: FilePath(path), cause: error)
         }
     }
 }

@@ -47,7 +47,7 @@ public struct FetchError: Error, Sendable, CustomStringConvertible {
     public let cause: (any Error)?
 
     /// What the transport said; nil where it was not the transport that failed.
-    public var transport: TransportError? { cause as? TransportError }
+    public var transport: TransportError? { code == .policyFailed ? nil : cause as? TransportError }
 
     /// Makes an error.
     /// - Parameters:

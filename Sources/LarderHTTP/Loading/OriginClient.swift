@@ -81,11 +81,11 @@ struct OriginClient: Sendable {
                 let why = "no request to \(host) ended in time to make room for this one (Timeouts.queue)"
                 throw FetchError(
                     .timedOut, url: url, "\(url) could not be loaded: \(why)",
-                    cause: TransportError(.overloaded, mayHaveBeenSeen: false, why))
+                    cause: TransportError(.overloaded, mayHaveBeenSeen: false, endpoint: host, why))
             case .overloaded(let running, let waiting):
                 throw FetchError(
                     TransportError(
-                        .overloaded, mayHaveBeenSeen: false,
+                        .overloaded, mayHaveBeenSeen: false, endpoint: host,
                         "\(running) requests to \(host) are under way and \(waiting) wait, which is as many as may"
                             + " (requestsPerHost, waitingPerHost)"), url)
             }

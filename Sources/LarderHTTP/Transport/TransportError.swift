@@ -48,7 +48,9 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
     /// connections at any time, so this says little about the request: "a client, server, or proxy MAY close the
     /// transport connection at any time" (RFC 9112 section 9.5).
     public let lostKeptConnection: Bool
-    /// The next hop as ``Transport/endpoint(for:)`` names it; nil where it is not known.
+    /// Where the request was sent, for people to read: a host and port or an origin, the proxy's where there is one.
+    /// Each transport has its own form, which need not be that of ``Transport/endpoint(for:)``. Nil where it is not
+    /// known.
     public let endpoint: String?
     /// What happened, in words: names the next hop, and says what the cause says.
     public let message: String

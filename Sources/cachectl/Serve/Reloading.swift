@@ -73,6 +73,8 @@ struct Reloading {
     private func attempt(_ text: String, _ body: () throws -> Bool) {
         do {
             if try body() { Output.note(text) }
+        } catch let error as GatewayError {
+            Output.complain("cachectl: \(error.message)\n")
         } catch {
             Output.complain(ErrorReport(error).text)
         }
