@@ -8,6 +8,6 @@ struct LarderBench: ParsableCommand {
         abstract: "Measure Larder, compared with other ways to store bodies on disk.",
         subcommands: [
             RunCommand.self, ListCommand.self, TargetsCommand.self, StressCommand.self, TraceCommand.self,
-            ProbeCommand.self,
+            YardsticksCommand.self, ProbeCommand.self, PutAndDieCommand.self, SetWorkerCommand.self,
         ])
 }
