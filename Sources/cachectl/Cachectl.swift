@@ -24,7 +24,7 @@ struct Cachectl: ParsableCommand {
                 name: "Entries",
                 subcommands: [
                     GetCommand.self, PutCommand.self, RemoveCommand.self, TouchCommand.self, PinCommand.self,
-                    UnpinCommand.self,
+                    UnpinCommand.self, LeaseCommand.self,
                 ]),
             CommandGroup(
                 name: "Store",

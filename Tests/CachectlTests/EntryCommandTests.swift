@@ -62,14 +62,16 @@ import Testing
         #expect(try place.run("stat", "a", "--json").json["digest"] as? String == empty)
     }
 
-    @Test func removalTakesExactlyOneSelector() throws {
+    @Test func removalTakesAKeyOrASelection() throws {
         let place = try Workplace()
         for key in ["a/1", "a/2", "b/1", "b/2"] { try place.run("put", key, "--tag", "t" + key.suffix(1), input: [1]) }
         #expect(try place.run("rm").status == 64)
         #expect(try place.run("rm", "a/1", "--all").status == 64)
-        #expect(try place.run("rm", "--prefix", "a/", "--tag", "t1").status == 64)
+        #expect(try place.run("rm", "a/1", "--tag", "t1").status == 64)
+        #expect(try place.run("rm", "--tag", "t1", "--all").status == 64)
+        #expect(try place.run("rm", "--pinned", "--unpinned").status == 64)
         // What a shell makes of a variable that is not set.
-        for arguments in [["--prefix", ""], ["--tag", ""], [""]] {
+        for arguments in [["--prefix", ""], ["--tag", ""], ["--host", ""], ["--except", ""], [""]] {
             let run = try CommandRun.cachectl(["rm", "--store", place.store] + arguments)
             #expect(run.status == 64 && run.errors.contains("is empty"), "\(arguments): \(run.text)")
         }
@@ -82,6 +84,69 @@ import Testing
         try place.run("put", "c", input: [1])
         #expect(try place.run("rm", "--all").text == "removed 1 entry\n")
         #expect(try place.run("stat", "--json").json["entryCount"] as? Int == 0)
+    }
+
+    /// Without `--store` the store is in the platform's cache directory (XDG Base Directory Specification).
+    #if os(Linux)
+        @Test func theDefaultStoreIsInTheCacheDirectory() throws {
+            let place = try Workplace()
+            for (variable, path) in [("XDG_CACHE_HOME", "larder"), ("HOME", ".cache/larder")] {
+                let base = place.path.appending(variable.lowercased())
+                let other = variable == "HOME" ? "XDG_CACHE_HOME=not/absolute" : "HOME=/nonexistent"
+                let run = try CommandRun.start(
+                    ["put", "k", place.file("body", [1])],
+                    prefix: ["/usr/bin/env", other, "\(variable)=\(base)", CommandRun.path])
+                run.waitUntilExit()
+                #expect(run.terminationStatus == 0)
+                let found = try CommandRun.cachectl(["ls", "--json", "--store", base.appending(path).string])
+                #expect(found.status == 0)
+            }
+        }
+    #endif
+
+    @Test func aLeaseKeepsEntriesForAWhile() throws {
+        let place = try Workplace()
+        for key in ["a", "b", "c", "d"] { try place.run("put", key, "--tag", "t" + key, input: Array(key.utf8)) }
+        let digest = try #require(try place.run("stat", "c", "--json").json["digest"] as? String)
+        #expect(try place.run("lease", "a", "--for", "1h", "--json").json["leases"] as? Int == 1)
+        #expect(try place.run("lease", "--tag", "tb", "--digest", digest, "--for", "1h").text == "took 2 leases\n")
+        #expect(try place.run("budget", "--entries", "1").status != 64)
+        for (key, status) in [("a", 0), ("b", 0), ("c", 0), ("d", 1)] as [(String, Int32)] {
+            #expect(try place.run("get", key).status == status, "\(key)")
+        }
+        for arguments in [
+            ["lease", "--for", "1h"], ["lease", "a"], ["lease", "a", "--for", "10"],
+            ["lease", "--digest", "12", "--for", "1h"],
+        ] {
+            #expect(try CommandRun.cachectl(arguments + ["--store", place.store]).status == 64, "\(arguments)")
+        }
+    }
+
+    @Test func optionsThatSelectAreCombined() throws {
+        let place = try Workplace()
+        let entries: [(key: String, options: [String], length: Int)] = [
+            ("http://a.test/1", ["--tag", "x"], 10), ("https://a.test:8443/2", ["--tag", "x", "--tag", "y"], 2_000),
+            ("http://b.test/1", ["--tag", "x", "--pin"], 10), ("http://b.test/2", ["--tag", "y"], 2_000),
+        ]
+        for entry in entries {
+            let body = [UInt8](repeating: UInt8(entry.key.utf8.count), count: entry.length)
+            _ = try CommandRun.cachectl(["put", entry.key, "--store", place.store] + entry.options, input: body)
+        }
+        func keys(_ options: String...) throws -> [String] {
+            let run = try CommandRun.cachectl(["ls", "--json", "--store", place.store] + options)
+            let entries = try JSONSerialization.jsonObject(with: Data(run.output)) as? [[String: Any]]
+            return (entries ?? []).compactMap { $0["key"] as? String }.sorted()
+        }
+        #expect(try keys("--host", "a.test") == ["http://a.test/1", "https://a.test:8443/2"])
+        #expect(try keys("--host", "A.test", "--tag", "y") == ["https://a.test:8443/2"])
+        #expect(try keys("--tag", "x", "--tag", "y") == ["https://a.test:8443/2"])
+        #expect(try keys("--tag", "x", "--unpinned", "--except", "http://a.test/1") == ["https://a.test:8443/2"])
+        #expect(try keys("--at-least", "1KB", "--prefix", "http://") == ["http://b.test/2"])
+        #expect(try keys("--pinned", "--newer-than", "1h") == ["http://b.test/1"])
+        #expect(try keys("--older-than", "1h").isEmpty)
+        #expect(try keys("--session").isEmpty)
+        #expect(try place.run("rm", "--host", "b.test", "--unpinned", "--json").json["removed"] as? Int == 1)
+        #expect(try keys().count == 3)
     }
 
     @Test func pinnedEntriesSayso() throws {

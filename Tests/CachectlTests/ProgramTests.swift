@@ -66,8 +66,8 @@ import Testing
         try place.run("put", "a", input: [1])
         #expect(try error(place.run("get", "x", "--json"))["key"] as? String == "x")
         #expect(
-            try error(place.run("rm", "--json"))["message"] as? String == "Give exactly one of KEY, --prefix, --tag, "
-                + "--older-than, --unused-for, --expired and --all.")
+            try error(place.run("rm", "--json"))["message"] as? String == "Give KEY, --all, or options that select "
+                + "entries, such as --prefix or --tag.")
     }
 
     @Test func wrongWordsAreExplained() throws {

@@ -9,7 +9,8 @@ struct ListCommand: ParsableCommand {
         commandName: "ls",
         abstract: "List entries, by default in the order of their keys.",
         discussion: """
-            Without --sort, entries are printed as they are read, and memory use does not depend on the size of the \
+            Options that select entries can be combined: an entry is listed if each of them selects it. Without --sort, \
+            entries are printed as they are read, and memory use does not depend on the size of the \
             store. Flags: P pinned, X expired, F body in its own file, S session, I incomplete HTTP response. Braces \
             hold the request fields that select a variant. Lists of variants, and the parts of incomplete responses, \
             are shown only with --all. Does not change the store.
@@ -27,11 +28,7 @@ struct ListCommand: ParsableCommand {
 
     @OptionGroup var options: StoreOptions
 
-    @Option(help: "List only keys with this prefix.", transform: { Key($0) })
-    var prefix: Key?
-
-    @Option(help: "List only entries with this tag.")
-    var tag: String?
+    @OptionGroup var selecting: SelectionOptions
 
     @Option(help: "Sort by size (largest first), age (oldest first) or use (least recently used first).")
     var sort: Order?
@@ -47,13 +44,8 @@ struct ListCommand: ParsableCommand {
     }
 
     func run() throws {
-        let prefix = prefix
-        // The index selects by one of the two; the other is compared entry by entry.
-        let selection: Selection = tag.map { .tag($0) } ?? prefix.map { .prefix($0) } ?? .all
-        func isListed(_ entry: Attributes) -> Bool {
-            (prefix.map { entry.key.hasPrefix($0) } ?? true)
-                && (all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry))
-        }
+        let selection = selecting.selection ?? .all
+        func isListed(_ entry: Attributes) -> Bool { all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) }
         try options.withStore(.reading) { store in
             var printer = EntryPrinter(asJSON: options.json)
             if let sort {

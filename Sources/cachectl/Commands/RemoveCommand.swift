@@ -9,8 +9,8 @@ struct RemoveCommand: ParsableCommand {
         commandName: "rm",
         abstract: "Remove an entry, or all selected entries.",
         discussion: """
-            Give KEY or exactly one option that selects entries. Pinned entries are removed too, because a pin \
-            protects only from displacement. For a URL with several variants, all of them are removed. Exits 1 if \
+            Give KEY, --all, or options that select entries: several together remove what each of them selects. \
+            Pinned entries are removed too, because a pin protects only from displacement. For a URL with several variants, all of them are removed. Exits 1 if \
             there is no entry under KEY; an empty selection is not an error.
             """)
 
@@ -19,40 +19,15 @@ struct RemoveCommand: ParsableCommand {
     @Argument(help: "Key of the entry.", transform: { Key($0) })
     var key: Key?
 
-    @Option(help: "Remove all keys with this prefix.", transform: { Key($0) })
-    var prefix: Key?
-
-    @Option(help: "Remove all entries with this tag.")
-    var tag: String?
-
-    @Option(
-        help: ArgumentHelp("Remove all entries that were put longer ago: 7d.", valueName: "duration"),
-        transform: DurationArgument.parseWithUnit)
-    var olderThan: Duration?
-
-    @Option(
-        help: ArgumentHelp(
-            "Remove all entries that were neither put nor hit for this long: 30d.", valueName: "duration"),
-        transform: DurationArgument.parseWithUnit)
-    var unusedFor: Duration?
-
-    @Flag(help: "Remove all expired entries.")
-    var expired = false
+    @OptionGroup var selecting: SelectionOptions
 
     @Flag(help: "Remove all entries.")
     var all = false
 
     func validate() throws {
-        let selectors = [key != nil, prefix != nil, tag != nil, olderThan != nil, unusedFor != nil, expired, all]
-        if selectors.filter({ $0 }).count != 1 {
-            throw ValidationError(
-                "Give exactly one of KEY, --prefix, --tag, --older-than, --unused-for, --expired and --all.")
+        if [key != nil, selecting.selection != nil, all].filter({ $0 }).count != 1 {
+            throw ValidationError("Give KEY, --all, or options that select entries, such as --prefix or --tag.")
         }
-        // A shell passes an empty argument for a variable that is not set.
-        if prefix?.bytes.isEmpty == true {
-            throw ValidationError("--prefix is empty and would select everything. Use --all to remove everything.")
-        }
-        if tag?.isEmpty == true { throw ValidationError("--tag is empty. Give the name of a tag.") }
         if key?.bytes.isEmpty == true { throw ValidationError("KEY is empty. Give the key of an entry.") }
     }
 
@@ -67,7 +42,8 @@ struct RemoveCommand: ParsableCommand {
                 guard count > 0 else { throw CommandError.missing(key) }
                 return (count, isList || rest != nil)
             }
-            return (all ? try store.clear() : try remove(selection, from: store), false)
+            guard let selection = selecting.selection else { return (try store.clear(), false) }
+            return (try remove(selection, from: store), false)
         }
         try options.print(
             RemovedJSON(removed: removed),
@@ -84,14 +60,6 @@ struct RemoveCommand: ParsableCommand {
             try Interruption.check()
             bar.update(Int64(step.examined), of: Int64(step.total), "\(Render.count(step.removed)) removed")
         }
-    }
-
-    private var selection: Selection {
-        if let prefix { return .prefix(prefix) }
-        if let tag { return .tag(tag) }
-        if let olderThan { return .storedBefore(.now - olderThan) }
-        if let unusedFor { return .unusedSince(.now - unusedFor) }
-        return .expired
     }
 }
 
