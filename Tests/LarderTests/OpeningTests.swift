@@ -207,6 +207,27 @@ import Testing
         #expect(!TestFiles.exists(store.path))
     }
 
+    /// Apps and extensions have little address space: a small store takes little, and more only when it grows.
+    @Test func theMapOfTheIndexFollowsTheBudget() throws {
+        func mapSize(_ store: Store) throws -> Int { try store.engine.index.environment.mapSize() }
+        try withDirectory { path in
+            for (budget, size) in [(2, 64), (100, 200), (8_192, 16_384)] as [(Int64, Int)] {
+                let place = path.appending("\(budget)")
+                let store = try Store(at: place, .testing(budget: Budget(bytes: .mebibytes(budget))))
+                try #expect(mapSize(store) == size << 20)
+                try store.close()
+            }
+            let store = try Store(at: path.appending("2"), .testing(budget: Budget(bytes: .mebibytes(2))))
+            try store.setBudget(Budget(bytes: .mebibytes(200)))
+            for number in 0..<12_000 { try store.put(body(4_000, number), for: Key("k\(number)")) }
+            try store.flush()
+            try #expect(mapSize(store) >= 128 << 20)
+            try #expect(store.bytes("k11999") == body(4_000, 11_999))
+            try #expect(store.check().isClean)
+            try store.close()
+        }
+    }
+
     @Test func ephemeralStoresOfManyThreadsDoNotSweepEachOther() throws {
         try Threads.run(8) { _ in
             for _ in 0..<5 {

@@ -220,6 +220,7 @@ extension Engine {
         try IndexFile.validate(files.index)
         var options = Environment.Options()
         if let size = configuration.indexMapSize { options.mapSize = Int(clamping: size.bytes) }
+        options.firstMapSize = configuration.firstMapSize
         options.isReadOnly = configuration.isReadOnly
         // Beside a writer a reader without a row in the lock file reads pages that are reused: only where none can be.
         if try configuration.isReadOnly && !canLock(files) {

@@ -54,7 +54,10 @@ public struct Configuration: Sendable {
     public var commitDelay = Duration.milliseconds(10)
     /// The most address space the index may take in this process, in bytes, and so the longest its file may become: at
     /// least 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the
-    /// default): 1 TiB, of which 64 GiB are taken at first and more as the index grows.
+    /// default): 1 TiB.
+    ///
+    /// Less is taken at first: twice the byte budget of this configuration, but 64 MiB to 64 GiB. The index takes more as
+    /// it grows.
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)
@@ -132,5 +135,15 @@ public struct Configuration: Sendable {
         if let version, version.isEmpty || version.utf8.count > 200 {
             throw LarderError(.invalidArgument, "an application version has 1 to 200 bytes of UTF-8")
         }
+    }
+}
+
+extension Configuration {
+    /// Address space that the index takes when it is opened, in bytes. A map grows when half of it is used, so one of
+    /// twice the budget need not.
+    var firstMapSize: Int {
+        let most = ByteCount.gibibytes(64).bytes
+        guard let budget, budget.bytes.bytes < most / 2 else { return Int(most) }
+        return Int(max(ByteCount.mebibytes(64).bytes, (budget.bytes.bytes * 2 + 0xF_FFFF) & ~0xF_FFFF))
     }
 }
