@@ -17,6 +17,7 @@
 // freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB; prints what a durable put takes then
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean
 //          or not
+// used     puts a, b, c and an entry of policy session, uses a, prints `USED`, and waits to be killed
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of
 //          the failures
@@ -339,6 +340,14 @@ func run() throws {
             say("HELD")
             while true { pause() }
         }
+    case "used":
+        for key in ["a", "b", "c"] as [Key] { try store.put(Array("\(key)".utf8), for: key) }
+        try store.put([1], for: "session", PutOptions(storagePolicy: .session))
+        try store.flush()
+        _ = try store.get("a")
+        try store.flush()
+        say("USED")
+        while true { pause() }
     case "idle": while true { pause() }
     case "count": say("N \(try store.statistics().entryCount)")
     default: throw Bad(reason: "no mode \(arguments[2])")

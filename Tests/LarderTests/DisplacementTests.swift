@@ -151,6 +151,38 @@ import Testing
 
     // MARK: Pins and leases
 
+    /// Above the high watermark the store's thread displaces until it is below the low one, without a put that asks.
+    @Test func displacementInTheBackgroundGoesFromTheHighToTheLowWatermark() async throws {
+        let configuration = Configuration.testing(budget: Budget(bytes: .mebibytes(8))) {
+            $0.watermarks = .init(high: 0.9, low: 0.5)
+        }
+        try await withStore(configuration: configuration) { store in
+            let usable = try Double(store.budget().usableBytes)
+            func fill() throws -> Double {
+                let statistics = try store.statistics()
+                let dead = statistics.indexBytes.bytes - statistics.liveIndexBytes.bytes
+                return Double(statistics.allocatedBytes.bytes - statistics.transientBytes.bytes - dead) / usable
+            }
+            var number = 0
+            while try fill() < 0.85 {
+                try await store.put(body(20_000, number), for: Key("k\(number)"))
+                try await store.flush()
+                number += 1
+            }
+            // Nothing was displaced on the way.
+            try await #expect(store.statistics().entryCount == number)
+            while try await store.statistics().displacedCount == 0 {
+                try await store.put(body(20_000, number), for: Key("k\(number)"))
+                try await store.flush()
+                number += 1
+            }
+            try await waitWhile { try fill() > 0.52 }
+            // The oldest have gone, in order.
+            let kept = try (0..<number).filter { try store.contains(Key("k\($0)")) }
+            #expect(kept.first.map { Array($0..<number) == kept } == true)
+        }
+    }
+
     @Test func pinnedEntriesStay() throws {
         try withVictims(Budget(entries: 10)) { store, victims in
             try store.put([0], for: "k0", PutOptions(isPinned: true))

@@ -49,6 +49,27 @@ import Testing
         }
     }
 
+    /// With `.never` bytes are returned as they are, after an unclean end, too; a check still finds them.
+    @Test func whereNothingIsVerifiedTheBytesAreReturnedAsTheyAre() throws {
+        try withDirectory { path in
+            let damage = Damage()
+            let configuration = Configuration.testing {
+                $0.verification = .never
+                $0.observer = { damage.note($0) }
+            }
+            let store = try Store(at: path, configuration)
+            try store.put(bytes, for: "k")
+            try store.flush()
+            try TestFiles.flipByte(of: blob(path), at: 100)
+            let found = try #require(try store.bytes("k"))
+            #expect(found != bytes && found.count == bytes.count)
+            #expect(damage.digests == [])
+            try #expect(store.check(repair: true).violations.map(\.invariant) == [.I7])
+            try #expect(store.get("k") == nil)
+            try finish(store)
+        }
+    }
+
     private func expectDamaged(_ store: Store) throws {
         for key in ["k", "same"] {
             try #expect(store.get(Key(key)) == nil)

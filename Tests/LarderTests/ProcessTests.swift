@@ -119,4 +119,20 @@ struct ProcessTests {
             }
         }
     }
+
+    /// What was used and committed before a kill is displaced last, and the killed process's session is over.
+    @Test func aKillKeepsTheOrderOfUseAndEndsTheSession() throws {
+        try withDirectory { path in
+            let worker = try Worker(store: path.string, mode: "used", seed: 0, count: 0)
+            worker.waitUntilReady()
+            worker.waitForLine("USED")
+            worker.kill()
+            _ = worker.finish()
+            let store = try Store(at: path, .testing())
+            try #expect(store.keys() == ["a", "b", "c"])
+            try store.setBudget(Budget(entries: 2))
+            try #expect(store.keys() == ["a", "c"])
+            try finish(store)
+        }
+    }
 }
