@@ -70,7 +70,7 @@ enum Examples {
 
         await cache.drain()
         await transport.close()
-        try store.close()
+        try await store.close()
     }
 
     static func httpCacheFiveMinutes() async throws {
@@ -84,7 +84,7 @@ enum Examples {
 
         await cache.drain()
         await transport.close()
-        try store.close()
+        try await store.close()
     }
 
     static func httpCacheRequest(cache: HTTPCache) async throws {
@@ -186,6 +186,6 @@ enum Examples {
         await gateway.stop(drain: .seconds(10))
         await cache.drain()
         await transport.close()
-        try store.close()
+        try await store.close()
     }
 }

@@ -230,7 +230,7 @@ import Testing
             for start: Int64 in [0, 100, 200] { _ = try await get(fixture, start..<(start + 50)) }
             await fixture.cache.drain()
             let found = try #require(try fixture.cache.changes.responses.findOne(Key(Fixture.url)))
-            try fixture.store.remove(found.parts[1].entry.key)
+            try await fixture.store.remove(found.parts[1].entry.key)
             fixture.transport.handler = ScriptedTransport.unreachable
             try await #expect(get(fixture, 0..<50).1 == Self.bytes(0..<50))
             try await #expect(get(fixture, 200..<250).1 == Self.bytes(200..<250))

@@ -11,7 +11,7 @@ import Testing
             try await store.put([1], for: "k")
             let writer = try store.writer(for: "w")
             let reading = try store.entries()
-            try store.close()
+            try await store.close()
             let file = path.appending("file")
             let calls: [(String, () throws -> Void)] = [
                 ("put", { try store.put([1], for: "k") }), ("putLarge", { try store.put(body(9000), for: "k") }),
@@ -49,10 +49,10 @@ import Testing
                 ("entries", { for try await _ in reading {} }),
             ]
             for (name, call) in twins { try await #expect(code(call) == .closed, "async \(name)") }
-            try store.close()
+            try await store.close()
             // None of these calls changed the store.
             let again = try Store(at: path, .testing())
-            try #expect(again.keys() == ["k"])
+            try await #expect(again.keys() == ["k"])
             try finish(again)
         }
     }

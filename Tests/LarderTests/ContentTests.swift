@@ -94,7 +94,7 @@ import Testing
             let isThere = try await store.contains(digest: Self.digests[1])
             #expect(isThere)
             let one = try await store.body(digest: Self.digests[1])
-            try #expect(one?.bytes(in: 0..<5_000) == Self.contents[1])
+            try await #expect(one?.bytes(in: 0..<5_000) == Self.contents[1])
             let entries = try await store.get(Self.contents.indices.map { Key("\($0)") })
             #expect(
                 entries.map { $0?.digest } == Self.digests.indices.map { Self.isStored($0) ? Self.digests[$0] : nil })

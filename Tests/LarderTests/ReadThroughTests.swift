@@ -158,7 +158,7 @@ private struct Failure: Error {}
                 #expect(found == nil)
             }
             #expect(calls.value == 1)
-            try #expect(store.keys(.tag(Computed.nothingTag)) == ["k"])
+            try await #expect(store.keys(.tag(Computed.nothingTag)) == ["k"])
             clock.advance(by: .seconds(11))
             _ = try await ask()
             #expect(calls.value == 2)
@@ -217,7 +217,7 @@ private struct Failure: Error {}
             gate.open()
             let found = try await [first, second]
             try #expect(found.map { try bytes($0) } == [[1], [2]])
-            try one.close()
+            try await one.close()
             try finish(two)
         }
     }
@@ -226,14 +226,14 @@ private struct Failure: Error {}
         try await withDirectory { path in
             let store = try Store(at: path, .testing())
             try await store.put([1], for: "k")
-            try store.close()
+            try await store.close()
             await #expect(throws: LarderError.self) { try await store.value(for: "k") { _ in Computed([1]) } }
             let reader = try Store(at: path, .testing { $0.isReadOnly = true })
             let found = try await reader.value(for: "k") { _ in Computed([2]) }
             try #expect(bytes(found) == [1])
             let code = try await code { try await reader.value(for: "none") { _ in Computed([2]) } }
             #expect(code == .readOnly)
-            try reader.close()
+            try await reader.close()
         }
     }
 

@@ -64,14 +64,14 @@ struct UpdateTests {
             let body = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
             let writer = try store.writer(for: "k")
             try await writer.write(Array(body[..<(count / 2)]))
-            #expect(try writer.bytes(in: 10..<20) == Array(body[10..<20]))
-            #expect(try writer.bytes(in: 0..<Int64(count)) == Array(body[..<(count / 2)]))
+            try await #expect(writer.bytes(in: 10..<20) == Array(body[10..<20]))
+            try await #expect(writer.bytes(in: 0..<Int64(count)) == Array(body[..<(count / 2)]))
             try await writer.write(Array(body[(count / 2)...]))
             try await writer.commit()
-            #expect(try await writer.bytes(of: 0..<Int64(count)) == body)
-            try store.remove("k")
+            #expect(try await writer.bytes(in: 0..<Int64(count)) == body)
+            try await store.remove("k")
             try await store.flush()
-            #expect(try writer.bytes(in: 0..<Int64(count)) == body)
+            try await #expect(writer.bytes(in: 0..<Int64(count)) == body)
         }
     }
 

@@ -591,21 +591,4 @@ extension Store {
             try #expect(rows() <= 100)
         }
     }
-
-    // MARK: Tasks
-
-    @Test func oneChangeIsCarriedThroughInACancelledTask() async throws {
-        try await withStore { store in
-            try await store.put([1], for: "k")
-            let entry = try #require(try await store.get("k"))
-            let task = Task {
-                withUnsafeCurrentTask { $0?.cancel() }
-                return try await store.update(entry, metadata: [2])
-            }
-            let isDone = try await task.value
-            #expect(isDone)
-            let metadata = try await store.get("k")?.metadata
-            #expect(metadata == [2])
-        }
-    }
 }

@@ -62,4 +62,14 @@ extension Store {
         try store.close()
         return report
     }
+
+    /// As the synchronous form, on a thread that may wait for the disk. Once begun it is carried through in a cancelled
+    /// task.
+    @discardableResult
+    public static func rebuildIndex(
+        at path: FilePath, _ configuration: Configuration = Configuration()
+    ) async throws -> RebuildReport {
+        try Task.checkCancellation()
+        return try await IOPool.long.run { try rebuildIndex(at: path, configuration) }
+    }
 }

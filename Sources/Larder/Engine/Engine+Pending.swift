@@ -26,6 +26,13 @@ extension Engine {
         try requireCommitted(generation, removal, writing)
     }
 
+    /// As the synchronous form, without holding a thread.
+    func awaitCommit(_ generation: UInt64, _ removal: PendingRemoval, _ writing: Writing) async throws {
+        guard removal.isDurable else { return }
+        await writing.pending.wait(for: generation)
+        try requireCommitted(generation, removal, writing)
+    }
+
     // MARK: Entries in memory
 
     /// Stores an entry of policy `memoryOnly`, and queues the removal of what the index has under its key. Returns 0,

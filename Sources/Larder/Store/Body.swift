@@ -66,6 +66,7 @@ public struct Body: Sendable {
 
     /// All bytes, read on a thread that may wait for the disk.
     public func bytes() async throws -> [UInt8] {
+        try Task.checkCancellation()
         if case .memory(let bytes) = storage { return bytes }
         let body = self
         return try await IOPool.shared.run { try body.bytes(in: 0..<body.length.bytes) }
@@ -127,21 +128,20 @@ public struct BodyChunks: AsyncSequence, Sendable {
         /// The next piece; nil at the end. Errors as `Body.bytes()`; `CancellationError` in a cancelled task.
         public mutating func next() async throws -> [UInt8]? {
             guard offset < body.length.bytes else { return nil }
-            try Task.checkCancellation()
             let range = offset..<Swift.min(offset + size, body.length.bytes)
             offset = range.upperBound
-            if case .memory = body.storage { return try body.bytes(in: range) }
-            let body = body
-            return try await IOPool.shared.run { try body.bytes(in: range) }
+            return try await body.bytes(in: range)
         }
     }
 }
 
 extension Body {
     /// The bytes of a range, cut to the body, read on a thread that may wait for the disk. Errors as `bytes()`.
-    public func bytes(of range: Range<Int64>) async throws -> [UInt8] {
-        if case .memory = storage { return try bytes(in: range) }
+    public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
+        try Task.checkCancellation()
         let body = self
-        return try await IOPool.shared.run { try body.bytes(in: range) }
+        let read: @Sendable () throws -> [UInt8] = { try body.bytes(in: range) }
+        if case .memory = storage { return try read() }
+        return try await IOPool.shared.run(read)
     }
 }

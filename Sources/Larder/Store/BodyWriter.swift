@@ -152,9 +152,11 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     /// As the synchronous `bytes(in:)`; a file is read on a thread that may wait for the disk.
-    public func bytes(of range: Range<Int64>) async throws -> [UInt8] {
-        if lock.locked({ file == nil && !isOver }) { return try bytes(in: range) }
-        return try await IOPool.shared.run { [self] in try bytes(in: range) }
+    public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
+        try Task.checkCancellation()
+        let read: @Sendable () throws -> [UInt8] = { [self] in try bytes(in: range) }
+        if lock.locked({ file == nil && !isOver }) { return try read() }
+        return try await IOPool.shared.run(read)
     }
 
     // MARK: In turn

@@ -46,6 +46,7 @@ extension Store {
 
     /// As the synchronous `statistics`, without holding a thread.
     public func statistics() async throws -> Statistics {
+        try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending()
         let engine = engine

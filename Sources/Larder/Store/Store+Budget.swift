@@ -18,6 +18,7 @@ extension Store {
 
     /// As the synchronous `setBudget`, on a thread that may wait for the disk.
     public func setBudget(_ budget: Budget) async throws {
+        try Task.checkCancellation()
         try await IOPool.long.run { [self] in try setBudget(budget) }
     }
 }

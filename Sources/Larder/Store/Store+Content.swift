@@ -29,6 +29,7 @@ extension Store {
 
     /// As the synchronous `missing(of:)`, without holding a thread of the cooperative pool.
     public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
+        try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let (engine, digests) = (engine, Array(digests))
@@ -49,6 +50,7 @@ extension Store {
 
     /// As the synchronous `body(digest:)`, without holding a thread of the cooperative pool.
     public func body(digest: Digest) async throws -> Body? {
+        try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let engine = engine
@@ -68,6 +70,7 @@ extension Store {
 
     /// As the synchronous `bodies(digests:)`, without holding a thread of the cooperative pool.
     public func bodies(digests: [Digest]) async throws -> [Body?] {
+        try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let engine = engine

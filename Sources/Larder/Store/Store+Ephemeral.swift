@@ -13,6 +13,12 @@ extension Store {
             throw error
         }
     }
+
+    /// As the synchronous form, on a thread that may wait for the disk.
+    public static func ephemeral(_ configuration: Configuration = Configuration()) async throws -> Store {
+        try Task.checkCancellation()
+        return try await IOPool.long.run { try Store.ephemeral(configuration) }
+    }
 }
 
 /// Stores in the temporary directory: `larder-ephemeral-<uid>-<16 hex>`.

@@ -46,6 +46,7 @@ extension Store {
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
     ) async throws -> Digest {
+        try Task.checkCancellation()
         let (adoption, put, generation) = try await IOPool.long.run { [self] in
             let adoption = try Adoption(path, key, options, method, digest, self)
             let put = try adoption.prepare()
@@ -114,7 +115,8 @@ extension Store {
     /// As the synchronous `export`, on a thread that may wait for the disk.
     @discardableResult
     public func export(_ key: Key, to path: FilePath, method: TransferMethod = .copy) async throws -> Bool {
-        try await IOPool.long.run { [self] in try export(key, to: path, method: method) }
+        try Task.checkCancellation()
+        return try await IOPool.long.run { [self] in try export(key, to: path, method: method) }
     }
 }
 

@@ -15,6 +15,7 @@ extension Store {
     /// As the synchronous `get`, with checks of a large body's bytes, where the configuration asks for them, on a
     /// thread that may wait for the disk.
     public func get(_ key: Key, includingExpired: Bool = false) async throws -> Entry? {
+        try Task.checkCancellation()
         let found = try lookUp(key, includingExpired: includingExpired)
         if case .hit(let entry) = found { return entry }
         if case .miss = found { return nil }
@@ -38,6 +39,7 @@ extension Store {
 
     /// As the synchronous form, without holding a thread of the cooperative pool.
     public func get(_ keys: [Key], includingExpired: Bool = false) async throws -> [Entry?] {
+        try Task.checkCancellation()
         try requireOpen()
         let (engine, visibility) = (engine, visibility(includingExpired))
         return try await IOPool.shared.run { try engine.get(keys, visibility) }
@@ -105,6 +107,14 @@ extension Store {
     public func attributes(of key: Key) throws -> Attributes? {
         try requireOpen()
         engine.commitPending()
+        return try engine.attributes(of: key, visibility(true))
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool.
+    public func attributes(of key: Key) async throws -> Attributes? {
+        try Task.checkCancellation()
+        try requireOpen()
+        await engine.commitPending()
         return try engine.attributes(of: key, visibility(true))
     }
 

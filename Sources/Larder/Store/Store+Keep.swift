@@ -20,6 +20,7 @@ extension Store {
     /// As the synchronous form, without holding a thread of the cooperative pool.
     @discardableResult
     public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) async throws -> Bool {
+        try Task.checkCancellation()
         try key.validate()
         return try await write(.change(key, EntryChange(lifetime: lifetime, isAccess: true), nil), durability).isSuccess
     }
@@ -37,6 +38,7 @@ extension Store {
     /// As the synchronous form, without holding a thread of the cooperative pool.
     @discardableResult
     public func pin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
+        try Task.checkCancellation()
         try key.validate()
         return try await write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
     }
@@ -49,7 +51,8 @@ extension Store {
         return try write(.change(key, EntryChange(isPinned: false), nil), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
+    /// task.
     @discardableResult
     public func unpin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         try key.validate()
@@ -90,6 +93,13 @@ extension Store {
         return count + inMemory(tag)
     }
 
+    /// As the synchronous form, on a thread that may wait for the disk.
+    @discardableResult
+    public func pin(tag: String, durability: Durability? = nil) async throws -> Int {
+        try Task.checkCancellation()
+        return try await IOPool.long.run { [self] in try pin(tag: tag, durability: durability) }
+    }
+
     /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so. Parameters, result and
     /// errors are those of `pin(tag:durability:)`.
     @discardableResult
@@ -103,6 +113,12 @@ extension Store {
         try engine.steer()
         try settle(durability)
         return count + inMemory(tag)
+    }
+
+    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    @discardableResult
+    public func unpin(tag: String, durability: Durability? = nil) async throws -> Int {
+        try await IOPool.long.run { [self] in try unpin(tag: tag, durability: durability) }
     }
 
     private func inMemory(_ tag: String) -> Int {

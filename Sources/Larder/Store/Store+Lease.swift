@@ -19,6 +19,7 @@ extension Store {
     public func lease(
         _ key: Key, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) async throws -> Lease {
+        try Task.checkCancellation()
         try key.validate()
         return try await makeLease(.key, key.bytes, duration, durability)
     }
@@ -36,6 +37,7 @@ extension Store {
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) async throws -> Lease {
+        try Task.checkCancellation()
         try PutOptions.validate(tag: tag)
         return try await makeLease(.tag, Array(tag.utf8), duration, durability)
     }

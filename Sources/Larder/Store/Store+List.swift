@@ -2,7 +2,8 @@ import LMDB
 
 extension Store {
     /// The attributes of the selected entries, a batch at a time: memory stays bounded, and entries put or removed
-    /// meanwhile may or may not be seen. Everything put before by this process is seen.
+    /// meanwhile may or may not be seen. Everything that this process put before the listing starts is seen. The
+    /// index is read on a thread that may wait for the disk.
     ///
     /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were
     /// first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection with `||` in the order
@@ -10,7 +11,6 @@ extension Store {
     /// application versions are listed only for a selection that has `otherVersions` or `version` in it.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
-        engine.commitPending()
         return Entries(store: self, filter: try engine.filter(selection, version: version))
     }
 
@@ -23,10 +23,30 @@ extension Store {
 
     /// Calls `body` with the attributes of each selected entry, in the order of `entries`. Throw from it to stop.
     public func forEach(_ selection: Selection = .all, _ body: (Attributes) throws -> Void) throws {
-        var entries = try entries(selection).makeBatches()
-        while let batch = try entries.next() {
+        var batches = try entries(selection).makeBatches()
+        engine.commitPending()
+        while let batch = try batches.next() {
             for attributes in batch { try body(attributes) }
         }
+    }
+
+    /// As the synchronous form, on a thread that may wait for the disk. Cancelling the task stops it.
+    public func keys(_ selection: Selection = .all) async throws -> [Key] {
+        try await IOPool.long.runCancellable { [self] in
+            var keys: [Key] = []
+            try forEach(selection) { keys.append($0.key) }
+            return keys
+        }
+    }
+
+    /// As the synchronous form: the index is read on a thread that may wait for the disk, and `body` runs where the
+    /// caller does. Cancelling the task stops it with `CancellationError`.
+    public func forEach(
+        _ selection: Selection = .all, isolation: isolated (any Actor)? = #isolation,
+        _ body: (Attributes) async throws -> Void
+    ) async throws {
+        var iterator = try entries(selection).makeAsyncIterator()
+        while let attributes = try await iterator.next() { try await body(attributes) }
     }
 }
 
@@ -45,19 +65,28 @@ public struct Entries: AsyncSequence, Sendable {
 
     /// Where the listing is.
     public struct Iterator: AsyncIteratorProtocol {
-        var batches: Batches
+        private var batches: Batches
+        private var hasBegun = false
         private var batch: [Attributes] = []
         private var position = 0
 
         init(batches: Batches) { self.batches = batches }
 
-        /// The next entry; nil after the last. Errors: `io`, `closed`, `corruption`.
+        /// The next entry; nil after the last.
+        /// - Throws: `io`, `closed`, `corruption`, and `CancellationError` in a cancelled task.
         public mutating func next() async throws -> Attributes? {
             while position == batch.count {
                 try Task.checkCancellation()
-                guard let more = try batches.next() else { return nil }
-                batch = more
-                position = 0
+                if !hasBegun {
+                    hasBegun = true
+                    await batches.store.engine.commitPending()
+                }
+                let (more, rest) = try await IOPool.shared.run { [batches] in
+                    var batches = batches
+                    return (try batches.next(), batches)
+                }
+                guard let more else { return nil }
+                (batches, batch, position) = (rest, more, 0)
             }
             defer { position += 1 }
             return batch[position]
@@ -76,6 +105,7 @@ public struct Entries: AsyncSequence, Sendable {
         }
 
         mutating func next() throws -> [Attributes]? {
+            try Cancellation.check()
             try store.requireOpen()
             if !hasLookedIntoMemory {
                 hasLookedIntoMemory = true

@@ -21,6 +21,18 @@ extension Store {
         try self.init(at: FilePath(fileURL: url), configuration)
     }
 
+    /// Opens the store in the directory at `path`, on a thread that may wait for the disk: the asynchronous form of
+    /// `init(at:_:)`.
+    public static func open(at path: String, _ configuration: Configuration = Configuration()) async throws -> Store {
+        try await open(at: FilePath(checking: path), configuration)
+    }
+
+    /// Opens the store in the directory that a file URL names, on a thread that may wait for the disk: the asynchronous
+    /// form of `init(at:_:)`.
+    public static func open(at url: URL, _ configuration: Configuration = Configuration()) async throws -> Store {
+        try await open(at: FilePath(fileURL: url), configuration)
+    }
+
     /// Stores the file that a file URL names. Meaning, result and errors are those of `adopt(_:for:_:method:digest:)`
     /// for a `FilePath`; `invalidArgument` also for any other URL.
     @discardableResult

@@ -25,6 +25,7 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) async throws -> Digest {
+        try Task.checkCancellation()
         let budget = try engine.budget()
         let put: PendingPut
         let limit = inlineLimit(budget)

@@ -10,22 +10,65 @@ extension Store {
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
     @discardableResult
     public func remove(_ key: Key, durability: Durability? = nil) throws -> Bool {
+        var removal = try removal(of: key, durability)
+        guard removal.isDue else { return false }
         let writing = try writing()
+        if let generation = try submit(&removal, writing, mayWait: true) {
+            try engine.awaitCommit(generation, removal.pending, writing)
+        }
+        return removal.hasExisted
+    }
+
+    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
+    /// task.
+    @discardableResult
+    public func remove(_ key: Key, durability: Durability? = nil) async throws -> Bool {
+        var removal = try removal(of: key, durability)
+        guard removal.isDue else { return false }
+        let writing = try writing()
+        if let generation = try submit(&removal, writing, mayWait: false) {
+            try await engine.awaitCommit(generation, removal.pending, writing)
+            return removal.hasExisted
+        }
+        let (generation, hasExisted) = try await IOPool.shared.run { [self, removal] in
+            var removal = removal
+            return (try submit(&removal, writing, mayWait: true) ?? 0, removal.hasExisted)
+        }
+        try await engine.awaitCommit(generation, removal.pending, writing)
+        return hasExisted
+    }
+
+    /// The removal of one key.
+    private struct Removal {
+        let pending: PendingRemoval
+        /// False where there is nothing but another version's entry.
+        let isDue: Bool
+        var hasExisted: Bool
+    }
+
+    private func removal(of key: Key, _ durability: Durability?) throws -> Removal {
+        _ = try writing()
         try key.validate()
-        let memory = engine.memory
-        var existed = try engine.contains(key, visibility(true))
+        let hasExisted = try engine.contains(key, visibility(true))
         // What the index has of another version may be read by others of this process until the removal is committed.
-        if !existed, version != nil, try engine.contains(key, Engine.Visibility(version: nil, includesExpired: true)) {
-            return false
+        let isOthers =
+            try !hasExisted && version != nil
+            && engine.contains(key, Engine.Visibility(version: nil, includesExpired: true))
+        return Removal(
+            pending: PendingRemoval(
+                key: key, owner: handle, version: version, isDurable: isDurable(durability),
+                uptime: engine.uptime.uptime()),
+            isDue: !isOthers, hasExisted: hasExisted)
+    }
+
+    private func submit(_ removal: inout Removal, _ writing: Engine.Writing, mayWait: Bool) throws -> UInt64? {
+        let memory = engine.memory
+        var wasInMemory = false
+        defer { if wasInMemory { removal.hasExisted = true } }
+        let pending = removal.pending
+        return try engine.submit(pending, writing, mayWait: mayWait) {
+            if memory.remove(pending.key, where: { sees($0.version) }) != nil { wasInMemory = true }
         }
-        let removal = PendingRemoval(
-            key: key, owner: handle, version: version, isDurable: isDurable(durability),
-            uptime: engine.uptime.uptime())
-        let generation = try engine.submit(removal, writing) {
-            if memory.remove(key, where: { sees($0.version) }) != nil { existed = true }
-        }
-        if let generation { try engine.awaitCommit(generation, removal, writing) }
-        return existed
     }
 
     /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application
@@ -45,6 +88,12 @@ extension Store {
         let inMemory = engine.memory.remove { _ in true }
         try settle(durability)
         return onDisk + inMemory
+    }
+
+    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    @discardableResult
+    public func clear(durability: Durability? = nil) async throws -> Int {
+        try await IOPool.long.run { [self] in try clear(durability: durability) }
     }
 
     /// Removes the selected entries, pinned ones too, in small batches that let others write in between.
@@ -110,6 +159,11 @@ extension Store {
         engine.commitPending()
         try engine.endSession()
         try engine.sweepDead(writing)
+    }
+
+    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    public func endSession() async throws {
+        try await IOPool.long.run { [self] in try endSession() }
     }
 }
 

@@ -23,6 +23,7 @@ extension Store {
     public func update(
         _ entry: Entry, metadata: [UInt8], lifetime: Lifetime? = nil, durability: Durability? = nil
     ) async throws -> Bool {
+        try Task.checkCancellation()
         let change = EntryChange(metadata: metadata, lifetime: lifetime)
         try change.validate(entry.key)
         return try await write(.change(entry.key, change, .init(entry)), durability).isSuccess
@@ -37,7 +38,8 @@ extension Store {
         try write(.remove(entry.key, .init(entry)), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
+    /// task.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) async throws -> Bool {
         try await write(.remove(entry.key, .init(entry)), durability).isSuccess

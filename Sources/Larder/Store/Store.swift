@@ -64,6 +64,19 @@ public final class Store: Sendable {
         try Registry.release(engine, handle)
     }
 
+    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    public func close() async throws {
+        try await IOPool.long.run { [self] in try close() }
+    }
+
+    /// Opens a store on a thread that may wait for the disk: the asynchronous form of `init(at:_:)`.
+    public static func open(
+        at path: FilePath, _ configuration: Configuration = Configuration()
+    ) async throws -> Store {
+        try Task.checkCancellation()
+        return try await IOPool.long.run { try Store(at: path, configuration) }
+    }
+
     /// The directory.
     public var path: FilePath { engine.path }
 

@@ -100,7 +100,7 @@ struct HTTP2Content {
             case (.bytes(let bytes), let range)?: return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
             case (.stored(let body, let whole), let range)?:
                 return try await body.bytes(
-                    of: whole.lowerBound + range.lowerBound..<whole.lowerBound + range.upperBound)
+                    in: whole.lowerBound + range.lowerBound..<whole.lowerBound + range.upperBound)
             }
         }
     }

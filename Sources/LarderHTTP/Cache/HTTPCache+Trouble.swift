@@ -27,6 +27,8 @@ extension HTTPCache {
                         work: .upkeep, code: failure.code, message: "\(failure.work.rawValue): \(failure.message)",
                         count: failure.count))
             }
+        } catch is CancellationError {
+            // It says nothing about the store.
         } catch {
             if !troubles.contains(where: { $0.work == .read }) { troubles.append(Self.trouble(.read, error)) }
         }

@@ -80,7 +80,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
                     }
                     let end = Swift.min(start + 256 * 1024, range.upperBound)
                     offset += end - start
-                    return try await body.bytes(of: start..<end)
+                    return try await body.bytes(in: start..<end)
                 }
             }
             return nil

@@ -251,7 +251,7 @@ final class Spool: Sendable {
             case .failed(let error): throw error
             case .piece(let piece): return piece
             case .stored(let range):
-                let bytes = try await writer?.bytes(of: range) ?? []
+                let bytes = try await writer?.bytes(in: range) ?? []
                 guard bytes.count == range.count else {
                     throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
                 }

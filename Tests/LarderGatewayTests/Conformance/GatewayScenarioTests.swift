@@ -57,7 +57,7 @@ struct GatewayScenarioTests {
                     if step.isOriginGone, outcome.status == 200 { outcome.isCached = true }
                     scenario.check(step, outcome, now: now, "\(scenario.name), step \(number + 1)")
                 }
-                try store.clear()
+                try await store.clear()
             }
             await client.close()
             await gateway.stop(drain: .seconds(1))
