@@ -85,7 +85,6 @@ final class PendingSet: @unchecked Sendable {
     private var completed: UInt64 = 0
     private var opened: UInt64 = 0
     private var isUrgent = false
-    private var isPoked = false
     private var isClosing = false
     private var isStopped = false
     /// Jobs that wait for room in the open batch.
@@ -298,14 +297,6 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
-    /// Wakes the committer, for touches or displacement.
-    func poke() {
-        monitor.locked {
-            isPoked = true
-            monitor.signal(Condition.work)
-        }
-    }
-
     /// No further operations; the committer writes what there is and ends.
     func close() {
         monitor.locked {
@@ -317,11 +308,11 @@ final class PendingSet: @unchecked Sendable {
 
     // MARK: The committer
 
-    /// Waits for work: a batch that is due, a poke, or `idle` seconds without either.
+    /// Waits for work: a batch that is due, or `idle` seconds without one.
     func next(idle: Double) -> Work {
         monitor.locked {
             let start = uptime()
-            while !isClosing, !isUrgent, !isPoked {
+            while !isClosing, !isUrgent {
                 if !open.isWanted {
                     let waited = Double(uptime() &- start) / 1e9
                     if waited >= idle { break }
@@ -337,7 +328,6 @@ final class PendingSet: @unchecked Sendable {
             }
             gather()
             isUrgent = false
-            isPoked = false
             let batch = open
             if !batch.isEmpty {
                 began = uptime()

@@ -11,17 +11,14 @@ final class BodyDigest: Sendable {
     }
 
     private let state: Mutex<State>
-    private let known: Atomic<Bool>
 
     init(_ digest: Digest) {
         state = Mutex(.known(digest))
-        known = Atomic(true)
     }
 
     /// The digest of `body`, which is held until it is computed.
     init(of body: [UInt8]) {
         state = Mutex(.waiting(body))
-        known = Atomic(false)
     }
 
     /// Computes it now if no other thread has; waits for a thread that is computing it.
@@ -32,11 +29,8 @@ final class BodyDigest: Sendable {
             case .waiting(let body):
                 let digest = Digest.of(body)
                 state = .known(digest)
-                known.store(true, ordering: .releasing)
                 return digest
             }
         }
     }
-
-    var isKnown: Bool { known.load(ordering: .acquiring) }
 }
