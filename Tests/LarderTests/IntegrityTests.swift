@@ -139,7 +139,7 @@ import Testing
         try withPowerLoss(configuration(boot: 1), of: { try $0.put(bytes, for: "k") }) { path in
             let second = try Store(at: path, configuration(boot: 2))
             try #expect(second.bytes("k") == bytes)
-            #expect(second.engine.verified.withLock { $0.count } == 1)
+            #expect(second.engine.damage.verifiedCount == 1)
             try finish(second)
         }
     }
@@ -169,13 +169,13 @@ import Testing
         try withPowerLoss(configuration(boot: 1)) { first in
             try first.put(bytes, for: "synced")
             try first.flush()
-            try first.engine.checkpoint()
+            try first.engine.requireWriting().checkpoints.make()
             try first.put(body(9000), for: "later")
         } _: { path in
             let second = try Store(at: path, configuration(boot: 2))
             try #expect(second.bytes("synced") == bytes)
             try #expect(second.bytes("later") == body(9000))
-            #expect(second.engine.verified.withLock { $0.count } == 1)
+            #expect(second.engine.damage.verifiedCount == 1)
             try finish(second)
         }
     }

@@ -104,7 +104,7 @@ import Testing
             for page in 2..<4 {
                 for offset in 0..<16 { try TestFiles.flipByte(of: data, at: Int64(page * 4096 + offset)) }
             }
-            let isDamaged = try code { try first.engine.checkPages(.heads) } != nil
+            let isDamaged = try code { try first.engine.context.checkPages(.heads) } != nil
             #expect(isDamaged)
             try #expect(code { try Store(at: path, .testing { $0.indexCheck = .always }) } == .corruption)
             try TestFiles.patch(data, good)

@@ -18,7 +18,7 @@ extension Store {
         if repair { _ = try writing() } else { try requireOpen() }
         try Cancellation.check()
         // First of all: rows are read and written through LMDB, which trusts its pages, and heads of bodies in place.
-        try engine.checkPages(.heads)
+        try engine.context.checkPages(.heads)
         engine.commitPending()
         var check = Check(engine: engine, isRepairing: repair, readsBodies: readingBodies)
         return try check.run {

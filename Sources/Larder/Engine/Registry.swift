@@ -47,7 +47,7 @@ enum Registry {
         }
         do {
             try share(engine, path, configuration)
-            return (engine, engine.audience.join(configuration))
+            return (engine, engine.context.audience.join(configuration))
         } catch {
             try release(engine, nil)
             throw error
@@ -84,7 +84,7 @@ enum Registry {
     private static func share(_ engine: Engine, _ path: FilePath, _ configuration: Configuration) throws {
         try configuration.requireSharable(with: engine.configuration, path)
         try Engine.requirePrivate(engine.files.root, configuration)
-        if configuration.indexCheck == .always { try engine.checkPages(.heads) }
+        if configuration.indexCheck == .always { try engine.context.checkPages(.heads) }
         if let budget = configuration.budget { try engine.adopt(budget) }
     }
 
@@ -105,7 +105,7 @@ enum Registry {
         guard last.isLast else {
             engine.commitPending()
             guard let handle else { return }
-            engine.audience.leave(handle)
+            engine.context.audience.leave(handle)
             return try engine.throwFailure(of: handle)
         }
         defer { if let identity = last.identity { settle(identity, nil) } }

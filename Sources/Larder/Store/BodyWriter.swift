@@ -41,7 +41,7 @@ public final class BodyWriter: @unchecked Sendable {
         self.options = options
         declaredLength = length
         declaredDigest = digest
-        budget = try store.engine.budget()
+        budget = try store.engine.context.budget()
         if let length { try Store.checkSize(length.bytes, key, budget) }
     }
 
@@ -205,7 +205,7 @@ public final class BodyWriter: @unchecked Sendable {
         } else {
             try spill(total)
             let offset = length
-            try store.engine.displacingWhenFull(Int64(bytes.count), store.writing()) { try write(bytes, at: offset) }
+            try store.writing().roomMaker.displacingWhenFull(Int64(bytes.count)) { try write(bytes, at: offset) }
             lock.locked { length = total }
         }
     }
@@ -217,28 +217,28 @@ public final class BodyWriter: @unchecked Sendable {
         if file == nil {
             let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
-            let created = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
+            let created = try writing.stager.create(reserving: max(needed, expected), for: key)
             lock.locked { file = created }
-            try store.engine.displacingWhenFull(max(needed, expected), writing) {
+            try writing.roomMaker.displacingWhenFull(max(needed, expected)) {
                 if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
                 try memory.withUnsafeBytes { try write($0, at: 0) }
             }
             lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
-            try store.engine.reserve(more, for: key, writing)
+            try writing.roomMaker.reserve(more, for: key)
             lock.locked { file?.reserved += more }
-            try store.engine.displacingWhenFull(more, writing) {
+            try writing.roomMaker.displacingWhenFull(more) {
                 try preallocate(from: length, to: min(length + more, total + Self.step))
             }
             // The largest entry may have been changed meanwhile.
-            budget = try store.engine.budget()
+            budget = try store.engine.context.budget()
         }
     }
 
     private func preallocate(from start: Int64, to end: Int64) throws {
         guard let file else { return }
-        try store.engine.preallocate(file, from: start, to: end)
+        try store.writing().stager.preallocate(file, from: start, to: end)
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
@@ -268,7 +268,7 @@ public final class BodyWriter: @unchecked Sendable {
         guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
         file.length = length
         let writing = try store.writing()
-        try store.engine.settle(&file, isDurable: store.isDurable(options), writing)
+        try writing.stager.settle(&file, isDurable: store.isDurable(options))
         lock.locked { self.file = file }
         return store.makePut(key, digest, UInt64(length), .staged(file), options)
     }
@@ -285,7 +285,7 @@ public final class BodyWriter: @unchecked Sendable {
         let unneeded = file
         lock.locked { end() }
         guard let unneeded, let writing = store.engine.writing else { return }
-        store.engine.discard(unneeded, writing)
+        writing.staged.discard(unneeded)
     }
 
     private func lengthMismatch(_ actual: Int64, isMore: Bool) -> LarderError {

@@ -61,7 +61,7 @@ extension Store {
         let writing = dryRun ? engine.writing : try writing()
         try requireOpen()
         // What is not found in a damaged index would be taken for garbage.
-        try engine.checkPages()
+        try engine.context.checkPages()
         engine.commitPending()
         var report = CollectionReport()
         report.allocatedBefore = try engine.statistics().allocatedBytes
@@ -74,8 +74,7 @@ extension Store {
                 try progress(step, $0)
             }
         }
-        collector.report.expiredEntries += try engine.collectMemory(.expired, nil, isDryRun: dryRun)
-        collector.report.otherVersionEntries += try engine.collectMemory(.otherVersions, version, isDryRun: dryRun)
+        try collector.collectMemory(writing)
         collector.report.allocatedAfter = try engine.statistics().allocatedBytes
         if dryRun { collector.report.allocatedAfter = collector.estimatedAfter }
         return collector.report

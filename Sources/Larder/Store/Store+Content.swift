@@ -24,7 +24,7 @@ extension Store {
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
         try requireOpen()
         engine.commitPending(touches: false)
-        return try engine.missing(Array(digests))
+        return try engine.bodies.missing(Array(digests))
     }
 
     /// As the synchronous `missing(of:)`, without holding a thread of the cooperative pool.
@@ -32,7 +32,7 @@ extension Store {
         try requireOpen()
         await engine.commitPending(touches: false)
         let (engine, digests) = (engine, Array(digests))
-        return try await IOPool.shared.run { try engine.missing(digests) }
+        return try await IOPool.shared.run { try engine.bodies.missing(digests) }
     }
 
     /// The content with a digest; nil if there is none, or if it turns out to be damaged.
@@ -44,7 +44,7 @@ extension Store {
     public func body(digest: Digest) throws -> Body? {
         try requireOpen()
         engine.commitPending(touches: false)
-        return try engine.body(digest)
+        return try engine.bodies.body(digest)
     }
 
     /// As the synchronous `body(digest:)`, without holding a thread of the cooperative pool.
@@ -52,7 +52,7 @@ extension Store {
         try requireOpen()
         await engine.commitPending(touches: false)
         let engine = engine
-        return try await IOPool.shared.run { try engine.body(digest) }
+        return try await IOPool.shared.run { try engine.bodies.body(digest) }
     }
 
     /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
@@ -63,7 +63,7 @@ extension Store {
     public func bodies(digests: [Digest]) throws -> [Body?] {
         try requireOpen()
         engine.commitPending(touches: false)
-        return try engine.bodies(digests)
+        return try engine.bodies.bodies(digests)
     }
 
     /// As the synchronous `bodies(digests:)`, without holding a thread of the cooperative pool.
@@ -71,6 +71,6 @@ extension Store {
         try requireOpen()
         await engine.commitPending(touches: false)
         let engine = engine
-        return try await IOPool.shared.run { try engine.bodies(digests) }
+        return try await IOPool.shared.run { try engine.bodies.bodies(digests) }
     }
 }

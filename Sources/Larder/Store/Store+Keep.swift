@@ -100,7 +100,7 @@ extension Store {
             mutation.noteChange(trees: 1)
         }
         let count = try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
-        try engine.steer()
+        try writing().watermarks.steer()
         try settle(durability)
         return count + inMemory(tag)
     }
@@ -117,12 +117,12 @@ extension Store {
 
     /// Changes the entries with a tag in transactions that fit the headroom; returns how many of them the store sees.
     private func updateEntries(
-        _ tag: String, _ purpose: Engine.Purpose, _ change: (Mutation, inout EntryRecord) throws -> Void
+        _ tag: String, _ purpose: Transactions.Purpose, _ change: (Mutation, inout EntryRecord) throws -> Void
     ) throws -> Int {
         var walk = EntryWalk(.tag(tag), version: nil, now: engine.clock.now())
         var count = 0
         while !walk.isOver {
-            let limit = try engine.removalLimit()
+            let limit = try engine.context.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             count += try engine.mutate(purpose) { mutation in
                 var seen = 0

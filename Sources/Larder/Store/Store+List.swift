@@ -11,7 +11,7 @@ extension Store {
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
         engine.commitPending()
-        return Entries(store: self, filter: try engine.filter(selection, version: version))
+        return Entries(store: self, filter: try engine.descriptions.filter(selection, version: version))
     }
 
     /// The keys of the selected entries, in the order of `entries`.
@@ -79,8 +79,8 @@ public struct Entries: AsyncSequence, Sendable {
             try store.requireOpen()
             if !hasLookedIntoMemory {
                 hasLookedIntoMemory = true
-                let found = try store.engine.inMemory(walk.filter)
-                if !found.isEmpty { return try found.map(store.engine.attributes(ofMemory:)) }
+                let found = try store.engine.descriptions.inMemory(walk.filter)
+                if !found.isEmpty { return try found.map(store.engine.descriptions.attributes(ofMemory:)) }
             }
             guard !walk.isOver else { return nil }
             let engine = store.engine
@@ -88,7 +88,7 @@ public struct Entries: AsyncSequence, Sendable {
             _ = try engine.read { transaction in
                 try walk.visit(engine.index, transaction, limit: 256) { key, record, raw in
                     guard let blob = try transaction.get(engine.index.blobs, record.blob),
-                        let attributes = try engine.attributes(raw, blob, key, transaction)
+                        let attributes = try engine.descriptions.attributes(raw, blob, key, transaction)
                     else { return }
                     found.append(attributes)
                 }

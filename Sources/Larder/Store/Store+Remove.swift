@@ -21,10 +21,10 @@ extension Store {
         let removal = PendingRemoval(
             key: key, owner: handle, version: version, isDurable: isDurable(durability),
             uptime: engine.uptime.uptime())
-        let generation = try engine.submit(removal, writing) {
+        let generation = try writing.submission.submit(removal) {
             if memory.remove(key, where: { sees($0.version) }) != nil { existed = true }
         }
-        if let generation { try engine.awaitCommit(generation, removal, writing) }
+        if let generation { try writing.submission.awaitCommit(generation, removal) }
         return existed
     }
 
@@ -38,10 +38,10 @@ extension Store {
     /// - Throws: `closed`, `readOnly`, `noSpace`, `io`: then nothing was removed.
     @discardableResult
     public func clear(durability: Durability? = nil) throws -> Int {
-        _ = try writing()
+        let writing = try writing()
         engine.commitPending()
         // Those on disk first: if that fails nothing is lost.
-        let onDisk = try engine.clear()
+        let onDisk = try writing.removals.clear()
         let inMemory = engine.memory.remove { _ in true }
         try settle(durability)
         return onDisk + inMemory
@@ -61,16 +61,16 @@ extension Store {
         _ selection: Selection, durability: Durability? = nil,
         progress: (RemovalProgress) throws -> Void = { _ in }
     ) throws -> Int {
-        _ = try writing()
+        let writing = try writing()
         engine.commitPending()
-        let filter = try engine.filter(selection, version: version)
-        var removed = try engine.removeInMemory(filter)
+        let filter = try engine.descriptions.filter(selection, version: version)
+        var removed = try writing.removals.removeInMemory(filter)
         let total = Int(clamping: try engine.state().entryCount)
         var examined = 0
         var walk = EntryWalk(filter)
         while !walk.isOver {
             try Cancellation.check()
-            let limit = try engine.removalLimit()
+            let limit = try engine.context.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
             if !batch.keys.isEmpty {
@@ -108,49 +108,7 @@ extension Store {
     public func endSession() throws {
         let writing = try writing()
         engine.commitPending()
-        try engine.endSession()
-        try engine.sweepDead(writing)
-    }
-}
-
-extension Mutation {
-    /// Removes those entries of a walk that are still selected; returns how many.
-    func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
-        var count = 0
-        for (key, id) in keys {
-            // An entry that was put again since it was looked at may no longer be selected.
-            guard let record = try record(key), record.id == id,
-                try filter.includes(record.key(key), record, digest: { try digest(ofBlob: record.blob) })
-            else { continue }
-            if try remove(key) != nil { count += 1 }
-        }
-        return count
-    }
-}
-
-extension Engine {
-    /// Empties every database but `meta`, in one transaction.
-    func clear() throws -> Int {
-        try mutate(.housekeeping) { mutation in
-            let count = Int(clamping: mutation.state.entryCount)
-            var files: [(UInt64, BlobRecord)] = []
-            try mutation.reading.withCursor(index.blobs) { cursor in
-                var pair = try cursor.first()
-                while let (key, value) = pair {
-                    if let head = BlobRecord(value), head.location == .file { files.append((key.field(0), head)) }
-                    pair = try cursor.next()
-                }
-            }
-            for (id, head) in files { try mutation.deleteBlob(id, head) }
-            for database in [
-                index.entries, index.recency, index.pinned, index.expiry, index.tags, index.sessions, index.digests,
-                index.blobs, index.unpublished,
-            ] {
-                try mutation.transaction.removeAll(database)
-            }
-            mutation.forgetAll()
-            try forgetVersions(mutation)
-            return count
-        }
+        try writing.recovery.endSession()
+        try writing.recovery.sweepDead()
     }
 }

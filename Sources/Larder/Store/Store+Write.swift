@@ -34,7 +34,7 @@ extension Store {
         if batch.isEmpty { return [] }
         try Task.checkCancellation()
         // Bodies that belong in files, and walks, may wait for the disk.
-        let limit = try inlineLimit(engine.budget())
+        let limit = try inlineLimit(engine.context.budget())
         let job =
             batch.operations.contains(where: { $0.mayWait(limit) })
             ? try await IOPool.long.run { [self] in try prepare(batch, durability) } : try prepare(batch, durability)
@@ -76,12 +76,12 @@ extension Store {
         var operations: [PendingJob.Operation] = []
         operations.reserveCapacity(batch.count)
         do {
-            let content = try engine.keys(of: batch.removedContent)
+            let content = try writing.submission.keys(of: batch.removedContent)
             for operation in batch.operations {
                 operations.append(try prepare(operation, isDurable(durability) ? .durable : .relaxed, content))
             }
         } catch {
-            for file in makeJob(operations, durability).stagedFiles { engine.discard(file, writing) }
+            for file in makeJob(operations, durability).stagedFiles { writing.staged.discard(file) }
             throw error
         }
         return makeJob(operations, durability)
@@ -94,7 +94,7 @@ extension Store {
                 .invalidArgument,
                 "the batch has \(batch.count) operations; the most is \(Self.maximumOperations): write it in parts")
         }
-        let budget = try engine.budget()
+        let budget = try engine.context.budget()
         let bytes = batch.operations.reduce(Int64(0)) { sum, operation in
             guard case .put(let body, _, let options, _, _) = operation else { return sum }
             return sum + Int64(body.count + options.metadata.count)
@@ -158,7 +158,7 @@ extension Store {
             if let refusal = change.refusalInMemory(key) { return .failed(refusal) }
             if !put.isUnchanged(expected) { return .changed }
             let (now, uptime) = (engine.clock.advance(), engine.uptime.uptime())
-            let isDone = try engine.changeInMemory(key) {
+            let isDone = try writing().submission.changeInMemory(key) {
                 $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
             return isDone ? .done : nil

@@ -38,7 +38,7 @@ public final class Store: Sendable {
     init(path: FilePath, _ configuration: Configuration, ephemeral: OwnedDescriptor?) throws {
         let (engine, handle) = try Registry.acquire(path, configuration, lock: ephemeral)
         do {
-            version = try engine.version(configuration.version)
+            version = try engine.versions.number(of: configuration.version)
         } catch {
             try Registry.release(engine, handle)
             throw error
@@ -109,8 +109,12 @@ public final class Store: Sendable {
 
     private func finishFlush(_ durability: Durability) throws {
         let synced = Result {
-            guard engine.writing != nil else { return }
-            if durability == .durable { try engine.checkpoint() } else { try engine.syncIndexIfNeeded() }
+            guard let writing = engine.writing else { return }
+            if durability == .durable {
+                try writing.checkpoints.make()
+            } else {
+                try writing.transactions.syncIndexIfNeeded()
+            }
         }
         // What was lost first, with its keys: a disk that failed for that fails for the sync, too.
         try engine.throwFailure(of: handle)

@@ -3,9 +3,10 @@ import Synchronization
 /// The thread for work of a store that may take long, and that no caller waits for: checkpoints. It is started when
 /// there is work for the first time.
 final class Maintenance: @unchecked Sendable {
-    // SAFETY: the variables are touched only under `monitor`, `checkpoints` only by the committer, `engine` outlives
-    // the thread.
-    private unowned let engine: Engine
+    // SAFETY: `thread`, `isWanted` and `isStopped` are touched only under `monitor`, `lastCheckpoint` only by the thread of
+    // the committer. `close()` joins the thread, so the engine, which owns this, outlives it.
+    private let checkpoints: Checkpoints
+    private let transactions: Transactions
     private let monitor = Monitor()
     private var thread: WorkerThread?
     private var isWanted = false
@@ -16,21 +17,22 @@ final class Maintenance: @unchecked Sendable {
 
     private static let checkpointInterval: UInt64 = 30 * 1_000_000_000
 
-    init(engine: Engine) {
-        self.engine = engine
-        lastCheckpoint = engine.configuration.clock.uptime()
+    init(checkpoints: Checkpoints, transactions: Transactions) {
+        self.checkpoints = checkpoints
+        self.transactions = transactions
+        lastCheckpoint = checkpoints.configuration.clock.uptime()
     }
 
     /// Starts what is due. For the committer, which calls it after each pass.
     func wakeIfDue() {
-        let now = engine.configuration.clock.uptime()
+        let now = checkpoints.configuration.clock.uptime()
         guard now &- lastCheckpoint >= Self.checkpointInterval else { return }
         lastCheckpoint = now
-        guard engine.hasUnsyncedFiles.load(ordering: .relaxed) else { return }
+        guard transactions.hasUnsyncedFiles else { return }
         do {
             try wake()
         } catch {
-            engine.failed(.checkpoint, error)
+            checkpoints.failed(.checkpoint, error)
         }
     }
 
@@ -74,10 +76,10 @@ final class Maintenance: @unchecked Sendable {
 
     private func checkpoint() {
         do {
-            try engine.checkpointIfNeeded { self.isClosed }
-            engine.succeeded(.checkpoint)
+            try checkpoints.makeIfNeeded { self.isClosed }
+            checkpoints.succeeded(.checkpoint)
         } catch {
-            engine.failed(.checkpoint, error)
+            checkpoints.failed(.checkpoint, error)
         }
     }
 }

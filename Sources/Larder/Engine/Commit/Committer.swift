@@ -1,7 +1,9 @@
 /// The thread that writes what is pending: group commit, access times, displacement in the background, checkpoints.
-final class Committer {
-    private let engine: Engine
+final class Committer: EnginePart, @unchecked Sendable {
+    // SAFETY: made, used and released by the thread that runs `run()`.
+    let context: EngineContext
     private let writing: Engine.Writing
+    private let memory: MemoryEntries
     /// Between tries of displacement that fails.
     private var displacement = Backoff()
     private var expiry = Pace()
@@ -12,37 +14,40 @@ final class Committer {
     /// Entries displaced in the transaction of a batch while the store is above its watermarks.
     private static let displacementSlice = 64
 
-    /// - Parameter writing: the engine's writing parts.
-    init(engine: Engine, writing: Engine.Writing) {
-        self.engine = engine
+    /// - Parameters:
+    ///   - writing: the engine's writing parts.
+    ///   - memory: the entries of policy `memoryOnly`, which jobs change.
+    init(context: EngineContext, writing: Engine.Writing, memory: MemoryEntries) {
+        self.context = context
         self.writing = writing
+        self.memory = memory
     }
 
     func run() {
         while true {
             let work = writing.pending.next(idle: idleSeconds)
             process(work.batch, isClosing: work.isClosing)
-            engine.dropReleasedLeases()
+            writing.transactions.dropReleasedLeases()
             if work.isClosing, work.batch.isEmpty { return }
             if !work.isClosing {
                 removeExpiredIfDue()
-                engine.maintenance.wakeIfDue()
+                writing.maintenance.wakeIfDue()
             }
         }
     }
 
     /// How long to wait for work.
     private var idleSeconds: Double {
-        let now = engine.configuration.clock.uptime()
+        let now = configuration.clock.uptime()
         var remaining = expiry.remaining(at: now)
-        if engine.isDisplacing.load(ordering: .relaxed) { remaining = min(remaining, displacement.remaining(at: now)) }
+        if writing.watermarks.isDisplacing { remaining = min(remaining, displacement.remaining(at: now)) }
         return min(Double(remaining) / 1e9, Self.idleSeconds)
     }
 
     /// True if entries should be displaced now: above the watermarks, and not right after that failed.
     private var isDisplacing: Bool {
-        engine.isDisplacing.load(ordering: .relaxed)
-            && displacement.remaining(at: engine.configuration.clock.uptime()) == 0
+        writing.watermarks.isDisplacing
+            && displacement.remaining(at: configuration.clock.uptime()) == 0
     }
 
     // MARK: Batches
@@ -86,56 +91,56 @@ final class Committer {
 
     /// The touches that go with this commit: all, or none yet.
     private func dueTouches(isForced: Bool, isDisplacing: Bool) -> [TouchTable.Line] {
-        let now = engine.uptime.uptime()
-        let isDue = isForced || writing.touches.isDue(at: now, isDisplacing: isDisplacing)
-        return isDue ? writing.touches.drain(at: now) : []
+        let now = uptime.uptime()
+        let isDue = isForced || writing.touchBuffer.isDue(at: now, isDisplacing: isDisplacing)
+        return isDue ? writing.touchBuffer.drain(at: now) : []
     }
 
     private func process(_ batch: PendingSet.Batch, isClosing: Bool) {
         let isDisplacing = isDisplacing
         let touches = dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing)
-        let began = engine.uptime.uptime()
-        defer { writing.touches.noteCost(engine.uptime.uptime() &- began, of: touches.count) }
+        let began = uptime.uptime()
+        defer { writing.touchBuffer.noteCost(uptime.uptime() &- began, of: touches.count) }
         let uses = Self.ordered(batch, touches)
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
         do {
             if batch.isDurable, uses.contains(where: { !$0.stagedFiles.isEmpty }) {
-                engine.reach("batch.before-staging-sync")
-                try Sync.names(engine.files.staging)
-                engine.reach("batch.after-staging-sync")
+                reach("batch.before-staging-sync")
+                try Sync.names(files.staging)
+                reach("batch.after-staging-sync")
             }
             failure = commit(uses)
             let jobs = batch.jobs.filter(\.isCommitted)
-            if !jobs.isEmpty { writing.pending.publish(jobs, in: engine.memory) }
+            if !jobs.isEmpty { writing.pending.publish(jobs, in: memory) }
         } catch {
             // Nothing is committed on top of names that may not be there after a power loss.
-            failure = engine.translate(error)
-            for use in uses { fail(use, engine.translate(error)) }
+            failure = translate(error)
+            for use in uses { fail(use, translate(error)) }
         }
         do {
             if batch.isDurable {
-                engine.reach("batch.before-index-sync")
+                reach("batch.before-index-sync")
                 // The commit has done so already if it replaced files.
-                try engine.syncIndexIfNeeded()
-                engine.reach("batch.after-index-sync")
+                try writing.transactions.syncIndexIfNeeded()
+                reach("batch.after-index-sync")
             }
         } catch {
             // What was committed may not survive power loss: no durable put of the batch is a success.
-            failure = engine.translate(error)
-            for use in uses { use.change?.failDurably(engine.translate(error)) }
-            for job in batch.jobs where job.isDurable { job.fail(engine.translate(error)) }
+            failure = translate(error)
+            for use in uses { use.change?.failDurably(translate(error)) }
+            for job in batch.jobs where job.isDurable { job.fail(translate(error)) }
         }
-        let failed = uses.compactMap(\.change).filter { $0.failure != nil }
+        let lost = uses.compactMap(\.change).filter { $0.failure != nil }
         if let failure {
-            engine.failed(.commit, failure)
-            tell(failed, failure)
-        } else if !batch.isEmpty, engine.succeeded(.commit) {
+            failed(.commit, failure)
+            tell(lost, failure)
+        } else if !batch.isEmpty, succeeded(.commit) {
             // What was in the way of commits was most likely in the way of this, too.
             displacement.reset()
         }
         // The callers of durable changes hear of their failures themselves.
-        writing.pending.finish(batch, failed: failed.filter { !$0.isDurable })
+        writing.pending.finish(batch, failed: lost.filter { !$0.isDurable })
     }
 
     /// Tells the observers what could not be committed: once for each cause, with the keys concerned.
@@ -143,7 +148,7 @@ final class Committer {
         var failures = CommitFailures()
         for change in failed { failures.add(change) }
         for error in failures.errors.isEmpty ? [failure] : failures.errors {
-            engine.configuration.observer?(.commitFailed(error))
+            configuration.observer?(.commitFailed(error))
         }
     }
 
@@ -151,7 +156,7 @@ final class Committer {
     private func fail(_ use: Use, _ failure: LarderError) {
         use.change?.fail(failure)
         if case .job(let job) = use { job.fail(failure) }
-        for file in use.stagedFiles { engine.discard(file, writing) }
+        for file in use.stagedFiles { writing.staged.discard(file) }
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
@@ -174,7 +179,7 @@ final class Committer {
         for part in parts(uses) {
             do {
                 if try apply(part, makingRoom: false) {
-                    engine.succeeded(.touches)
+                    succeeded(.touches)
                     continue
                 }
                 // Puts make room. Displacing entries only to note that others were used would be absurd: touches go in
@@ -186,7 +191,7 @@ final class Committer {
                 }
             } catch {
                 if part.allSatisfy(\.isTouch) {
-                    engine.failed(.touches, error)
+                    failed(.touches, error)
                 } else {
                     failure = commitSingly(part) ?? failure
                 }
@@ -201,7 +206,7 @@ final class Committer {
     /// The uses in pieces with no more touches than the headroom has pages: more would hardly ever fit.
     private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
         var limit = Self.touchLimit
-        if let budget = try? engine.budget(), budget.bytes != .unlimited {
+        if let budget = try? context.budget(), budget.bytes != .unlimited {
             limit = min(limit, Int(max(16, budget.headroomPages)))
         }
         var parts: [ArraySlice<Use>] = []
@@ -235,7 +240,7 @@ final class Committer {
                 _ = try apply(CollectionOfOne(use)[...], makingRoom: true)
                 failures = 0
             } catch {
-                let failure = engine.translate(error)
+                let failure = translate(error)
                 // If a batch does not fit, its caller gets the error. The store itself has no problem.
                 if case .job = use, failure.code == .noSpace || failure.code == .tooLarge {
                     fail(use, failure)
@@ -265,24 +270,24 @@ final class Committer {
         guard isDisplacing else { return try apply(uses, makingRoom, displacing: 0) }
         do {
             // Beside a held snapshot displacement gains little, so it waits until a put needs room.
-            if try engine.heldSnapshot(writing) != nil {
-                displacement.failed(at: engine.configuration.clock.uptime())
+            if try writing.snapshots.held() != nil {
+                displacement.failed(at: configuration.clock.uptime())
                 return try apply(uses, makingRoom, displacing: 0)
             }
-            let slice = try min(Self.displacementSlice, engine.removalLimit())
+            let slice = try min(Self.displacementSlice, context.removalLimit())
             let isDone = try apply(uses, makingRoom, displacing: slice)
             if isDone { displacement.reset() }
-            engine.succeeded(.displacement)
+            succeeded(.displacement)
             return isDone
         } catch {
-            displacement.failed(at: engine.configuration.clock.uptime())
+            displacement.failed(at: configuration.clock.uptime())
             if uses.isEmpty {
-                engine.failed(.displacement, error)
+                failed(.displacement, error)
                 return true
             }
             // The batch must not fail for the sake of displacement. If it fails by itself, that failure is reported.
             let isDone = try apply(uses, makingRoom, displacing: 0)
-            engine.failed(.displacement, error)
+            failed(.displacement, error)
             return isDone
         }
     }
@@ -293,33 +298,34 @@ final class Committer {
 
     /// - Parameter slice: entries to displace in the same transaction, at most.
     private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
-        let engine = engine
-        let uptime = engine.uptime.uptime()
-        let change: (Mutation) throws -> (victims: [Victim], fill: Engine.Fill) = { mutation in
-            for use in uses { try Self.apply(use, mutation, engine, uptime) }
-            guard slice > 0 else { return ([], try engine.fill(mutation)) }
-            let surplus = try engine.fill(mutation).overLow
-            let victims = try Engine.displace(in: mutation, limit: slice, bytes: surplus).0
-            return (victims, try engine.fill(mutation))
+        let watermarks = writing.watermarks
+        let uptime = uptime.uptime()
+        let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
+            for use in uses { try apply(use, mutation, uptime) }
+            guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
+            let surplus = try watermarks.fill(mutation).overLow
+            let victims = try Displacement.displace(in: mutation, limit: slice, bytes: surplus).0
+            return (victims, try watermarks.fill(mutation))
         }
         let purpose = try purpose(of: uses)
         let result =
             makingRoom || purpose == .housekeeping
-            ? try engine.mutate(purpose, change) : try engine.mutateIfFitting(purpose, change)
+            ? try writing.roomMaker.mutate(purpose, change)
+            : try writing.transactions.commitIfFitting(purpose, change)
         guard let (victims, fill) = result else { return false }
         noteCommitted(uses)
-        engine.report(victims)
-        engine.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
+        writing.log.report(victims)
+        watermarks.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
         return true
     }
 
-    private func purpose(of uses: some Collection<Use>) throws -> Engine.Purpose {
-        var purpose = Engine.Purpose.housekeeping
+    private func purpose(of uses: some Collection<Use>) throws -> Transactions.Purpose {
+        var purpose = Transactions.Purpose.housekeeping
         for use in uses {
             switch use {
             case .put: return .put
             case .job(let job):
-                let limit = try max(Self.freeingLimit, engine.removalLimit())
+                let limit = try max(Self.freeingLimit, context.removalLimit())
                 if job.purpose(limit: limit) == .put { return .put }
             case .touch, .touchKey: purpose = .touch
             case .remove: break
@@ -328,10 +334,10 @@ final class Committer {
         return purpose
     }
 
-    private static func apply(_ use: Use, _ mutation: Mutation, _ engine: Engine, _ uptime: UInt64) throws {
+    private func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
         switch use {
         case .job(let job):
-            try job.apply(to: mutation, engine)
+            try job.apply(to: mutation, memory, writing.leases)
         case .put(let put):
             try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
         case .remove(let removal):
@@ -350,23 +356,16 @@ final class Committer {
     /// Removes a slice of the entries that have expired. Puts come first: as long as there are more, a quarter of the
     /// time goes into it.
     private func removeExpiredIfDue() {
-        let clock = engine.configuration.clock
-        guard expiry.remaining(at: clock.uptime()) == 0 else { return }
-        let began = engine.uptime.uptime()
+        let time = configuration.clock
+        guard expiry.remaining(at: time.uptime()) == 0 else { return }
+        let began = uptime.uptime()
         do {
-            let isMore = try engine.removeExpired()
-            engine.succeeded(.expiry)
-            expiry.done(at: clock.uptime(), took: engine.uptime.uptime() &- began, isMore: isMore)
+            let isMore = try writing.displacement.removeExpired()
+            succeeded(.expiry)
+            expiry.done(at: time.uptime(), took: uptime.uptime() &- began, isMore: isMore)
         } catch {
-            expiry.failed(at: clock.uptime())
-            engine.failed(.expiry, error)
+            expiry.failed(at: time.uptime())
+            failed(.expiry, error)
         }
-    }
-}
-
-extension Mutation {
-    /// True if one of the tags is pinned.
-    func hasPinnedTag(_ tags: [String]) throws -> Bool {
-        try index.hasPinnedTag(tags, reading)
     }
 }

@@ -3,8 +3,9 @@
 /// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
-    // SAFETY: immutable but for `results` and `failure`, which the committer alone changes until it declares the batch
-    // over, and which the caller reads after that.
+    // SAFETY: immutable but for `results`, `inMemory`, `stored`, `isCommitted` and `failure`. Only the thread of the
+    // committer touches those until `PendingSet.finish`, and only the caller after `PendingSet.wait`; the pending set's
+    // lock orders the two.
     enum Operation: Sendable {
         /// Cannot be done, as was known before.
         case failed(LarderError)
@@ -87,7 +88,7 @@ final class PendingJob: @unchecked Sendable {
     /// Which limit its transaction has to keep: removing and unpinning are the way out of a full store.
     /// - Parameter limit: changes whose pages fit the headroom for certain; a job with more of them makes room like a
     ///   put.
-    func purpose(limit: Int) -> Engine.Purpose {
+    func purpose(limit: Int) -> Transactions.Purpose {
         var count = 0
         for operation in operations {
             switch operation {
@@ -129,26 +130,28 @@ final class PendingJob: @unchecked Sendable {
     }
 
     /// Applies the operations. May run several times, each time on a transaction without the changes of the last.
-    func apply(to mutation: Mutation, _ engine: Engine) throws {
+    func apply(to mutation: Mutation, _ memory: MemoryEntries, _ leases: LeaseBook) throws {
         results.removeAll(keepingCapacity: true)
         inMemory = [:]
         stored = [:]
         if isDurable { mutation.noteDurable() }
-        for operation in operations { results.append(try apply(operation, mutation, engine)) }
+        for operation in operations { results.append(try apply(operation, mutation, memory, leases)) }
     }
 
-    private func apply(_ operation: Operation, _ mutation: Mutation, _ engine: Engine) throws -> Result {
+    private func apply(
+        _ operation: Operation, _ mutation: Mutation, _ memory: MemoryEntries, _ leases: LeaseBook
+    ) throws -> Result {
         switch operation {
         case .failed(let error): return .over(.failed(error))
         case .put(let put, let unlessPresent):
-            return .over(try store(put, unlessPresent, mutation, engine))
+            return .over(try store(put, unlessPresent, mutation, memory))
         case .change(let key, let change, let expected):
-            if let put = lookUpInMemory(key, engine) {
-                return .over(changeInMemory(put, change, expected, mutation, engine))
+            if let put = lookUpInMemory(key, memory) {
+                return .over(changeInMemory(put, change, expected, mutation, leases.uptime.uptime()))
             }
-            return .over(try self.change(key, change, expected, mutation, engine))
+            return .over(try self.change(key, change, expected, mutation, leases.instance))
         case .remove(let key, let expected):
-            if let put = lookUpInMemory(key, engine) {
+            if let put = lookUpInMemory(key, memory) {
                 guard sees(put.version) else { return .over(.absent) }
                 guard put.isUnchanged(expected) else { return .over(.changed) }
                 inMemory[key]?.now = nil
@@ -159,22 +162,22 @@ final class PendingJob: @unchecked Sendable {
             return .over(try mutation.remove(indexKey) == nil ? .absent : .done)
         case .removeContent(let digest, let known):
             var count = try mutation.remove(content: digest, known + stored[digest, default: []])
-            for put in engine.memory.all where put.digest == digest {
-                guard lookUpInMemory(put.key, engine)?.digest == digest else { continue }
+            for put in memory.all where put.digest == digest {
+                guard lookUpInMemory(put.key, memory)?.digest == digest else { continue }
                 inMemory[put.key]?.now = nil
                 count += 1
             }
             return .over(count == 0 ? .absent : .done)
         case .timedLease(let kind, let subject, let duration):
             let version = kind == .digest ? nil : version
-            try mutation.lease(kind, subject, version: version, for: duration, engine)
+            try mutation.lease(kind, subject, version: version, for: duration, leases)
             return .over(.done)
         case .heldLease(let kind, let subject, let duration):
-            let row = try mutation.addLease(kind, subject, version: version, for: duration, engine)
+            let row = try mutation.addLease(kind, subject, version: version, for: duration, leases)
             return .leased(row: row)
         case .claim(let subject, let duration):
-            if try engine.isClaimedElsewhere(subject, version, mutation.reading) { return .over(.present) }
-            let row = try mutation.addLease(.computation, subject, version: version, for: duration, engine)
+            if try leases.isClaimedElsewhere(subject, version, mutation.reading) { return .over(.present) }
+            let row = try mutation.addLease(.computation, subject, version: version, for: duration, leases)
             return .leased(row: row)
         case .endLease(let row):
             try mutation.dropLeases([row])
@@ -183,29 +186,29 @@ final class PendingJob: @unchecked Sendable {
     }
 
     /// The entry in memory under a key, as the operations before have left it.
-    private func lookUpInMemory(_ key: Key, _ engine: Engine) -> PendingPut? {
+    private func lookUpInMemory(_ key: Key, _ memory: MemoryEntries) -> PendingPut? {
         if let known = inMemory[key] { return known.now }
-        let put = engine.memory.lookup(key, use: nil)
+        let put = memory.lookup(key, use: nil)
         inMemory[key] = (put, put)
         return put
     }
 
     private func changeInMemory(
         _ put: PendingPut, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ mutation: Mutation,
-        _ engine: Engine
+        _ uptime: UInt64
     ) -> WriteResult {
         guard sees(put.version) else { return .absent }
         if let refusal = change.refusalInMemory(put.key) { return .failed(refusal) }
         guard put.isUnchanged(expected) else { return .changed }
         inMemory[put.key]?.now = put.copy(
-            change, configuration, at: mutation.now, uptime: engine.uptime.uptime())
+            change, configuration, at: mutation.now, uptime: uptime)
         return .done
     }
 
     private func store(
-        _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ engine: Engine
+        _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ memory: MemoryEntries
     ) throws -> WriteResult {
-        let old = lookUpInMemory(put.key, engine)
+        let old = lookUpInMemory(put.key, memory)
         if unlessPresent {
             let isInMemory = old.map { sees($0.version) && $0.expires > mutation.now } ?? false
             if try isInMemory || mutation.useFreshEntry(put.indexKey, isDurable: isDurable, where: sees) {
@@ -221,11 +224,11 @@ final class PendingJob: @unchecked Sendable {
     }
 
     private func change(
-        _ key: Key, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ mutation: Mutation, _ engine: Engine
+        _ key: Key, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ mutation: Mutation,
+        _ session: UInt64
     ) throws -> WriteResult {
         let indexKey = IndexKey.bytes(for: key)
         if let missing = try missing(indexKey, expected, mutation) { return missing }
-        let session = engine.writing?.lock.instance ?? 0
         var stamp: UInt64?
         try mutation.update(indexKey) { record in
             stamp = record.stamp

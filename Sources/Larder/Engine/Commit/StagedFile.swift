@@ -27,3 +27,10 @@ struct StagedFile: Sendable {
         return copy
     }
 }
+
+extension StagedFile {
+    /// What a file of `length` bytes takes at most: whole blocks, and for a large one the blocks that list its extents.
+    static func allocation(_ length: Int64) -> Int64 {
+        (length + 4095) / 4096 * 4096 + (length > 4 << 20 ? 16384 + length / 1024 : 0)
+    }
+}

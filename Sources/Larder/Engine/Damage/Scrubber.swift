@@ -7,10 +7,16 @@ import Synchronization
 ///
 /// One thread, which ends when it is done, and of which one process at a time does the work on files. An open costs the
 /// same however much there is to do. The next open for writing continues what a closing store leaves undone.
-final class Scrubber: @unchecked Sendable {
-    // SAFETY: `engine` outlives the thread, as `stop()` joins it first; `thread` is set in `init` and used by `stop()`
-    // only; `tally` and `isIncomplete` are the thread's own. The rest is atomic, or guarded by `monitor`.
-    private unowned let engine: Engine
+final class Scrubber: EnginePart, @unchecked Sendable {
+    // SAFETY: `thread` is set at the end of `init` and used by `stop()` only, which is called once; `tally` and
+    // `isIncomplete` are touched by that thread only. The rest is immutable or atomic; `monitor` guards no variable, it
+    // wakes the thread. `stop()` joins the thread, which refers to this without counting, before this is released.
+    let context: EngineContext
+    private let damage: Damage
+    /// Nil in a read-only engine, which only walks.
+    private let writing: Engine.Writing?
+    /// True if no other process had the store open when this one opened it.
+    private let isAlone: Bool
     private let monitor = Monitor()
     private let isStopping = Atomic<Bool>(false)
     /// Uptime in nanoseconds until which a walk may continue although the store is being closed.
@@ -31,8 +37,13 @@ final class Scrubber: @unchecked Sendable {
     private struct Stopped: Error {}
 
     /// Starts the thread.
-    init(engine: Engine, walksPages: Bool) throws(LarderError) {
-        self.engine = engine
+    init(
+        context: EngineContext, damage: Damage, writing: Engine.Writing?, isAlone: Bool, walksPages: Bool
+    ) throws(LarderError) {
+        self.context = context
+        self.damage = damage
+        self.writing = writing
+        self.isAlone = isAlone
         hasWalked = Atomic(!walksPages)
         thread = try WorkerThread { [unowned self] in run() }
     }
@@ -43,7 +54,7 @@ final class Scrubber: @unchecked Sendable {
 
     /// Ends the thread. False if pages of the index have not been looked at, or were found damaged.
     func stop() -> Bool {
-        deadline.store(engine.uptime.uptime() &+ Self.grace, ordering: .sequentiallyConsistent)
+        deadline.store(uptime.uptime() &+ Self.grace, ordering: .sequentiallyConsistent)
         isStopping.store(true, ordering: .sequentiallyConsistent)
         monitor.locked { monitor.signal() }
         thread?.join()
@@ -54,33 +65,33 @@ final class Scrubber: @unchecked Sendable {
     private func run() {
         do {
             if !hasWalked.load(ordering: .relaxed) { try walkPages() }
-            guard let writing = engine.writing, !engine.suspects.isEmpty,
-                try writing.ledger.claimScrub(staging: engine.files.staging, isAlone: engine.presence.isAlone)
+            guard let writing, !damage.suspects.isEmpty,
+                try writing.ledger.claimScrub(staging: files.staging, isAlone: isAlone)
             else { return }
             defer { writing.ledger.releaseScrub() }
-            try compareSuspects()
-            engine.reach("scrub.compared")
-            try removeOrphans()
+            try compareSuspects(writing.transactions)
+            reach("scrub.compared")
+            try removeOrphans(writing.orphans)
             if isIncomplete { return }
-            try endSuspicion()
-            engine.reach("scrub.ended")
+            try endSuspicion(writing.transactions)
+            reach("scrub.ended")
             tell()
         } catch is Stopped {
             return
         } catch {
             // The next open for writing tries again; readers compare what they are handed meanwhile.
-            engine.logger.warning("not everything was looked at after an unclean end", metadata: ["error": "\(error)"])
+            logger.warning("not everything was looked at after an unclean end", metadata: ["error": "\(error)"])
         }
     }
 
     private func tell() {
         let tally = tally
-        engine.logger.info(
+        logger.info(
             "looked after an unclean end of the machine",
             metadata: [
                 "compared": "\(tally.compared)", "damaged": "\(tally.damaged)", "orphans": "\(tally.orphans)",
             ])
-        engine.configuration.observer?(
+        configuration.observer?(
             .scrubbed(compared: tally.compared, damaged: tally.damaged, orphans: tally.orphans))
     }
 
@@ -92,7 +103,7 @@ final class Scrubber: @unchecked Sendable {
 
     /// Leaves the disk to others for as long as the work since `began` took, or until the store is closed.
     private func rest(since began: UInt64) throws {
-        let seconds = Double(engine.uptime.uptime() &- began) / 1e9
+        let seconds = Double(uptime.uptime() &- began) / 1e9
         monitor.locked {
             if !isStopping.load(ordering: .sequentiallyConsistent) { monitor.wait(seconds: min(seconds, 1)) }
         }
@@ -102,51 +113,50 @@ final class Scrubber: @unchecked Sendable {
     // MARK: Steps
 
     private func walkPages() throws {
-        let trust = IndexTrust(files: engine.files, configuration: engine.configuration)
+        let trust = IndexTrust(files: files, configuration: configuration)
         do {
-            try trust.walk(engine.index.environment, .placed) { [unowned self] in
+            try trust.walk(index.environment, .placed) { [unowned self] in
                 guard isStopping.load(ordering: .relaxed) else { return }
-                if engine.uptime.uptime() > deadline.load(ordering: .relaxed) { throw Stopped() }
+                if uptime.uptime() > deadline.load(ordering: .relaxed) { throw Stopped() }
             }
         } catch is Stopped {
             throw Stopped()
         } catch {
             // A call that LMDB cannot carry out does not mean damage: the next open looks again.
-            let failure = engine.translate(error)
-            if failure.code == .corruption { engine.fail(failure) }
+            let failure = translate(error)
+            if failure.code == .corruption { context.fail(failure) }
             throw failure
         }
         hasWalked.store(true, ordering: .sequentiallyConsistent)
-        engine.writing?.ledger.pendingWalk = 0
+        writing?.ledger.pendingWalk = 0
     }
 
     /// Reads every suspect file once. Those that match get the epoch of now, and are suspect no longer, for other
     /// processes either.
-    private func compareSuspects() throws {
+    private func compareSuspects(_ transactions: Transactions) throws {
         var next: UInt64? = 0
         while let start = next {
             try pause()
-            let began = engine.uptime.uptime()
+            let began = uptime.uptime()
             let files = try suspects(from: start, &next)
             var sound: [(id: UInt64, head: BlobRecord)] = []
             for (id, head) in files where try compare(id, head) { sound.append((id, head)) }
-            try clear(sound)
+            try clear(sound, transactions)
             if !files.isEmpty { try rest(since: began) }
         }
     }
 
     /// The suspect files among some thousand blobs, on a short snapshot.
     private func suspects(from start: UInt64, _ next: inout UInt64?) throws -> [(id: UInt64, head: BlobRecord)] {
-        let engine = engine
-        return try engine.readLong { transaction in
-            try transaction.withCursor(engine.index.blobs) { cursor in
+        return try readLong { transaction in
+            try transaction.withCursor(index.blobs) { cursor in
                 var found: [(id: UInt64, head: BlobRecord)] = []
                 var bytes: UInt64 = 0
                 var pair = try cursor.seek(start)
                 for _ in 0..<4096 where bytes < 16 << 20 {
                     guard let (key, value) = pair else { break }
                     if let head = BlobRecord(value), head.location == .file, !head.isDamaged,
-                        engine.suspects.contains(head.epoch)
+                        damage.suspects.contains(head.epoch)
                     {
                         found.append((key.field(0), head))
                         bytes &+= head.storedLength
@@ -161,15 +171,15 @@ final class Scrubber: @unchecked Sendable {
 
     /// True if the file has the bytes that its name says; one that has not is quarantined.
     private func compare(_ id: UInt64, _ head: BlobRecord) throws -> Bool {
-        if engine.verified.withLock({ $0.contains(id) }) { return true }
+        if damage.isVerified(id) { return true }
         guard let file = try open(id, head) else { return false }
         tally.compared += 1
-        if try Engine.digest(of: file, length: head.storedLength, pause: pause) == head.digest {
-            engine.verified.withLock { _ = $0.insert(id) }
+        if try Digest.of(file, length: head.storedLength, pause: pause) == head.digest {
+            damage.noteVerified(id)
             return true
         }
         tally.damaged += 1
-        try engine.quarantine(id, head, "the bytes of the file do not match the digest")
+        try damage.quarantine(id, head, "the bytes of the file do not match the digest")
         return false
     }
 
@@ -177,23 +187,21 @@ final class Scrubber: @unchecked Sendable {
     /// then noted.
     private func open(_ id: UInt64, _ head: BlobRecord) throws -> OwnedDescriptor? {
         for _ in 0..<3 {
-            if let file = try engine.files.openBlob(head) { return file }
+            if let file = try files.openBlob(head) { return file }
             // Puts it back if it is in `trash/` for a removal that was not made.
-            try engine.reportVanished(id, head)
-            let index = engine.index
-            let current = try engine.read { try $0.get(index.blobs, id).flatMap(BlobRecord.init) }
+            try damage.reportVanished(id, head)
+            let current = try read { try $0.get(index.blobs, id).flatMap(BlobRecord.init) }
             guard current?.isSameFile(as: head) == true else { return nil }
         }
         isIncomplete = true
         return nil
     }
 
-    private func clear(_ sound: [(id: UInt64, head: BlobRecord)]) throws {
+    private func clear(_ sound: [(id: UInt64, head: BlobRecord)], _ transactions: Transactions) throws {
         if sound.isEmpty { return }
-        let engine = engine
-        try engine.mutate(.housekeeping) { mutation in
+        try transactions.housekeep { mutation in
             for (id, head) in sound {
-                guard let current = try mutation.reading.get(engine.index.blobs, id).flatMap(BlobRecord.init),
+                guard let current = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init),
                     current.isSameFile(as: head)
                 else { continue }
                 var cleared = current
@@ -204,21 +212,21 @@ final class Scrubber: @unchecked Sendable {
                 try mutation.noteUnpublished(cleared, id)
             }
         }
-        engine.hasUnsyncedFiles.store(true, ordering: .releasing)
+        transactions.noteUnsyncedFiles()
     }
 
-    private func removeOrphans() throws {
-        for directory in try engine.files.shards() {
+    private func removeOrphans(_ orphans: OrphanBlobs) throws {
+        for directory in try files.shards() {
             try pause()
-            tally.orphans += try Collector.removeOrphans(in: directory, engine)
+            tally.orphans += try orphans.remove(in: directory)
         }
     }
 
     /// Every suspect file was compared: a new start of the machine has only those to suspect that are written from now
     /// on.
-    private func endSuspicion() throws {
-        let suspects = engine.suspects
-        try engine.mutate(.housekeeping) { mutation in
+    private func endSuspicion(_ transactions: Transactions) throws {
+        let suspects = damage.suspects
+        try transactions.housekeep { mutation in
             guard mutation.state.suspects == suspects else { return }
             mutation.state.suspectFrom = 0
             mutation.state.suspectTo = 0

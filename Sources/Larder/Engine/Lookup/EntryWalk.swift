@@ -196,31 +196,6 @@ struct EntryWalk: Sendable {
     }
 }
 
-extension Engine {
-    /// A selection as it is judged now.
-    func filter(_ selection: Selection, version: UInt16?) throws -> EntryFilter {
-        let versions = EntryFilter.namesVersions(selection) ? try read { try index.versions($0) } : [:]
-        return EntryFilter(selection, version: version, versions: versions, now: clock.now())
-    }
-
-    /// The entries of policy `memoryOnly` that a selection selects.
-    func inMemory(_ filter: EntryFilter) throws -> [PendingPut] {
-        let hasPinnedTags = try read { try $0.statistics(index.pinnedTags).entries > 0 }
-        return try memory.all.filter { put in
-            var record = put.asRecord
-            if hasPinnedTags, !record.tags.isEmpty {
-                record.isPinnedByTag = try read { try index.hasPinnedTag(record.tags, $0) }
-            }
-            return filter.includes(put.key, record) { put.digest }
-        }
-    }
-
-    /// Removes the entries of policy `memoryOnly` that a selection selects; returns how many.
-    func removeInMemory(_ filter: EntryFilter) throws -> Int {
-        try inMemory(filter).count { put in memory.remove(put.key) { $0 === put } != nil }
-    }
-}
-
 extension PendingPut {
     /// As the index would have it, for judging a selection.
     var asRecord: EntryRecord {
@@ -234,21 +209,5 @@ extension PendingPut {
         record.tags = options.tags
         record.isPinned = isPinned
         return record
-    }
-}
-
-extension Mutation {
-    /// Resets the counters of a store whose databases were emptied; numbering continues.
-    func forgetAll() {
-        let pages = (state.storedBytes / UInt64(index.environment.pageSize)).addingReportingOverflow(state.entryCount)
-        // No more than there are, whatever the counters say.
-        freedPages += min(Int(clamping: pages.partialValue), index.environment.lastPage + 1)
-        state.entryCount = 0
-        state.blobCount = 0
-        state.logicalBytes = 0
-        state.storedBytes = 0
-        state.fileAllocated = 0
-        state.fileCount = 0
-        noteChange(trees: 12)
     }
 }

@@ -306,10 +306,10 @@ extension Engine {
             boot: configuration.bootIdentity ?? BootIdentity.current, isShared: finding.isShared,
             wasClosed: finding.wasClosed)
         clock.observe(Timestamp(microseconds: state.clock))
+        let context = EngineContext(
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration)
         let engine = Engine(
-            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
-            storeID: format.storeID, writing: nil, state: state,
-            presence: presence)
+            context: context, storeID: format.storeID, state: state, presence: presence, resources: nil)
         try engine.start(walksBehind: finding.walk == .behind)
         return engine
     }
@@ -367,18 +367,19 @@ extension Engine {
         let counted = ledger.quarantine
         ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))
         let room = try Room(files: files, index: index, ledger: ledger)
-        let writing = Writing(
+        let resources = Writing.Resources(
             lock: lock, ledger: ledger, room: room, reaper: try Reaper(trash: files.trash, ledger: ledger),
             pending: pendingSet(state.budget, configuration))
+        let context = EngineContext(
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration)
         let engine = Engine(
-            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
-            storeID: format.storeID, writing: writing, state: state,
-            presence: presence)
+            context: context, storeID: format.storeID, state: state, presence: presence, resources: resources)
         do {
-            try engine.sweepDead(writing, missingIsDead: presence.isAlone)
+            let writing = try engine.requireWriting()
+            try writing.recovery.sweepDead(missingIsDead: presence.isAlone)
             engine.reach("open.swept")
             if let budget = configuration.budget { try engine.adopt(budget) }
-            try engine.steer()
+            try writing.watermarks.steer()
             try engine.start(walksBehind: finding.walk == .behind)
             return engine
         } catch {

@@ -23,33 +23,3 @@ enum Allocation {
         files.hasFinalBlocks ? status.allocated : charge(status)
     }
 }
-
-extension Engine {
-    /// The committed files among `rows` of `unpublished` that take other bytes than they are charged with. Call it
-    /// after a sync of these files, without the writer lock.
-    func drifted(_ heads: [BlobRecord]) throws -> [StagingToken: UInt64] {
-        var found: [StagingToken: UInt64] = [:]
-        for head in heads {
-            guard let status = try files.blobStatus(head) else { continue }
-            let settled = UInt64(max(0, Allocation.settled(status, in: files)))
-            if settled != head.allocated { found[head.token] = settled }
-        }
-        return found
-    }
-
-    /// Charges files with what `drifted` found. Call it while their rows of `unpublished` are there.
-    func settle(_ drifted: [StagingToken: UInt64], _ mutation: Mutation) throws {
-        for (token, allocated) in drifted {
-            guard let row = try mutation.reading.get(index.unpublished, token.indexKey), row.count == 8 else {
-                continue
-            }
-            let id = UInt64(bigEndian: row.loadUnaligned(as: UInt64.self))
-            guard let head = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init), head.token == token,
-                head.location == .file, !head.isDamaged
-            else { continue }
-            var settled = head
-            settled.allocated = allocated
-            try mutation.rewrite(id, head, settled)
-        }
-    }
-}

@@ -1,6 +1,61 @@
 import LMDB
 
-extension Engine {
+/// Looks entries up by key: first what this process has in memory, then what is pending, then the index.
+///
+/// Safe from any thread. The lookup caches are used by the holder of a reader slot only. A hit takes no lock but those
+/// of tables that are not empty and of a stripe of the touch buffer, and allocates nothing but the copy of its body.
+final class Lookups: EnginePart {
+    let context: EngineContext
+    // Here again, where a hit gets at them in one step.
+    let index: Index
+    let clock: EntryClock
+    let uptime = SystemClock()
+    private let memory: MemoryEntries
+    private let bodies: Bodies
+    private let damage: Damage
+    private let descriptions: Descriptions
+    /// One for each pooled reader slot of the environment.
+    private let caches = (0..<Environment.slotCount).map { _ in LookupCache() }
+    /// Nil in a read-only engine.
+    private let uses: Uses?
+    // SAFETY: `uses` is never let go before this. A hit must not count references to what all threads share: two
+    // threads that do so pass the counter's cache line back and forth, and together are not faster than one.
+    private let usesReference: Unmanaged<Uses>?
+
+    /// What a lookup asks and tells in an engine that may write.
+    final class Uses: Sendable {
+        let pending: PendingSet
+        let touches: TouchBuffer
+
+        init(pending: PendingSet, touches: TouchBuffer) {
+            self.pending = pending
+            self.touches = touches
+        }
+    }
+
+    init(
+        context: EngineContext, memory: MemoryEntries, bodies: Bodies, damage: Damage, descriptions: Descriptions,
+        uses: Uses?
+    ) {
+        self.context = context
+        index = context.index
+        clock = context.clock
+        self.memory = memory
+        self.bodies = bodies
+        self.damage = damage
+        self.descriptions = descriptions
+        self.uses = uses
+        usesReference = uses.map(Unmanaged.passUnretained)
+        index.environment.whenMapMoves { [caches] in for cache in caches { cache.clear() } }
+    }
+
+    /// Runs `body` with the pending set and the touch buffer, without counting a reference to them; nil in a read-only
+    /// engine.
+    @inline(__always)
+    private func withUses<R>(_ body: (Uses) -> R) -> R? {
+        usesReference?._withUnsafeGuaranteedRef(body)
+    }
+
     /// Which entries a lookup sees.
     struct Visibility: Sendable {
         /// Only this application version; nil: all.
@@ -56,11 +111,11 @@ extension Engine {
         if let put = memory.lookup(key, use: use, at: clock.now()) {
             return isVisible(put, visibility) ? .hit(try entry(put)) : .miss
         }
-        if let pending = withWriting({ $0.pending.lookup(key, use: use) }) ?? nil {
+        if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return .miss }
             return .hit(try entry(put))
         }
-        if !mayWait, configuration.verification == .always { return .due }
+        if !mayWait, bodies.isVerifying { return .due }
         // A file that is gone was displaced between lookup and open: look again. An entry that is still there then may
         // have its file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as one.
         for attempt in 0..<3 {
@@ -70,16 +125,16 @@ extension Engine {
             case .inline(let entry):
                 return .hit(entry)
             case .file(let record, let head, let blob):
-                if !mayWait, isDue(head, blob) { return .due }
+                if !mayWait, damage.isDue(head, blob) { return .due }
                 // A store that may write puts such a file back at the second attempt, and finds it in its place at the
                 // third.
-                let isDiscarded = attempt > (writing == nil ? 0 : 1)
-                if let body = try open(head, blob, isDiscarded: isDiscarded) {
-                    withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }
+                let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
+                if let body = try bodies.open(head, blob, isDiscarded: isDiscarded) {
+                    withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
                     return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
                 }
                 if !mayWait { return .due }
-                if attempt == 1 { try reportVanished(blob, head) }
+                if attempt == 1 { try damage.reportVanished(blob, head) }
             }
         }
         return .miss
@@ -96,22 +151,12 @@ extension Engine {
     ) throws -> Found? {
         guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
         guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
-        if configuration.verification == .always, !isIntact(view, key) { return .damaged }
+        if bodies.isVerifying, !isIntact(view, key) { return .damaged }
         let record = RecordCopy(view.raw)
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
-        withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
-        guard let bytes = soundBytes(blobBytes, head, view.blob) else { return .damaged }
+        withUses { $0.touches.note(stamp: view.stamp, uptime: use) }
+        guard let bytes = bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
         return .inline(Entry(key: key, body: Body(bytes), source: .index(record: record, head: head)))
-    }
-
-    /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
-    private func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
-        let bytes = BlobRecord.inlineBytes(value)
-        if configuration.verification == .always, Digest.of(bytes) != head.digest {
-            quarantineLater(blob, head, "the bytes in the index do not match the digest")
-            return nil
-        }
-        return Array(bytes)
     }
 
     /// The entries under many keys, as one snapshot of the index has them; what is not committed yet is found as by
@@ -125,7 +170,7 @@ extension Engine {
         for (place, key) in keys.enumerated() {
             if let put = memory.lookup(key, use: use, at: clock.now()) {
                 if isVisible(put, visibility) { result[place] = try entry(put) }
-            } else if let pending = withWriting({ $0.pending.lookup(key, use: use) }) ?? nil {
+            } else if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
                 if case .put(let put) = pending, isVisible(put, visibility) { result[place] = try entry(put) }
             } else {
                 committed.append(place)
@@ -142,8 +187,8 @@ extension Engine {
             }
         }
         for (place, record, head, blob) in files {
-            if let body = try open(head, blob, isDiscarded: false) {
-                withWriting { $0.touches.note(stamp: record.stamp, uptime: use) }
+            if let body = try bodies.open(head, blob, isDiscarded: false) {
+                withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
                 result[place] = Entry(key: keys[place], body: body, source: .index(record: record, head: head))
             } else {
                 // Displaced since, or put again.
@@ -190,10 +235,10 @@ extension Engine {
         guard let slot = transaction.slot else { return try search(for: key, transaction) }
         let snapshot = transaction.id
         let hash = LookupCache.hash(key)
-        let lookups = lookups[slot]
-        if let known = lookups.find(key, hash, in: snapshot) { return known }
+        let cache = caches[slot]
+        if let known = cache.find(key, hash, in: snapshot) { return known }
         guard let found = try search(for: key, transaction) else { return nil }
-        lookups.note(key, hash, in: snapshot, entry: found.0, blob: found.1)
+        cache.note(key, hash, in: snapshot, entry: found.0, blob: found.1)
         return found
     }
 
@@ -218,7 +263,7 @@ extension Engine {
     func visitInline<R>(
         _ key: Key, _ visibility: Visibility, _ body: (EntryView, UnsafeRawBufferPointer) throws -> R
     ) throws -> R? {
-        guard configuration.verification != .always else { return nil }
+        guard !bodies.isVerifying else { return nil }
         let use = uptime.uptime()
         guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
         return try read { transaction in
@@ -226,14 +271,14 @@ extension Engine {
                 blob.count >= BlobRecord.inlineLength,
                 blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
             else { return nil }
-            withWriting { $0.touches.note(stamp: view.stamp, uptime: use) }
+            withUses { $0.touches.note(stamp: view.stamp, uptime: use) }
             return try body(view, BlobRecord.inlineBytes(blob))
         }
     }
 
     @inline(__always)
     private func isNotPending(_ key: Key) -> Bool {
-        withWriting { $0.pending.lookup(key, use: nil) == nil } ?? true
+        withUses { $0.pending.lookup(key, use: nil) == nil } ?? true
     }
 
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
@@ -248,7 +293,7 @@ extension Engine {
     @inline(__always)
     private func isThere(_ key: Key, _ visibility: Visibility) throws -> Bool {
         if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) }
-        if let pending = withWriting({ $0.pending.lookup(key, use: nil) }) ?? nil {
+        if let pending = withUses({ $0.pending.lookup(key, use: nil) }) ?? nil {
             guard case .put(let put) = pending else { return false }
             return isVisible(put, visibility)
         }
@@ -260,26 +305,12 @@ extension Engine {
 
     func attributes(of key: Key, _ visibility: Visibility) throws -> Attributes? {
         if let put = memory.lookup(key, use: nil) {
-            return isVisible(put, visibility) ? try attributes(ofMemory: put) : nil
+            return isVisible(put, visibility) ? try descriptions.attributes(ofMemory: put) : nil
         }
         return try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
-            return try attributes(view.raw, blob, IndexKey.bytes(for: key), transaction)
+            return try descriptions.attributes(view.raw, blob, IndexKey.bytes(for: key), transaction)
         }
-    }
-
-    /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
-    func attributes(
-        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
-        _ transaction: ReadTransaction
-    ) throws -> Attributes? {
-        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.fits(head.digest)
-        else {
-            return nil
-        }
-        let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
-        let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
-        return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1)
     }
 
     private func isVisible(_ put: PendingPut, _ visibility: Visibility) -> Bool {
@@ -299,110 +330,6 @@ extension Engine {
                 file: file.descriptor, path: files.staging.path(of: file.token.name),
                 length: ByteCount(Int64(clamping: put.length)))
         }
-        return Entry(key: put.key, body: body, source: .pending(put, try description(of: put)))
-    }
-
-    /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
-    /// - Parameter isDiscarded: true looks in `trash/`, too.
-    private func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool) throws -> Body? {
-        let found = try files.openBlob(head)
-        guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
-        let body = Body(
-            file: file, path: files.blobs.path(of: Layout.blob(head.digest)),
-            length: ByteCount(Int64(clamping: head.length)))
-        if isDue(head, blob) || found == nil {
-            guard try Engine.digest(of: file, length: head.storedLength) == head.digest else {
-                try quarantine(blob, head, "the bytes of the file do not match the digest")
-                return nil
-            }
-            verified.withLock { _ = $0.insert(blob) }
-        }
-        return body
-    }
-
-    // MARK: Content
-
-    /// The bytes with a digest; nil where no entry in the index has them.
-    func body(_ digest: Digest) throws -> Body? {
-        for attempt in 0..<3 {
-            let found: Content? = try read { try content(digest, $0) }
-            switch found {
-            case nil: return nil
-            case .inline(let bytes): return Body(bytes)
-            case .file(let head, let blob):
-                let isDiscarded = attempt > (writing == nil ? 0 : 1)
-                if let body = try open(head, blob, isDiscarded: isDiscarded) { return body }
-                if attempt == 1 { try reportVanished(blob, head) }
-            }
-        }
-        return nil
-    }
-
-    /// As above for many, as one snapshot of the index has them.
-    func bodies(_ digests: [Digest]) throws -> [Body?] {
-        let found = try read { transaction in try digests.map { try content($0, transaction) } }
-        return try zip(digests, found).map { digest, content in
-            switch content {
-            case nil: nil
-            case .inline(let bytes): Body(bytes)
-            case .file(let head, let blob): try open(head, blob, isDiscarded: false) ?? body(digest)
-            }
-        }
-    }
-
-    /// Those of the digests that no entry in the index has, in order, by one snapshot. No file is looked at.
-    func missing(_ digests: [Digest]) throws -> [Digest] {
-        try read { transaction in try digests.filter { try blob(of: $0, transaction) == nil } }
-    }
-
-    private enum Content {
-        case inline([UInt8])
-        case file(head: BlobRecord, blob: UInt64)
-    }
-
-    private func content(_ digest: Digest, _ transaction: ReadTransaction) throws -> Content? {
-        guard let (head, blob, value) = try blob(of: digest, transaction) else { return nil }
-        if head.location == .file { return .file(head: head, blob: blob) }
-        return soundBytes(value, head, blob).map { .inline($0) }
-    }
-
-    private func blob(
-        of digest: Digest, _ transaction: ReadTransaction
-    ) throws -> (head: BlobRecord, blob: UInt64, value: UnsafeRawBufferPointer)? {
-        guard let row = try digest.withBytes({ try transaction.get(index.digests, $0) }),
-            let shared = DigestRecord(row), let value = try transaction.get(index.blobs, shared.blob),
-            let head = BlobRecord(value), !head.isDamaged, head.digest == digest
-        else { return nil }
-        return (head, shared.blob, value)
-    }
-
-    /// True if the bytes of a body file are to be compared with its digest before they are returned.
-    private func isDue(_ head: BlobRecord, _ blob: UInt64) -> Bool {
-        switch configuration.verification {
-        case .never: false
-        case .always: true
-        case .afterUncleanShutdown: suspects.contains(head.epoch) && !verified.withLock { $0.contains(blob) }
-        }
-    }
-
-    /// SHA-256 of a file of exactly `length` bytes; nil if it has another length.
-    /// - Parameter pause: called between pieces of 256 KiB; what it throws is passed on.
-    static func digest(
-        of file: OwnedDescriptor, length: UInt64, pause: () throws -> Void = {}
-    ) throws -> Digest? {
-        guard try FileSystem.status(file, path: nil).size == Int64(clamping: length) else { return nil }
-        var hash = IncrementalDigest()
-        var buffer = [UInt8](repeating: 0, count: Int(min(length, 256 << 10)))
-        var offset: Int64 = 0
-        while offset < Int64(clamping: length) {
-            let count = try buffer.withUnsafeMutableBytes {
-                try FileSystem.read(file, into: $0, at: offset, path: nil)
-            }
-            if count == 0 { return nil }
-            try pause()
-            buffer.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
-            offset += Int64(count)
-        }
-        return hash.finalize()
+        return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))
     }
 }

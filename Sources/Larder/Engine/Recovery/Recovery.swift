@@ -1,11 +1,26 @@
 import LMDB
 
-extension Engine {
+/// Finishes what other instances left when they died, and ends sessions. Has no state of its own: what has to be done
+/// is found in the directory and the index. Each dead instance is locked while it is swept.
+final class Recovery: EnginePart {
+    let context: EngineContext
+    /// This instance.
+    private let instance: UInt64
+    private let ledger: Ledger
+    private let transactions: Transactions
+
+    init(context: EngineContext, instance: UInt64, ledger: Ledger, transactions: Transactions) {
+        self.context = context
+        self.instance = instance
+        self.ledger = ledger
+        self.transactions = transactions
+    }
+
     /// Finishes or undoes what stores that died were doing with files. Run at open, by gc, and when room is short.
     /// Cost: the files in `staging/` and `trash/`, not those of the store.
     /// - Parameter missingIsDead: true if no other process has the store open; see `InstanceLock.seize`.
-    func sweepDead(_ writing: Writing, missingIsDead: Bool = false) throws {
-        var dead = Set(writing.ledger.others)
+    func sweepDead(missingIsDead: Bool = false) throws {
+        var dead = Set(ledger.others)
         for name in try files.staging.names() {
             if let instance = Layout.instance(ofStaged: name) { dead.insert(instance) }
         }
@@ -13,17 +28,17 @@ extension Engine {
             if let parts = Layout.parseTrash(name) { dead.insert(parts.token.instance) }
         }
         for instance in try sessionsInIndex() { dead.insert(instance) }
-        dead.remove(writing.lock.instance)
-        for instance in dead {
+        dead.remove(instance)
+        for dead in dead {
             guard
                 let seized = try InstanceLock.seize(
-                    instance, staging: files.staging, missingIsDead: missingIsDead)
+                    dead, staging: files.staging, missingIsDead: missingIsDead)
             else { continue }
-            try withExtendedLifetime(seized) { try sweep(instance, writing) }
+            try withExtendedLifetime(seized) { try sweep(dead) }
         }
     }
 
-    private func sweep(_ instance: UInt64, _ writing: Writing) throws {
+    private func sweep(_ instance: UInt64) throws {
         reach("sweep.before")
         let published = try publishLeftovers(of: instance)
         reach("sweep.published")
@@ -36,7 +51,7 @@ extension Engine {
         reach("sweep.trash-emptied")
         try endSession(instance)
         reach("sweep.session-ended")
-        writing.ledger.clear(instance)
+        ledger.clear(instance)
         reach("sweep.slot-freed")
         try FileSystem.unlinkFile(Layout.instanceLock(instance), in: files.staging)
         reach("sweep.lock-removed")
@@ -51,7 +66,7 @@ extension Engine {
     /// Renames committed files that were not renamed yet. Their rows stay until a checkpoint has synced the names.
     private func publishLeftovers(of instance: UInt64) throws -> Int {
         let prefix = bigEndian(instance)
-        return try mutate(.housekeeping) { mutation in
+        return try transactions.housekeep { mutation in
             var count = 0
             for (_, head) in try unpublishedFiles(mutation.reading, prefix: prefix) where try files.publish(head) {
                 count += 1
@@ -68,20 +83,11 @@ extension Engine {
             var found: [([UInt8], BlobRecord)] = []
             var pair = try cursor.seek(prefix)
             while let (key, value) = pair, key.hasPrefix(prefix) {
-                if let head = try unpublishedFile(key, value, transaction) { found.append((Array(key), head)) }
+                if let head = try index.unpublishedFile(key, value, transaction) { found.append((Array(key), head)) }
                 pair = try cursor.next()
             }
             return found
         }
-    }
-
-    /// The blob that a row of `unpublished` leads to; nil if it is another's.
-    func unpublishedFile(
-        _ row: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ transaction: ReadTransaction
-    ) throws -> BlobRecord? {
-        let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
-        let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init)
-        return head?.token == StagingToken(indexKey: row) ? head : nil
     }
 
     /// Files renamed to `trash/`: the removal was committed, then they go, or it was not, then they go back.
@@ -89,7 +95,7 @@ extension Engine {
         var restored = 0
         for name in try files.trash.names() {
             guard let parts = Layout.parseTrash(name), parts.token.instance == instance else { continue }
-            let isRestored = try mutate(.housekeeping) { mutation -> Bool in
+            let isRestored = try transactions.housekeep { mutation -> Bool in
                 guard
                     let record = try parts.digest.withBytes({ try mutation.reading.get(index.digests, $0) })
                         .flatMap(DigestRecord.init),
@@ -114,14 +120,13 @@ extension Engine {
 
     /// Removes the entries that this store put with policy `session`.
     func endSession() throws {
-        guard let writing else { return }
-        try endSession(writing.lock.instance)
+        try endSession(instance)
     }
 
     private func endSession(_ instance: UInt64) throws {
         let prefix = bigEndian(instance)
         while true {
-            let limit = try removalLimit()
+            let limit = try context.removalLimit()
             let keys = try read { transaction in
                 try transaction.withCursor(index.sessions) { cursor in
                     var keys: [(row: [UInt8], key: [UInt8])] = []
@@ -134,7 +139,7 @@ extension Engine {
                 }
             }
             if keys.isEmpty { return }
-            try mutate(.housekeeping) { mutation in
+            try transactions.housekeep { mutation in
                 for (row, key) in keys {
                     // A row without its entry is removed by itself.
                     if try mutation.record(key)?.session == instance {

@@ -1,14 +1,24 @@
-import LMDB
+/// Writes uses of entries that readers have noted, before displacement goes by them. The committer writes them
+/// otherwise. Without state beside the buffer.
+final class Touches: EnginePart {
+    let context: EngineContext
+    private let buffer: TouchBuffer
+    private let transactions: Transactions
 
-extension Engine {
+    init(context: EngineContext, buffer: TouchBuffer, transactions: Transactions) {
+        self.context = context
+        self.buffer = buffer
+        self.transactions = transactions
+    }
+
     /// Writes the uses that readers have noted, where that is due: displacement goes by them.
     ///
     /// Hints all the same: what does not fit the budget is dropped, and no failure keeps room from being made.
-    func noteUses(_ writing: Writing) {
+    func writeIfDue() {
         let now = uptime.uptime()
-        guard writing.touches.isDue(at: now, isDisplacing: true) else { return }
+        guard buffer.isDue(at: now, isDisplacing: true) else { return }
         do {
-            try write(writing.touches.drain(at: now)[...])
+            try write(buffer.drain(at: now)[...])
             succeeded(.touches)
         } catch {
             failed(.touches, error)
@@ -18,7 +28,7 @@ extension Engine {
     private func write(_ touches: ArraySlice<TouchTable.Line>) throws {
         if touches.isEmpty { return }
         let now = uptime.uptime()
-        let isWritten: Void? = try mutateIfFitting(.touch) { mutation in
+        let isWritten: Void? = try transactions.commitIfFitting(.touch) { mutation in
             for touch in touches { try mutation.touch(touch, at: now) }
         }
         if isWritten != nil || touches.count == 1 { return }

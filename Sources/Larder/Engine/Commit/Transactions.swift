@@ -1,6 +1,42 @@
 import LMDB
+import Synchronization
 
-extension Engine {
+/// Write transactions on the index, with what happens to files before and after each commit.
+///
+/// A transaction is committed only if the budget holds afterwards. Making room for one that does not fit is the
+/// `RoomMaker`'s. Safe from any thread: LMDB lets one write at a time, and the rest is atomic.
+final class Transactions: EnginePart {
+    let context: EngineContext
+    private let room: Room
+    private let ledger: Ledger
+    private let reaper: Reaper
+    private let pending: PendingSet
+    private let leases: LeaseBook
+    private let snapshots: HeldSnapshots
+    private let space: IndexSpace
+    private let staged: StagedFiles
+    private let log: DisplacementLog
+    /// The latest commit that this process knows to survive power loss.
+    private let synced = Atomic<UInt64>(0)
+    /// Set when body files were committed, cleared by a checkpoint.
+    private let unsyncedFiles = Atomic<Bool>(false)
+
+    init(
+        context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet, leases: LeaseBook,
+        snapshots: HeldSnapshots, space: IndexSpace, staged: StagedFiles, log: DisplacementLog
+    ) {
+        self.context = context
+        self.room = room
+        self.ledger = ledger
+        self.reaper = reaper
+        self.pending = pending
+        self.leases = leases
+        self.snapshots = snapshots
+        self.space = space
+        self.staged = staged
+        self.log = log
+    }
+
     /// Which limit a write transaction has to keep.
     enum Purpose {
         /// Stores something: stays below the headroom, displaces to get there.
@@ -21,75 +57,15 @@ extension Engine {
         }
     }
 
-    /// Runs `body` in a write transaction and commits it within the budget.
-    ///
-    /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it
-    /// runs again. It must not change anything outside the mutation. `docs/recovery.md` gives the order of renames and
-    /// commit, and says what a crash in each gap leaves.
-    @discardableResult
-    func mutate<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R {
-        guard let writing else { throw readOnly() }
-        do {
-            var outcome =
-                purpose == .put
-                ? try displacingWhenFull(slack(), writing) {
-                    do { return try attempt(writing, purpose, body) } catch let error as LMDBError {
-                        throw translate(error)
-                    }
-                } : try attempt(writing, purpose, body)
-            var tries = 0
-            while tries < 200, case .lacks(let bytes) = outcome {
-                tries += 1
-                if purpose == .housekeeping {
-                    // Removing is the way to get room, so it must not wait for any: pages that earlier removals freed
-                    // are given back first, and if there are none it goes ahead.
-                    let given = tries < 4 ? try giveBack(max(bytes, 128 << 10)) : 0
-                    outcome = try attempt(writing, purpose, body, leeway: given > 0 ? .none : .unlimited)
-                } else if try makeRoom(bytes, writing) || waitForOthers(writing) {
-                    outcome = try attempt(writing, purpose, body)
-                } else {
-                    break
-                }
-            }
-            // A snapshot turned out to be held, which lets puts have more of the budget.
-            if case .lacks = outcome, purpose == .put, snapshots.mayBeHeld {
-                outcome = try attempt(writing, purpose, body)
-            }
-            // Other files that are staged may have all the room, and only a commit makes them displaceable.
-            if case .lacks = outcome, purpose == .put {
-                outcome = try attempt(writing, purpose, body, leeway: .headroom)
-            }
-            // On a busy machine a reader of a moment may be held up in the middle of its lookup.
-            if case .lacks(let bytes) = outcome, purpose == .put, try outlastReaders() {
-                _ = try makeRoom(bytes, writing)
-                outcome = try attempt(writing, purpose, body)
-                if case .lacks = outcome { outcome = try attempt(writing, purpose, body, leeway: .headroom) }
-            }
-            if case .committed(let result) = outcome { return result }
-        } catch let error as LMDBError {
-            throw translate(error)
-        }
-        throw noRoom()
-    }
-
-    /// As `mutate`, but returns nil when the commit would not fit, instead of making room.
-    func mutateIfFitting<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R? {
-        guard let writing else { throw readOnly() }
-        do {
-            guard case .committed(let result) = try attempt(writing, purpose, body) else { return nil }
-            return result
-        } catch let error as LMDBError {
-            throw translate(error)
-        }
-    }
-
-    private enum Attempt<R> {
+    /// What became of a transaction.
+    enum Attempt<R> {
         case committed(R)
+        /// It was dropped: the budget lacks these bytes.
         case lacks(Int64)
     }
 
     /// What a commit may do beyond its purpose's limit.
-    private enum Leeway {
+    enum Leeway {
         case none
         /// Files that are on disk already may grow the index into the headroom. The budget holds all the same, and what
         /// is committed can be displaced.
@@ -98,16 +74,52 @@ extension Engine {
         case unlimited
     }
 
-    private func attempt<R>(
-        _ writing: Writing, _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
+    // MARK: Transactions
+
+    /// Runs `body` in a write transaction and commits it if that fits the budget; nil if it does not.
+    func commitIfFitting<R>(_ purpose: Purpose, _ body: (Mutation) throws -> R) throws -> R? {
+        do {
+            guard case .committed(let result) = try attempt(purpose, body) else { return nil }
+            return result
+        } catch let error as LMDBError {
+            throw context.translate(error)
+        }
+    }
+
+    /// Runs `body`, which removes or corrects something, in a write transaction and commits it.
+    ///
+    /// Removing is the way to get room, so it must not wait for any: pages that earlier removals freed are given back
+    /// first, and if there are none it goes ahead. `body` may run several times; see `RoomMaker.mutate`.
+    @discardableResult
+    func housekeep<R>(_ body: (Mutation) throws -> R) throws -> R {
+        do {
+            var outcome = try attempt(.housekeeping, body)
+            var tries = 0
+            while tries < 200, case .lacks(let bytes) = outcome {
+                tries += 1
+                let given = tries < 4 ? try space.giveBack(max(bytes, 128 << 10)) : 0
+                outcome = try attempt(.housekeeping, body, leeway: given > 0 ? .none : .unlimited)
+            }
+            if case .committed(let result) = outcome { return result }
+        } catch let error as LMDBError {
+            throw context.translate(error)
+        }
+        throw context.noRoom()
+    }
+
+    /// Runs `body` in a write transaction; whether it is committed depends on the budget and on `leeway`.
+    ///
+    /// `docs/recovery.md` gives the order of renames and commit, and says what a crash in each gap leaves.
+    func attempt<R>(
+        _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
     ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
         let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
         clock.observe(Timestamp(microseconds: mutation.state.clock))
-        let released = writing.leases.released
+        let released = leases.released
         try mutation.dropLeases(released)
-        noteSnapshot(mutation)
+        snapshots.note(mutation)
         let result = try body(mutation)
         var victims: [Victim] = []
         while mutation.state.entryCount > UInt64(clamping: mutation.state.budget.entries) {
@@ -124,30 +136,30 @@ extension Engine {
             victims.append(victim)
         }
         let limits = mutation.state.budget.batchLimits(configuration.pendingLimit)
-        writing.pending.setLimits(memory: limits.memory, count: limits.count)
+        pending.setLimits(memory: limits.memory, count: limits.count)
         try mutation.finish()
-        if let lack = try lack(mutation, purpose, writing, leeway) { return .lacks(lack) }
-        try commit(mutation, writing)
-        writing.leases.forget(released)
-        report(victims)
+        if let lack = try lack(mutation, purpose, leeway) { return .lacks(lack) }
+        try commit(mutation)
+        leases.forget(released)
+        log.report(victims)
         if mutation.removedRows > 0 { reportRows(mutation.removedRows) }
         return .committed(result)
     }
 
     /// Bytes by which the commit would break the budget; nil if it may go ahead.
     private func lack(
-        _ mutation: Mutation, _ purpose: Purpose, _ writing: Writing, _ leeway: Leeway
+        _ mutation: Mutation, _ purpose: Purpose, _ leeway: Leeway
     ) throws -> Int64? {
         let effective = leeway == .headroom && mutation.stagedBytes > 0 ? Purpose.housekeeping : purpose
         let cap =
-            try effective == .put ? usableBytes(mutation.state.budget, writing) : effective.cap(mutation.state.budget)
+            try effective == .put ? snapshots.usableBytes(mutation.state.budget) : effective.cap(mutation.state.budget)
         // Beside a held snapshot few free pages can be used, and next to no hole is filled.
         let reusable = try snapshots.mayBeHeld ? index.environment.reusablePageCount() : nil
-        let excess = try writing.room.excess(of: mutation, cap: cap, reusable: reusable)
+        let excess = try room.excess(of: mutation, cap: cap, reusable: reusable)
         if excess == 0 || leeway == .unlimited { return nil }
         // Over the budget already, because that was lowered: removing is the way back, even if it writes some pages
         // first.
-        if purpose == .housekeeping, try writing.room.claimed(state()) > cap { return nil }
+        if purpose == .housekeeping, try room.claimed(state()) > cap { return nil }
         return excess
     }
 
@@ -161,9 +173,9 @@ extension Engine {
         var item: (name: String, bytes: Int64) { (name, head.allocated.asBytes) }
     }
 
-    private func commit(_ mutation: Mutation, _ writing: Writing) throws {
+    private func commit(_ mutation: Mutation) throws {
         var discarded: [Discarded] = []
-        if !mutation.deadFiles.isEmpty { writing.reaper.expect() }
+        if !mutation.deadFiles.isEmpty { reaper.expect() }
         do {
             // A durable put that found its body there relies on a file that a relaxed put wrote.
             for head in mutation.sharedDurably where head.epoch > mutation.state.syncedEpoch {
@@ -173,9 +185,9 @@ extension Engine {
             // A file may be put and displaced in one transaction.
             let new = mutation.deadFiles.isEmpty ? [] : Set(mutation.newFiles.map(\.token))
             for head in mutation.deadFiles {
-                let name = Layout.trash(nextToken(writing), head.digest)
+                let name = Layout.trash(staged.nextToken(), head.digest)
                 guard let place = try files.discard(head, as: name, isNew: new.contains(head.token)) else { continue }
-                writing.ledger.add(head.allocated.asBytes)
+                ledger.add(head.allocated.asBytes)
                 discarded.append(Discarded(head: head, name: name, place: place))
                 reach("commit.trashed")
             }
@@ -187,32 +199,32 @@ extension Engine {
             reach("commit.after")
         } catch {
             mutation.transaction.abort()
-            let unneeded = restore(discarded, writing)
-            if !mutation.deadFiles.isEmpty { enqueue(unneeded, writing) }
+            let unneeded = restore(discarded)
+            if !mutation.deadFiles.isEmpty { enqueue(unneeded) }
             throw error
         }
-        writing.ledger.add(-mutation.stagedBytes)
+        ledger.add(-mutation.stagedBytes)
         if !mutation.deadFiles.isEmpty {
             // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the
             // index is synced the old file stays in `trash/`, from where a sweep puts it back. The batch's own sync
             // reports a failure.
             do {
                 if mutation.isDurable { try syncIndex() }
-                enqueue(discarded, writing)
+                enqueue(discarded)
             } catch {
-                writing.reaper.hold(discarded.map(\.item))
+                reaper.hold(discarded.map(\.item))
             }
         }
-        for file in mutation.surplusFiles { discard(file, writing) }
+        for file in mutation.surplusFiles { staged.discard(file) }
         reach("commit.surplus-dropped")
         if !mutation.newFiles.isEmpty {
-            hasUnsyncedFiles.store(true, ordering: .releasing)
+            noteUnsyncedFiles()
             publish(mutation.newFiles)
         }
     }
 
-    private func enqueue(_ discarded: [Discarded], _ writing: Writing) {
-        writing.reaper.add(discarded.map(\.item))
+    private func enqueue(_ discarded: [Discarded]) {
+        reaper.add(discarded.map(\.item))
     }
 
     /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has
@@ -220,7 +232,7 @@ extension Engine {
     ///
     /// What cannot be looked up or put back now stays in `trash/`, as after a crash: a reader that misses the file, or
     /// the sweep of the next open, finds it there.
-    private func restore(_ discarded: [Discarded], _ writing: Writing) -> [Discarded] {
+    private func restore(_ discarded: [Discarded]) -> [Discarded] {
         reach("restore.before")
         guard !discarded.isEmpty else { return [] }
         do {
@@ -230,7 +242,7 @@ extension Engine {
                 do {
                     guard try isNeeded(item, transaction.reading) else { return true }
                     // Counted as a body or as staged, wherever it is.
-                    writing.ledger.add(-item.head.allocated.asBytes)
+                    ledger.add(-item.head.allocated.asBytes)
                     try files.restore(item.head, from: item.name, to: item.place)
                 } catch {
                     logger.warning("a removed file stays in trash", metadata: ["error": "\(error)"])
@@ -255,12 +267,6 @@ extension Engine {
         return try files.blobStatus(item.head) == nil
     }
 
-    /// Unlinks a staged file that is not needed, and gives its reservation back.
-    func discard(_ file: StagedFile, _ writing: Writing) {
-        // A file that cannot be unlinked keeps its reservation, as it keeps its blocks; the next sweep tries again.
-        if (try? FileSystem.unlink(file.token.name, in: files.staging)) != nil { writing.ledger.add(-file.reserved) }
-    }
-
     /// Renames committed body files into `blobs/`, under the writer lock and only while the index has them: without the
     /// lock another process could displace a blob in between, and its file would be left without a record.
     private func publish(_ heads: [BlobRecord]) {
@@ -279,31 +285,61 @@ extension Engine {
         }
     }
 
-    func report(_ victims: [Victim]) {
-        guard !victims.isEmpty else { return }
-        displacedCount.wrappingAdd(UInt64(victims.count), ordering: .relaxed)
-        guard audience.isObserved else { return }
-        for victim in victims {
-            audience.tell(
-                .displaced(
-                    key: victim.entryKey, length: ByteCount(Int64(clamping: victim.record.length)),
-                    reason: victim.reason))
-        }
-    }
-
     /// Rows of an order were damaged, and went.
     private func reportRows(_ count: Int) {
-        hasSeenDamage.store(true, ordering: .relaxed)
+        context.noteDamage()
         logger.error(
             "rows of the order of displacement led to no entry and were removed: run 'cachectl verify'",
             metadata: ["rows": "\(count)", "path": "\(path)"])
         configuration.observer?(.rowsRemoved(count: count))
     }
 
-    func noRoom() -> LarderError {
-        LarderError(
-            .noSpace,
-            "no room in \(path): what is left is pinned, leased or being written", remedy: .makeRoom,
-            path: path)
+    /// Deletes the rows of leases that were released, unless another transaction does so first. For the committer's
+    /// loop.
+    func dropReleasedLeases() {
+        guard leases.isDirty else { return }
+        do {
+            try housekeep { _ in }
+            succeeded(.leases)
+        } catch {
+            // They end with their time, and the next transaction tries again.
+            failed(.leases, error)
+        }
+    }
+
+    // MARK: Unsynced files
+
+    /// True if body files were committed since the last checkpoint of this process.
+    var hasUnsyncedFiles: Bool { unsyncedFiles.load(ordering: .relaxed) }
+
+    /// Body files were committed that a checkpoint has to sync.
+    func noteUnsyncedFiles() { unsyncedFiles.store(true, ordering: .releasing) }
+
+    /// A checkpoint begins: true if there are such files.
+    func takeUnsyncedFiles() -> Bool { unsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) }
+
+    // MARK: Syncing the index
+
+    /// Syncs the index, its meta page included. Files that were kept because a sync was due may be removed then.
+    func syncIndex() throws(LarderError) {
+        do throws(LMDBError) {
+            let committed = try index.environment.latestTransaction()
+            try index.environment.sync()
+            synced.max(committed, ordering: .releasing)
+        } catch {
+            throw translate(error)
+        }
+        reaper.releaseHeld()
+    }
+
+    /// As `syncIndex()`, if anything was committed since this process did so last.
+    func syncIndexIfNeeded() throws(LarderError) {
+        let committed: UInt64
+        do throws(LMDBError) {
+            committed = try index.environment.latestTransaction()
+        } catch {
+            throw translate(error)
+        }
+        if committed > synced.load(ordering: .acquiring) { try syncIndex() }
     }
 }

@@ -1,30 +1,40 @@
 import LMDB
 
-/// Checkpoints: see "Epochs and suspects" in `docs/recovery.md`.
-extension Engine {
+/// Checkpoints: see "Epochs and suspects" in `docs/recovery.md`. Their state is in the index; any thread may make one.
+final class Checkpoints: EnginePart {
+    let context: EngineContext
+    private let transactions: Transactions
+    private let damage: Damage
+
+    init(context: EngineContext, transactions: Transactions, damage: Damage) {
+        self.context = context
+        self.transactions = transactions
+        self.damage = damage
+    }
+
     /// Rows of files that may still lie in `staging/` at which a store that closes makes a checkpoint itself.
     private static let unpublishedLimit = 4096
 
     /// Keeps processes too short-lived for a checkpoint in the background from leaving ever more rows behind.
-    func checkpointIfCrowded() throws {
+    func makeIfCrowded() throws {
         let rows = try read { try $0.statistics(index.unpublished).entries }
-        if rows > Self.unpublishedLimit { try checkpoint() }
+        if rows > Self.unpublishedLimit { try make() }
     }
 
     /// Has everything on disk before the last store closes: a checkpoint if any file may not be, else the index only.
-    func checkpointForClose() throws {
+    func makeForClose() throws {
         let rows = try read { try $0.statistics(index.unpublished).entries }
-        if rows > 0 || hasUnsyncedFiles.load(ordering: .relaxed) { try checkpoint() } else { try syncIndex() }
+        if rows > 0 || transactions.hasUnsyncedFiles { try make() } else { try transactions.syncIndex() }
     }
 
-    /// `checkpoint()`, if this process wrote body files since the last one.
-    func checkpointIfNeeded(isStopped: () -> Bool) throws {
-        guard hasUnsyncedFiles.exchange(false, ordering: .acquiringAndReleasing) else { return }
+    /// `make()`, if this process wrote body files since the last one.
+    func makeIfNeeded(isStopped: () -> Bool) throws {
+        guard transactions.takeUnsyncedFiles() else { return }
         do {
-            if try checkpoint(isStopped: isStopped) { return }
-            hasUnsyncedFiles.store(true, ordering: .releasing)
+            if try make(isStopped: isStopped) { return }
+            transactions.noteUnsyncedFiles()
         } catch {
-            hasUnsyncedFiles.store(true, ordering: .releasing)
+            transactions.noteUnsyncedFiles()
             throw error
         }
     }
@@ -37,14 +47,14 @@ extension Engine {
     /// - Parameter isStopped: asked between files; true ends the checkpoint without an effect.
     /// - Returns: false if it was stopped.
     @discardableResult
-    func checkpoint(isStopped: () -> Bool = { false }) throws -> Bool {
+    func make(isStopped: () -> Bool = { false }) throws -> Bool {
         // A file that was nowhere when it was looked for lay in `trash/`, for a removal that was made, or not: then it
         // is back in its place by the next look.
         for _ in 0..<3 {
-            switch try checkpointOnce(isStopped) {
+            switch try makeOnce(isStopped) {
             case .done: return true
             case .stopped: return false
-            case .lacking(let lost): for (blob, head) in lost { try reportVanished(blob, head) }
+            case .lacking(let lost): for (blob, head) in lost { try damage.reportVanished(blob, head) }
             }
         }
         throw LarderError(
@@ -58,8 +68,8 @@ extension Engine {
         case lacking([(blob: UInt64, head: BlobRecord)])
     }
 
-    private func checkpointOnce(_ isStopped: () -> Bool) throws -> Checkpoint {
-        let epoch = try mutate(.housekeeping) { mutation in
+    private func makeOnce(_ isStopped: () -> Bool) throws -> Checkpoint {
+        let epoch = try transactions.housekeep { mutation in
             defer { mutation.state.epoch &+= 1 }
             return mutation.state.epoch
         }
@@ -69,7 +79,7 @@ extension Engine {
         guard let places = try sync(files.map(\.head), isStopped) else { return .stopped }
         reach("checkpoint.synced")
         let missing = zip(files, places).filter { $0.1 == .nowhere }.map(\.0)
-        let lost = try mutate(.housekeeping) { mutation -> [(blob: UInt64, head: BlobRecord)] in
+        let lost = try transactions.housekeep { mutation -> [(blob: UInt64, head: BlobRecord)] in
             let lost = try missing.compactMap { row, head -> (blob: UInt64, head: BlobRecord)? in
                 guard let value = try mutation.reading.get(index.unpublished, row), value.count == 8 else { return nil }
                 return (UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)), head)
@@ -80,7 +90,7 @@ extension Engine {
         if !lost.isEmpty { return .lacking(lost) }
         try forget(zip(files, places).filter { $0.1 == .blobs }.map(\.0), upTo: epoch)
         reach("checkpoint.noted")
-        try syncIndex()
+        try transactions.syncIndex()
         return .done
     }
 
@@ -88,14 +98,14 @@ extension Engine {
     private func forget(_ files: [(row: [UInt8], head: BlobRecord)], upTo epoch: UInt64) throws {
         var rows = files[...]
         while !rows.isEmpty {
-            let slice = rows.prefix(try removalLimit())
+            let slice = rows.prefix(try context.removalLimit())
             let drifted = try drifted(slice.map(\.head))
-            try mutate(.housekeeping) { mutation in
+            try transactions.housekeep { mutation in
                 try settle(drifted, mutation)
                 for (row, _) in slice {
                     // The scrubber may have given it a later epoch meanwhile, of the next checkpoint.
                     if let value = try mutation.reading.get(index.unpublished, row),
-                        let head = try row.withUnsafeBytes({ try unpublishedFile($0, value, mutation.reading) }),
+                        let head = try row.withUnsafeBytes({ try index.unpublishedFile($0, value, mutation.reading) }),
                         head.epoch > epoch
                     {
                         continue
@@ -119,7 +129,7 @@ extension Engine {
                     var pair = try cursor.seek(start)
                     for _ in 0..<1024 {
                         guard let (key, value) = pair else { return nil }
-                        if let head = try unpublishedFile(key, value, transaction), head.epoch <= epoch {
+                        if let head = try index.unpublishedFile(key, value, transaction), head.epoch <= epoch {
                             found.append((Array(key), head))
                         }
                         pair = try cursor.next()
@@ -183,5 +193,35 @@ extension Engine {
             try Sync.names(files.blobs.directory(shard))
         }
         return places
+    }
+
+    // MARK: What files take
+
+    /// The committed files among `rows` of `unpublished` that take other bytes than they are charged with. Call it
+    /// after a sync of these files, without the writer lock.
+    private func drifted(_ heads: [BlobRecord]) throws -> [StagingToken: UInt64] {
+        var found: [StagingToken: UInt64] = [:]
+        for head in heads {
+            guard let status = try files.blobStatus(head) else { continue }
+            let settled = UInt64(max(0, Allocation.settled(status, in: files)))
+            if settled != head.allocated { found[head.token] = settled }
+        }
+        return found
+    }
+
+    /// Charges files with what `drifted` found. Call it while their rows of `unpublished` are there.
+    private func settle(_ drifted: [StagingToken: UInt64], _ mutation: Mutation) throws {
+        for (token, allocated) in drifted {
+            guard let row = try mutation.reading.get(index.unpublished, token.indexKey), row.count == 8 else {
+                continue
+            }
+            let id = UInt64(bigEndian: row.loadUnaligned(as: UInt64.self))
+            guard let head = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init), head.token == token,
+                head.location == .file, !head.isDamaged
+            else { continue }
+            var settled = head
+            settled.allocated = allocated
+            try mutation.rewrite(id, head, settled)
+        }
     }
 }
