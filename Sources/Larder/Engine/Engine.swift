@@ -1,7 +1,7 @@
 import LMDB
 
-/// One open store of this process: what every `Store` of the same path shares. It makes the parts, wires them, and opens
-/// and closes them; `docs/architecture.md` says which does what, `docs/concurrency.md` on which thread.
+/// One open store of this process: what every `Store` of the same path shares. It makes the parts, wires them, and
+/// opens and closes them; `docs/architecture.md` says which does what, `docs/concurrency.md` on which thread.
 final class Engine: EnginePart, @unchecked Sendable {
     // SAFETY: immutable except for `committer` and `scrubber`. `start()` sets those before any other thread sees the
     // engine; after that only `close()` uses them, whose body `EngineContext.markClosed` lets one thread into, once.
@@ -57,13 +57,16 @@ final class Engine: EnginePart, @unchecked Sendable {
     func start(walksBehind: Bool) throws(LarderError) {
         if let writing {
             let memory = memory
-            committer = try WorkerThread { Committer(context: writing.context, writing: writing, memory: memory).run() }
+            committer = try WorkerThread { writing.makeCommitter(memory).run() }
         }
         guard configuration.isScrubbing else { return }
         if walksBehind || writing != nil && !damage.suspects.isEmpty {
             scrubber = try Scrubber(
-                context: context, damage: damage, writing: writing, isAlone: presence.isAlone,
-                walksPages: walksBehind)
+                context: context, damage: damage,
+                changes: writing.map {
+                    Scrubber.Changes(ledger: $0.ledger, transactions: $0.transactions, orphans: $0.orphans)
+                },
+                isAlone: presence.isAlone, walksPages: walksBehind)
         }
     }
 

@@ -8,7 +8,7 @@ extension Engine {
         let room: Room
         let reaper: Reaper
         let pending: PendingSet
-        let touchBuffer: TouchBuffer
+        private let touchBuffer: TouchBuffer
         let leases: LeaseBook
         let staged: StagedFiles
         let snapshots: HeldSnapshots
@@ -16,7 +16,7 @@ extension Engine {
         let watermarks: Watermarks
         let log: DisplacementLog
         let transactions: Transactions
-        let displacement: Displacement
+        private let displacement: Displacement
         let roomMaker: RoomMaker
         let stager: Stager
         let submission: Submission
@@ -107,6 +107,14 @@ extension Engine {
             removals = Removals(
                 context: context, memory: memory, transactions: transactions, descriptions: descriptions,
                 versions: versions)
+        }
+
+        /// The committer, for its thread.
+        func makeCommitter(_ memory: MemoryEntries) -> Committer {
+            Committer(
+                context: context, memory: memory, pending: pending, touchBuffer: touchBuffer, leases: leases,
+                staged: staged, snapshots: snapshots, watermarks: watermarks, log: log, transactions: transactions,
+                displacement: displacement, roomMaker: roomMaker, maintenance: maintenance)
         }
 
         // MARK: Closing

@@ -77,7 +77,7 @@ extension Store {
 
 /// Keeps an entry, or the entries of a tag, out of displacement while it lives. See `Store.lease(_:for:durability:)`.
 public final class Lease: @unchecked Sendable {
-    // SAFETY: `row` is immutable; `store` is set to nil under `lock`.
+    // SAFETY: `row` is immutable; `store` is read, and set to nil, only under `lock`.
     private let lock = Monitor()
     private var store: Store?
     private let row: [UInt8]

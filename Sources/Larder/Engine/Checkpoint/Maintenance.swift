@@ -3,8 +3,8 @@ import Synchronization
 /// The thread for work of a store that may take long, and that no caller waits for: checkpoints. It is started when
 /// there is work for the first time.
 final class Maintenance: @unchecked Sendable {
-    // SAFETY: `thread`, `isWanted` and `isStopped` are touched only under `monitor`, `lastCheckpoint` only by the thread of
-    // the committer. `close()` joins the thread, so the engine, which owns this, outlives it.
+    // SAFETY: `thread`, `isWanted` and `isStopped` are touched only under `monitor`, `lastCheckpoint` only by the
+    // thread of the committer. `close()` joins the thread, so the engine, which owns this, outlives it.
     private let checkpoints: Checkpoints
     private let transactions: Transactions
     private let monitor = Monitor()

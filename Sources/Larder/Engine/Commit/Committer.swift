@@ -2,10 +2,20 @@
 final class Committer: EnginePart, @unchecked Sendable {
     // SAFETY: made, used and released by the thread that runs `run()`.
     let context: EngineContext
-    private let writing: Engine.Writing
     private let memory: MemoryEntries
+    private let pending: PendingSet
+    private let touchBuffer: TouchBuffer
+    private let leases: LeaseBook
+    private let staged: StagedFiles
+    private let snapshots: HeldSnapshots
+    private let watermarks: Watermarks
+    private let log: DisplacementLog
+    private let transactions: Transactions
+    private let displacement: Displacement
+    private let roomMaker: RoomMaker
+    private let maintenance: Maintenance
     /// Between tries of displacement that fails.
-    private var displacement = Backoff()
+    private var pause = Backoff()
     private var expiry = Pace()
 
     private static let idleSeconds = 1.0
@@ -14,24 +24,36 @@ final class Committer: EnginePart, @unchecked Sendable {
     /// Entries displaced in the transaction of a batch while the store is above its watermarks.
     private static let displacementSlice = 64
 
-    /// - Parameters:
-    ///   - writing: the engine's writing parts.
-    ///   - memory: the entries of policy `memoryOnly`, which jobs change.
-    init(context: EngineContext, writing: Engine.Writing, memory: MemoryEntries) {
+    init(
+        context: EngineContext, memory: MemoryEntries, pending: PendingSet, touchBuffer: TouchBuffer,
+        leases: LeaseBook, staged: StagedFiles, snapshots: HeldSnapshots, watermarks: Watermarks,
+        log: DisplacementLog, transactions: Transactions, displacement: Displacement, roomMaker: RoomMaker,
+        maintenance: Maintenance
+    ) {
         self.context = context
-        self.writing = writing
         self.memory = memory
+        self.pending = pending
+        self.touchBuffer = touchBuffer
+        self.leases = leases
+        self.staged = staged
+        self.snapshots = snapshots
+        self.watermarks = watermarks
+        self.log = log
+        self.transactions = transactions
+        self.displacement = displacement
+        self.roomMaker = roomMaker
+        self.maintenance = maintenance
     }
 
     func run() {
         while true {
-            let work = writing.pending.next(idle: idleSeconds)
+            let work = pending.next(idle: idleSeconds)
             process(work.batch, isClosing: work.isClosing)
-            writing.transactions.dropReleasedLeases()
+            transactions.dropReleasedLeases()
             if work.isClosing, work.batch.isEmpty { return }
             if !work.isClosing {
                 removeExpiredIfDue()
-                writing.maintenance.wakeIfDue()
+                maintenance.wakeIfDue()
             }
         }
     }
@@ -40,14 +62,14 @@ final class Committer: EnginePart, @unchecked Sendable {
     private var idleSeconds: Double {
         let now = configuration.clock.uptime()
         var remaining = expiry.remaining(at: now)
-        if writing.watermarks.isDisplacing { remaining = min(remaining, displacement.remaining(at: now)) }
+        if watermarks.isDisplacing { remaining = min(remaining, pause.remaining(at: now)) }
         return min(Double(remaining) / 1e9, Self.idleSeconds)
     }
 
     /// True if entries should be displaced now: above the watermarks, and not right after that failed.
     private var isDisplacing: Bool {
-        writing.watermarks.isDisplacing
-            && displacement.remaining(at: configuration.clock.uptime()) == 0
+        watermarks.isDisplacing
+            && pause.remaining(at: configuration.clock.uptime()) == 0
     }
 
     // MARK: Batches
@@ -92,15 +114,15 @@ final class Committer: EnginePart, @unchecked Sendable {
     /// The touches that go with this commit: all, or none yet.
     private func dueTouches(isForced: Bool, isDisplacing: Bool) -> [TouchTable.Line] {
         let now = uptime.uptime()
-        let isDue = isForced || writing.touchBuffer.isDue(at: now, isDisplacing: isDisplacing)
-        return isDue ? writing.touchBuffer.drain(at: now) : []
+        let isDue = isForced || touchBuffer.isDue(at: now, isDisplacing: isDisplacing)
+        return isDue ? touchBuffer.drain(at: now) : []
     }
 
     private func process(_ batch: PendingSet.Batch, isClosing: Bool) {
         let isDisplacing = isDisplacing
         let touches = dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing)
         let began = uptime.uptime()
-        defer { writing.touchBuffer.noteCost(uptime.uptime() &- began, of: touches.count) }
+        defer { touchBuffer.noteCost(uptime.uptime() &- began, of: touches.count) }
         let uses = Self.ordered(batch, touches)
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
@@ -112,7 +134,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             }
             failure = commit(uses)
             let jobs = batch.jobs.filter(\.isCommitted)
-            if !jobs.isEmpty { writing.pending.publish(jobs, in: memory) }
+            if !jobs.isEmpty { pending.publish(jobs, in: memory) }
         } catch {
             // Nothing is committed on top of names that may not be there after a power loss.
             failure = translate(error)
@@ -122,7 +144,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             if batch.isDurable {
                 reach("batch.before-index-sync")
                 // The commit has done so already if it replaced files.
-                try writing.transactions.syncIndexIfNeeded()
+                try transactions.syncIndexIfNeeded()
                 reach("batch.after-index-sync")
             }
         } catch {
@@ -137,10 +159,10 @@ final class Committer: EnginePart, @unchecked Sendable {
             tell(lost, failure)
         } else if !batch.isEmpty, succeeded(.commit) {
             // What was in the way of commits was most likely in the way of this, too.
-            displacement.reset()
+            pause.reset()
         }
         // The callers of durable changes hear of their failures themselves.
-        writing.pending.finish(batch, failed: lost.filter { !$0.isDurable })
+        pending.finish(batch, failed: lost.filter { !$0.isDurable })
     }
 
     /// Tells the observers what could not be committed: once for each cause, with the keys concerned.
@@ -156,7 +178,7 @@ final class Committer: EnginePart, @unchecked Sendable {
     private func fail(_ use: Use, _ failure: LarderError) {
         use.change?.fail(failure)
         if case .job(let job) = use { job.fail(failure) }
-        for file in use.stagedFiles { writing.staged.discard(file) }
+        for file in use.stagedFiles { staged.discard(file) }
     }
 
     /// Everything that happened since the last commit, in the order of the last use of each entry.
@@ -270,17 +292,17 @@ final class Committer: EnginePart, @unchecked Sendable {
         guard isDisplacing else { return try apply(uses, makingRoom, displacing: 0) }
         do {
             // Beside a held snapshot displacement gains little, so it waits until a put needs room.
-            if try writing.snapshots.held() != nil {
-                displacement.failed(at: configuration.clock.uptime())
+            if try snapshots.held() != nil {
+                pause.failed(at: configuration.clock.uptime())
                 return try apply(uses, makingRoom, displacing: 0)
             }
             let slice = try min(Self.displacementSlice, context.removalLimit())
             let isDone = try apply(uses, makingRoom, displacing: slice)
-            if isDone { displacement.reset() }
+            if isDone { pause.reset() }
             succeeded(.displacement)
             return isDone
         } catch {
-            displacement.failed(at: configuration.clock.uptime())
+            pause.failed(at: configuration.clock.uptime())
             if uses.isEmpty {
                 failed(.displacement, error)
                 return true
@@ -298,7 +320,6 @@ final class Committer: EnginePart, @unchecked Sendable {
 
     /// - Parameter slice: entries to displace in the same transaction, at most.
     private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
-        let watermarks = writing.watermarks
         let uptime = uptime.uptime()
         let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
             for use in uses { try apply(use, mutation, uptime) }
@@ -310,11 +331,11 @@ final class Committer: EnginePart, @unchecked Sendable {
         let purpose = try purpose(of: uses)
         let result =
             makingRoom || purpose == .housekeeping
-            ? try writing.roomMaker.mutate(purpose, change)
-            : try writing.transactions.commitIfFitting(purpose, change)
+            ? try roomMaker.mutate(purpose, change)
+            : try transactions.commitIfFitting(purpose, change)
         guard let (victims, fill) = result else { return false }
         noteCommitted(uses)
-        writing.log.report(victims)
+        log.report(victims)
         watermarks.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
         return true
     }
@@ -337,7 +358,7 @@ final class Committer: EnginePart, @unchecked Sendable {
     private func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
         switch use {
         case .job(let job):
-            try job.apply(to: mutation, memory, writing.leases)
+            try job.apply(to: mutation, memory, leases)
         case .put(let put):
             try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
         case .remove(let removal):
@@ -360,7 +381,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         guard expiry.remaining(at: time.uptime()) == 0 else { return }
         let began = uptime.uptime()
         do {
-            let isMore = try writing.displacement.removeExpired()
+            let isMore = try displacement.removeExpired()
             succeeded(.expiry)
             expiry.done(at: time.uptime(), took: uptime.uptime() &- began, isMore: isMore)
         } catch {

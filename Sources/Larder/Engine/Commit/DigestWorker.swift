@@ -3,7 +3,8 @@
 /// What it takes on is bounded: beyond that callers hash for themselves, so that on a busy machine nothing is slower
 /// than without it. One for every store of the process; the thread starts with the first body and stays.
 final class DigestWorker: @unchecked Sendable {
-    // SAFETY: every variable is touched only under `monitor`.
+    // SAFETY: every variable is touched only under `monitor`. The one instance is never released, so its thread may
+    // refer to it without counting.
     static let shared = DigestWorker()
 
     /// Smaller bodies are hashed faster than handed over.

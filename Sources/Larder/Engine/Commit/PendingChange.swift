@@ -1,7 +1,8 @@
 /// A put or a removal that this process has promised and the index does not have yet.
 class PendingChange: @unchecked Sendable {
-    // SAFETY: immutable but for what says otherwise: `replacedDurably` is set under PendingSet's lock before the
-    // committer can see the change, and `failure` by the committer before it declares the batch over.
+    // SAFETY: `replacedDurably` changes only under the lock of the `PendingSet`, before the committer takes the batch.
+    // `failure` is set by the thread of the committer only, before `PendingSet.finish`, and read by others only after
+    // `PendingSet.wait`, which takes the same lock. The rest is immutable.
     let key: Key
     /// The store object to which a failure is reported, if its caller does not wait for the commit.
     let owner: UInt32
@@ -37,7 +38,8 @@ class PendingChange: @unchecked Sendable {
 
 /// The removal of a key.
 final class PendingRemoval: PendingChange, @unchecked Sendable {
-    // SAFETY: as for the class above; `versions` is changed under PendingSet's lock.
+    // SAFETY: as for the class above; `versions` changes only under the lock of the `PendingSet`, before the committer
+    // takes the batch.
     /// Uptime of the call.
     let uptime: UInt64
     /// Only entries of these application versions; nil: of any.

@@ -2,8 +2,9 @@ import Synchronization
 
 /// A put that this process sees already and the index does not yet.
 final class PendingPut: PendingChange, @unchecked Sendable {
-    // SAFETY: immutable but for atomics, and for what is set under PendingSet's lock before the committer can see the
-    // put; see also `PendingChange`.
+    // SAFETY: `created`, `isPinned` and `removal` change only before another thread can find the put: in the call that
+    // makes it, or under the lock of the `PendingSet` or the `MemoryEntries` that it is being added to, which a thread
+    // that finds it there takes, too. The rest is immutable, atomic, or a `Mutex`; see also `PendingChange`.
     enum Body {
         case inline([UInt8])
         case staged(StagedFile)

@@ -1,7 +1,7 @@
 import LMDB
 
-/// Hands changes to the committer, and waits for their commits: puts, removals, batches of operations. Entries of policy
-/// `memoryOnly` are changed here. Its state is the pending set; safe from any thread.
+/// Hands changes to the committer, and waits for their commits: puts, removals, batches of operations. Entries of
+/// policy `memoryOnly` are changed here. Its state is the pending set; safe from any thread.
 final class Submission: EnginePart {
     let context: EngineContext
     private let pending: PendingSet
@@ -28,8 +28,8 @@ final class Submission: EnginePart {
 
     // MARK: Puts
 
-    /// Queues a put; readers of this process see it at once. Returns the generation of the batch to wait for, 0 if there
-    /// is none; nil if it would have had to wait and may not.
+    /// Queues a put; readers of this process see it at once. Returns the generation of the batch to wait for, 0 if
+    /// there is none; nil if it would have had to wait and may not.
     func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
         if mayWait { reach("wait.batch") }
         if put.options.storagePolicy == .memoryOnly { return try submitToMemory(put, mayWait: mayWait) }
@@ -227,8 +227,8 @@ final class Submission: EnginePart {
     // MARK: Everything pending
 
     /// Commits what this process has pending, so that what follows sees it.
-    /// - Parameter includesTouches: whether accesses that were noted count as pending; where they are not looked at, a lookup
-    ///   after each hit must not cost a commit.
+    /// - Parameter includesTouches: whether accesses that were noted count as pending; where they are not looked at, a
+    ///   lookup after each hit must not cost a commit.
     func flush(touches includesTouches: Bool = true) {
         reach("wait.commit")
         pending.wait(for: pending.requestFlush(force: includesTouches && touches.isDirty))

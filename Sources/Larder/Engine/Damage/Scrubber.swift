@@ -14,7 +14,7 @@ final class Scrubber: EnginePart, @unchecked Sendable {
     let context: EngineContext
     private let damage: Damage
     /// Nil in a read-only engine, which only walks.
-    private let writing: Engine.Writing?
+    private let changes: Changes?
     /// True if no other process had the store open when this one opened it.
     private let isAlone: Bool
     private let monitor = Monitor()
@@ -36,13 +36,20 @@ final class Scrubber: EnginePart, @unchecked Sendable {
     /// The store is being closed.
     private struct Stopped: Error {}
 
+    /// What it takes to change the store.
+    struct Changes: Sendable {
+        let ledger: Ledger
+        let transactions: Transactions
+        let orphans: OrphanBlobs
+    }
+
     /// Starts the thread.
     init(
-        context: EngineContext, damage: Damage, writing: Engine.Writing?, isAlone: Bool, walksPages: Bool
+        context: EngineContext, damage: Damage, changes: Changes?, isAlone: Bool, walksPages: Bool
     ) throws(LarderError) {
         self.context = context
         self.damage = damage
-        self.writing = writing
+        self.changes = changes
         self.isAlone = isAlone
         hasWalked = Atomic(!walksPages)
         thread = try WorkerThread { [unowned self] in run() }
@@ -65,15 +72,15 @@ final class Scrubber: EnginePart, @unchecked Sendable {
     private func run() {
         do {
             if !hasWalked.load(ordering: .relaxed) { try walkPages() }
-            guard let writing, !damage.suspects.isEmpty,
-                try writing.ledger.claimScrub(staging: files.staging, isAlone: isAlone)
+            guard let changes, !damage.suspects.isEmpty,
+                try changes.ledger.claimScrub(staging: files.staging, isAlone: isAlone)
             else { return }
-            defer { writing.ledger.releaseScrub() }
-            try compareSuspects(writing.transactions)
+            defer { changes.ledger.releaseScrub() }
+            try compareSuspects(changes.transactions)
             reach("scrub.compared")
-            try removeOrphans(writing.orphans)
+            try removeOrphans(changes.orphans)
             if isIncomplete { return }
-            try endSuspicion(writing.transactions)
+            try endSuspicion(changes.transactions)
             reach("scrub.ended")
             tell()
         } catch is Stopped {
@@ -128,7 +135,7 @@ final class Scrubber: EnginePart, @unchecked Sendable {
             throw failure
         }
         hasWalked.store(true, ordering: .sequentiallyConsistent)
-        writing?.ledger.pendingWalk = 0
+        changes?.ledger.pendingWalk = 0
     }
 
     /// Reads every suspect file once. Those that match get the epoch of now, and are suspect no longer, for other

@@ -1,6 +1,6 @@
 import LMDB
 
-/// What readers are told of entries beside their bytes: attributes, and what an entry that is not committed yet takes
+/// What readers see of entries beside their bytes: attributes, and what an entry that is not committed yet takes
 /// over from the one that it replaces. Without state of its own.
 final class Descriptions: EnginePart {
     let context: EngineContext

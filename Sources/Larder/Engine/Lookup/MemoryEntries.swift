@@ -15,7 +15,7 @@ final class MemoryEntries: Sendable {
     private let count = Atomic<Int>(0)
     private let moved = Atomic<UInt64>(0)
 
-    /// Changes whenever a key comes here or goes: see `Engine.lookup`.
+    /// Changes whenever a key comes here or goes: see `Lookups.lookup`.
     @inline(__always)
     var moves: UInt64 { moved.load(ordering: .acquiring) }
 

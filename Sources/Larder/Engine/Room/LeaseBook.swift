@@ -1,8 +1,8 @@
 import LMDB
 import Synchronization
 
-/// The leases and claims of this instance: those that are over and still have their rows, how far the search for others'
-/// has come, and whose a claim is. Safe from any thread: its state is under a lock.
+/// The leases and claims of this instance: those that are over and still have their rows, how far the search for
+/// others' has come, and whose a claim is. Safe from any thread: its state is under a lock.
 final class LeaseBook: EnginePart {
     let context: EngineContext
     /// This instance, which holds the leases of its callers.

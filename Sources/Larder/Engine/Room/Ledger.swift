@@ -12,7 +12,7 @@ final class Ledger: @unchecked Sendable {
     private static let magic: UInt64 = 0x4C61_7264_6572_4C31
     private static let slotWords = 2
     private static let slotCount = 252
-    /// Where the store lies; see `Engine.place`.
+    /// Where the store lies; see `Opening.place`.
     private static let placeWord = 509
     /// The run of the machine in which the pages of the index are being walked behind a store that is open already.
     private static let walkWord = 506
@@ -44,6 +44,7 @@ final class Ledger: @unchecked Sendable {
             try FileSystem.truncate(file, to: Int64(Self.fileLength), path: path)
         }
         let address = try FileSystem.map(file, length: Self.fileLength, path: path)
+        // SAFETY: mmap(2) gave whole pages, aligned for words, which nothing has bound to another type.
         let words = address.assumingMemoryBound(to: UInt64.self)
         if clarder_load(words) != Self.magic {
             for index in 0..<(Self.fileLength / 8) { clarder_store(words + index, 0) }
