@@ -134,7 +134,7 @@ extension Check {
             guard try mutation.reading.get(engine.index.blobs, id).flatMap(BlobRecord.init) == head else { return }
             var corrected = head
             corrected.allocated = UInt64(max(0, settled))
-            try mutation.rewrite(id, head, corrected)
+            try mutation.blobs.rewrite(id, head, corrected)
         }
     }
 

@@ -113,7 +113,7 @@ struct Collector {
                         let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
                         guard try Collector.isGone(head, record, engine, isLocked: true) else { return 0 }
                         if let head, !head.isDamaged, record.fits(head.digest) {
-                            try mutation.markDamaged(record.blob)
+                            try mutation.blobs.markDamaged(record.blob)
                         }
                         try mutation.remove(key)
                         return 1

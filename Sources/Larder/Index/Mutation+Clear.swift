@@ -26,7 +26,7 @@ extension Mutation {
                 pair = try cursor.next()
             }
         }
-        for (id, head) in files { try deleteBlob(id, head) }
+        for (id, head) in files { try blobs.delete(id, head) }
         for database in [
             index.entries, index.recency, index.pinned, index.expiry, index.tags, index.sessions, index.digests,
             index.blobs, index.unpublished,
@@ -41,7 +41,7 @@ extension Mutation {
     private func forgetAll() {
         let pages = (state.storedBytes / UInt64(index.environment.pageSize)).addingReportingOverflow(state.entryCount)
         // No more than there are, whatever the counters say.
-        freedPages += min(Int(clamping: pages.partialValue), index.environment.lastPage + 1)
+        noteFreed(pages: min(Int(clamping: pages.partialValue), index.environment.lastPage + 1))
         state.entryCount = 0
         state.blobCount = 0
         state.logicalBytes = 0

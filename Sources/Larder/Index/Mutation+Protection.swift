@@ -23,8 +23,7 @@ extension Mutation {
         _ kind: Index.LeaseKind, _ subject: [UInt8], version: UInt16?, for duration: Duration, _ leases: LeaseBook
     ) throws -> [UInt8] {
         try tidyLeases(leases)
-        let row = Index.leasePrefix(kind, subject, version: version) + bigEndian(state.nextID)
-        state.nextID &+= 1
+        let row = Index.leasePrefix(kind, subject, version: version) + bigEndian(takeID())
         let expires = (now + duration).microseconds
         try transaction.put(index.leases, row, Index.lease(until: expires, instance: leases.instance))
         noteChange(trees: 1)

@@ -183,7 +183,7 @@
                         guard let head = value.flatMap(BlobRecord.init) else { return }
                         var cleared = head
                         cleared.epoch = mutation.state.epoch
-                        try mutation.rewrite(1, head, cleared)
+                        try mutation.blobs.rewrite(1, head, cleared)
                     }
                 }
                 try store.checkpoint()

@@ -221,7 +221,7 @@ final class Checkpoints: EnginePart {
             else { continue }
             var settled = head
             settled.allocated = allocated
-            try mutation.rewrite(id, head, settled)
+            try mutation.blobs.rewrite(id, head, settled)
         }
     }
 }

@@ -212,7 +212,7 @@ final class PendingJob: @unchecked Sendable {
         if unlessPresent {
             let isInMemory = old.map { sees($0.version) && $0.expires > mutation.now } ?? false
             if try isInMemory || mutation.useFreshEntry(put.indexKey, isDurable: isDurable, where: sees) {
-                mutation.drop(put.body)
+                mutation.blobs.drop(put.body)
                 return .present
             }
         }

@@ -57,7 +57,7 @@ final class Transactions: EnginePart {
         }
     }
 
-    /// What became of a transaction.
+    /// The outcome of a transaction.
     enum Attempt<R> {
         case committed(R)
         /// It was dropped: the budget lacks these bytes.
@@ -150,7 +150,7 @@ final class Transactions: EnginePart {
     private func lack(
         _ mutation: Mutation, _ purpose: Purpose, _ leeway: Leeway
     ) throws -> Int64? {
-        let effective = leeway == .headroom && mutation.stagedBytes > 0 ? Purpose.housekeeping : purpose
+        let effective = leeway == .headroom && mutation.blobs.stagedBytes > 0 ? Purpose.housekeeping : purpose
         let cap =
             try effective == .put ? snapshots.usableBytes(mutation.state.budget) : effective.cap(mutation.state.budget)
         // Beside a held snapshot few free pages can be used, and next to no hole is filled.
@@ -175,16 +175,16 @@ final class Transactions: EnginePart {
 
     private func commit(_ mutation: Mutation) throws {
         var discarded: [Discarded] = []
-        if !mutation.deadFiles.isEmpty { reaper.expect() }
+        if !mutation.blobs.deadFiles.isEmpty { reaper.expect() }
         do {
             // A durable put that found its body there relies on a file that a relaxed put wrote.
-            for head in mutation.sharedDurably where head.epoch > mutation.state.syncedEpoch {
+            for head in mutation.blobs.sharedDurably where head.epoch > mutation.state.syncedEpoch {
                 if let file = try files.openBlob(head) { try Sync.data(file, path: nil) }
             }
             reach("commit.before-trash")
             // A file may be put and displaced in one transaction.
-            let new = mutation.deadFiles.isEmpty ? [] : Set(mutation.newFiles.map(\.token))
-            for head in mutation.deadFiles {
+            let new = mutation.blobs.deadFiles.isEmpty ? [] : Set(mutation.blobs.newFiles.map(\.token))
+            for head in mutation.blobs.deadFiles {
                 let name = Layout.trash(staged.nextToken(), head.digest)
                 guard let place = try files.discard(head, as: name, isNew: new.contains(head.token)) else { continue }
                 ledger.add(head.allocated.asBytes)
@@ -193,18 +193,18 @@ final class Transactions: EnginePart {
             }
             // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not
             // be taken for the body that is published after the commit.
-            for head in mutation.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
+            for head in mutation.blobs.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
             reach("commit.before")
             try mutation.transaction.commit()
             reach("commit.after")
         } catch {
             mutation.transaction.abort()
             let unneeded = restore(discarded)
-            if !mutation.deadFiles.isEmpty { enqueue(unneeded) }
+            if !mutation.blobs.deadFiles.isEmpty { enqueue(unneeded) }
             throw error
         }
-        ledger.add(-mutation.stagedBytes)
-        if !mutation.deadFiles.isEmpty {
+        ledger.add(-mutation.blobs.stagedBytes)
+        if !mutation.blobs.deadFiles.isEmpty {
             // A power loss may still undo the commit. A durable put must not lose what it replaces as well: until the
             // index is synced the old file stays in `trash/`, from where a sweep puts it back. The batch's own sync
             // reports a failure.
@@ -215,11 +215,11 @@ final class Transactions: EnginePart {
                 reaper.hold(discarded.map(\.item))
             }
         }
-        for file in mutation.surplusFiles { staged.discard(file) }
+        for file in mutation.blobs.surplusFiles { staged.discard(file) }
         reach("commit.surplus-dropped")
-        if !mutation.newFiles.isEmpty {
+        if !mutation.blobs.newFiles.isEmpty {
             noteUnsyncedFiles()
-            publish(mutation.newFiles)
+            publish(mutation.blobs.newFiles)
         }
     }
 

@@ -63,7 +63,7 @@ final class Damage: EnginePart {
                 current.isSameFile(as: head)
             else { return }
             try changes.quarantine.take(current, bytes)
-            try mutation.markDamaged(blob)
+            try mutation.blobs.markDamaged(blob)
         }
     }
 
@@ -92,7 +92,7 @@ final class Damage: EnginePart {
             guard let current = try mutation.reading.get(index.blobs, blob).flatMap(BlobRecord.init),
                 current.isSameFile(as: head), try isLost(current)
             else { return false }
-            try mutation.markDamaged(blob)
+            try mutation.blobs.markDamaged(blob)
             return true
         }
         if isGone {

@@ -215,8 +215,8 @@ final class Scrubber: EnginePart, @unchecked Sendable {
                 // Not an old epoch: where the machine does not tell its runs apart, the bytes may have come from
                 // memory.
                 cleared.epoch = mutation.state.epoch
-                try mutation.rewrite(id, current, cleared)
-                try mutation.noteUnpublished(cleared, id)
+                try mutation.blobs.rewrite(id, current, cleared)
+                try mutation.blobs.noteUnpublished(cleared, id)
             }
         }
         transactions.noteUnsyncedFiles()

@@ -57,8 +57,8 @@ struct Room: Sendable {
         let holes = min(max(0, committed - data / pageSize), reusable.map(Int64.init) ?? .max)
         let appended = mutation.transaction.appendedPages.map { Int64($0) + Int64(mutation.freedPages / 256 + 24) }
         let growth = ((appended ?? written) + min(holes, written)) * pageSize
-        let dead = mutation.deadFiles.reduce(Int64(0)) { $0 + $1.allocated.asBytes }
-        let files = mutation.state.fileAllocated.asBytes + dead - mutation.stagedBytes
+        let dead = mutation.blobs.deadFiles.reduce(Int64(0)) { $0 + $1.allocated.asBytes }
+        let files = mutation.state.fileAllocated.asBytes + dead - mutation.blobs.stagedBytes
         let projected = fixed + data + growth + ledger.total + files
         var excess = cap == .max ? 0 : max(0, projected - cap)
         if budget.freeDiskFloor > .zero {

@@ -34,7 +34,7 @@ final class Watermarks: EnginePart {
         var fill = Fill()
         if budget.bytes != .unlimited {
             let data = try room.dataAllocated()
-            let claimed = try room.claimed(mutation.state) - mutation.stagedBytes - reaper.queuedBytes
+            let claimed = try room.claimed(mutation.state) - mutation.blobs.stagedBytes - reaper.queuedBytes
             let live = Double(claimed - data + (try mutation.liveIndexBytes()))
             let usable = Double(budget.usableBytes)
             fill.overHigh = Int64(max(0, live - usable * configuration.watermarks.high))
