@@ -35,6 +35,9 @@ extension Engine {
         try lookups.attributes(of: key, visibility)
     }
 
+    /// The limits as of the last commit of any process; see `EngineContext.budget`.
+    func budget() throws -> Budget { try context.budget() }
+
     // MARK: Changing
 
     /// Runs `body` in a write transaction and commits it within the budget; see `RoomMaker.mutate`.
@@ -89,5 +92,9 @@ extension Engine {
     func reclaimOtherVersions(_ version: UInt16) { writing?.removals.reclaimOtherVersions(version) }
 
     /// Sets the limits that an open asks for, unless they are set already.
-    func adopt(_ budget: Budget) throws { try requireWriting().roomMaker.adopt(budget) }
+    func adopt(_ budget: Budget) throws {
+        guard try state().budget != budget.with(pageSize: index.environment.pageSize) else { return }
+        guard let writing else { throw context.readOnly() }
+        try writing.roomMaker.set(budget)
+    }
 }

@@ -60,7 +60,7 @@ struct Adoption: Sendable {
 
     /// Takes the bytes in and hashes them. After an error no part of the file is left in the store.
     func prepare() throws -> PendingPut {
-        let budget = try store.engine.context.budget()
+        let budget = try store.engine.budget()
         try Store.checkSize(status.size, key, budget)
         if status.size > store.inlineLimit(budget), options.storagePolicy != .memoryOnly {
             return try stage()

@@ -41,7 +41,7 @@ public final class BodyWriter: @unchecked Sendable {
         self.options = options
         declaredLength = length
         declaredDigest = digest
-        budget = try store.engine.context.budget()
+        budget = try store.engine.budget()
         if let length { try Store.checkSize(length.bytes, key, budget) }
     }
 
@@ -232,7 +232,7 @@ public final class BodyWriter: @unchecked Sendable {
                 try preallocate(from: length, to: min(length + more, total + Self.step))
             }
             // The largest entry may have been changed meanwhile.
-            budget = try store.engine.context.budget()
+            budget = try store.engine.budget()
         }
     }
 

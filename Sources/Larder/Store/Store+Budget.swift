@@ -2,7 +2,7 @@ extension Store {
     /// The limits in force. Kept in the store: another process may have changed them.
     public func budget() throws -> Budget {
         try requireOpen()
-        return try engine.context.budget()
+        return try engine.budget()
     }
 
     /// Changes the limits, for every process that uses the store, and displaces until they hold.

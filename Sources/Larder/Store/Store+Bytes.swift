@@ -22,7 +22,7 @@ extension Store {
     ) async throws -> Digest {
         // Short ones stay in memory until the commit, and nothing waits.
         let put =
-            try body.count <= inlineLimit(engine.context.budget())
+            try body.count <= inlineLimit(engine.budget())
             ? prepare(body, key, options, digest)
             : await IOPool.shared.run { [self] in try prepare(body, key, options, digest) }
         try await engine.awaitCommit(submit(put), put)

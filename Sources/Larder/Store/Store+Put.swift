@@ -13,7 +13,7 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
-        let budget = try engine.context.budget()
+        let budget = try engine.budget()
         let put = try prepare(body, key, options, digest, budget, inlineLimit(budget))
         let generation = try submit(put)
         try engine.awaitCommit(generation, put)
@@ -25,7 +25,7 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) async throws -> Digest {
-        let budget = try engine.context.budget()
+        let budget = try engine.budget()
         let put: PendingPut
         let limit = inlineLimit(budget)
         if body.count <= limit {
@@ -85,7 +85,7 @@ extension Store {
     private func prepare(
         _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ declared: Digest?
     ) throws -> PendingPut {
-        let budget = try engine.context.budget()
+        let budget = try engine.budget()
         let limit = inlineLimit(budget)
         guard options.storagePolicy != .memoryOnly, body.count > limit else {
             return try prepare(Array(body), key, options, declared, budget, limit)
@@ -104,7 +104,7 @@ extension Store {
         _ body: some Collection<UInt8>, _ key: Key, _ options: PutOptions, _ declared: Digest?
     ) throws -> PendingPut {
         if let array = body as? [UInt8] {
-            let budget = try engine.context.budget()
+            let budget = try engine.budget()
             return try prepare(array, key, options, declared, budget, inlineLimit(budget))
         }
         let put = try body.withContiguousStorageIfAvailable {

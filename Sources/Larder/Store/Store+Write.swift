@@ -34,7 +34,7 @@ extension Store {
         if batch.isEmpty { return [] }
         try Task.checkCancellation()
         // Bodies that belong in files, and walks, may wait for the disk.
-        let limit = try inlineLimit(engine.context.budget())
+        let limit = try inlineLimit(engine.budget())
         let job =
             batch.operations.contains(where: { $0.mayWait(limit) })
             ? try await IOPool.long.run { [self] in try prepare(batch, durability) } : try prepare(batch, durability)
@@ -94,7 +94,7 @@ extension Store {
                 .invalidArgument,
                 "the batch has \(batch.count) operations; the most is \(Self.maximumOperations): write it in parts")
         }
-        let budget = try engine.context.budget()
+        let budget = try engine.budget()
         let bytes = batch.operations.reduce(Int64(0)) { sum, operation in
             guard case .put(let body, _, let options, _, _) = operation else { return sum }
             return sum + Int64(body.count + options.metadata.count)

@@ -228,11 +228,6 @@ final class RoomMaker: EnginePart {
 
     // MARK: For new limits
 
-    /// Sets the limits that an open asks for, unless they are set already.
-    func adopt(_ budget: Budget) throws {
-        if try state().budget != budget.with(pageSize: index.environment.pageSize) { try set(budget) }
-    }
-
     /// Sets the limits and makes them hold.
     func set(_ budget: Budget) throws {
         let budget = budget.with(pageSize: index.environment.pageSize)
