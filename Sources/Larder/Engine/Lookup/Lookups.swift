@@ -49,6 +49,16 @@ final class Lookups: EnginePart {
         index.environment.whenMapMoves { [caches] in for cache in caches { cache.clear() } }
     }
 
+    /// As that of every part, by way of the index that is here: a copy of the context's would count references to it.
+    @inline(__always)
+    private func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        do {
+            return try index.environment.read(body)
+        } catch let error as LMDBError {
+            throw context.translate(error)
+        }
+    }
+
     /// Runs `body` with the pending set and the touch buffer, without counting a reference to them; nil in a read-only
     /// engine.
     @inline(__always)
