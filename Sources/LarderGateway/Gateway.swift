@@ -74,12 +74,15 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to
-    /// the hard one: see ``DescriptorLimit``.
+    /// Starts a gateway. Raises the process's soft limit of open files to the hard one: see ``DescriptorLimit``.
     ///
-    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that contradict
-    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be
-    /// read, `io` for the access log.
+    /// - Parameters:
+    ///   - configuration: addresses, routes and limits; it cannot be changed later.
+    ///   - cache: answers the requests; it and its store stay the caller's to drain and close, after ``stop(drain:)``.
+    /// - Returns: the gateway, when connections are accepted.
+    /// - Throws: ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that
+    ///   contradict each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that
+    ///   cannot be read, `io` for the access log.
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {

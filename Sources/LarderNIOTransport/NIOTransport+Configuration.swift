@@ -37,7 +37,8 @@ extension NIOTransport {
         /// before.
         public var route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)?
 
-        /// Makes a configuration; each part has a default.
+        /// Makes a configuration. Each parameter sets the property of its name, and has the default that the property
+        /// states.
         public init(
             eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
             connectionsPerHost: Int = 64, waitingPerHost: Int = 1024, idleTimeout: Duration = .seconds(4),
@@ -77,7 +78,7 @@ extension NIOTransport {
         /// The name that the certificate has to be for; nil for the host's. Default: nil.
         public var serverName: String?
 
-        /// Makes an endpoint.
+        /// Makes an endpoint. Each parameter sets the property of its name.
         public init(host: String, port: Int, isTLS: Bool = false, serverName: String? = nil) {
             self.host = host
             self.port = port

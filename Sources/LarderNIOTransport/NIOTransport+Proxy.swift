@@ -19,7 +19,7 @@ extension NIOTransport {
         /// Default: none.
         public var exceptions: [String]
 
-        /// Names a proxy.
+        /// Names a proxy. Each parameter sets the property of its name.
         public init(host: String, port: Int, credentials: Credentials? = nil, exceptions: [String] = []) {
             self.host = host
             self.port = port

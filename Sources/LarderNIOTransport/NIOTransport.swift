@@ -38,6 +38,8 @@ public final class NIOTransport: Transport {
     ///
     /// A TLS configuration that cannot be used, such as trust roots that cannot be read, shows when a request wants
     /// TLS.
+    ///
+    /// - Parameter configuration: limits, event loops, TLS, proxy; it cannot be changed later.
     public init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
         pool = ConnectionPool(
@@ -47,7 +49,13 @@ public final class NIOTransport: Transport {
         connector = Connector(configuration, pool)
     }
 
-    /// Sends a request and returns when the head of the final response is there.
+    /// Sends a request.
+    ///
+    /// - Parameter request: with scheme, authority and path. `Content-Length`, `Transfer-Encoding` and fields of one
+    ///   connection are the transport's own.
+    /// - Returns: the final response when its head is there. Its body has to be read to the end or dropped: until then
+    ///   it takes a connection, or a stream of one.
+    /// - Throws: ``TransportError``; ``TransportError/mayHaveBeenSeen`` says whether the server may have acted on it.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         let target = try target(of: request)
         let message = try await RequestMessage(request, for: target.proxy)
@@ -89,6 +97,9 @@ public final class NIOTransport: Transport {
     }
 
     /// The endpoint that connections are made to, or tunnels through the proxy.
+    ///
+    /// - Parameter request: the request that will be sent.
+    /// - Returns: scheme, host and port in lower case; the authority of the request if it cannot be sent.
     public func endpoint(for request: TransportRequest) -> String {
         guard let endpoint = try? endpoint(of: request) else { return request.head.authority ?? "" }
         return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()

@@ -20,6 +20,8 @@ public struct CacheRules: Sendable {
     let fingerprint: UInt32
 
     /// Makes rules for a cache.
+    ///
+    /// - Parameter options: of the cache. Default: those of a shared cache.
     public init(_ options: CachingOptions = CachingOptions()) {
         self.options = options
         fingerprint = options.fingerprint
@@ -32,7 +34,10 @@ public struct CacheRules: Sendable {
 
     var isShared: Bool { options.mode == .shared }
 
-    /// Whether a method is safe (RFC 9110 section 9.2.1). Unknown methods are not.
+    /// Whether a method is safe (RFC 9110 section 9.2.1).
+    ///
+    /// - Parameter method: compared with regard to case.
+    /// - Returns: false for a method that neither the specifications nor the options name.
     public func isSafe(_ method: HTTPRequest.Method) -> Bool {
         switch method.rawValue {
         case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "REPORT", "SEARCH": true
@@ -42,6 +47,9 @@ public struct CacheRules: Sendable {
 
     /// Whether the caching requirements of a status code are implemented here (RFC 9111 section 3): 200, 203, 204,
     /// 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501 and the extra ones.
+    ///
+    /// - Parameter status: a status code.
+    /// - Returns: whether a response with it may be stored for what the status alone says.
     public func understands(status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501: true

@@ -1,8 +1,8 @@
 import LarderHTTP
 import NIOCore
 
-/// The content of a request over HTTP/2: passes it to the load that sends it on, and keeps what comes before it is known
-/// what is done about the request. Without a load it is dropped. On the event loop only.
+/// The content of a request over HTTP/2: passes it to the load that sends it on, and keeps what comes before it is
+/// known what is done about the request. Without a load it is dropped. On the event loop only.
 final class HTTP2RequestContent {
     /// What may come before the load asks for more, in bytes. A connection may have many streams: each brings less
     /// content here than one of HTTP/1.1.

@@ -109,7 +109,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// and their content can be read again. Default: false.
     public var repeatsIdempotent: Bool
 
-    /// Makes a policy; each value has a default.
+    /// Makes a policy. Each parameter sets the property of its name, and has the default that the property states.
     public init(limit: Int = 1, delay: Duration = .milliseconds(50), repeatsIdempotent: Bool = false) {
         self.limit = limit
         self.delay = delay
