@@ -47,6 +47,27 @@ struct StatedFactsTests {
         #expect(try Documents.text("docs/architecture.md").contains("holds \(limit) entries"))
     }
 
+    /// The table from which a newcomer finds the code for each step of a request.
+    @Test func architectureNamesFilesAndFunctionsThatExist() throws {
+        let document = try Documents.text("docs/architecture.md")
+        let section = try #require(document.components(separatedBy: "### Where each step is\n").dropFirst().first)
+        let table = section.components(separatedBy: "\n## ")[0]
+        func names(_ cell: Substring) -> [String] { cell.matches(of: /`([^`]+)`/).map { String($0.1) } }
+        var functionCount = 0
+        for row in table.split(separator: "\n") where row.hasPrefix("|") && row.contains("`") {
+            let cells = row.split(separator: "|", omittingEmptySubsequences: false)
+            try #require(cells.count == 5, "not three columns: \(row)")
+            let sources = try names(cells[2]).map { try Documents.text("Sources/\($0).swift") }.joined()
+            for function in names(cells[3]) {
+                #expect(
+                    sources.contains("func \(function)(") || sources.contains("func \(function)<"),
+                    "no '\(function)' in \(cells[2])")
+                functionCount += 1
+            }
+        }
+        #expect(functionCount > 100)
+    }
+
     @Test func contributingNamesWhatTheChecksRun() throws {
         let script = try Documents.text(".ci/run")
         let (header, commands) = script.split(separator: "\n", omittingEmptySubsequences: false)
