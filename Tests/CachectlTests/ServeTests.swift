@@ -5,17 +5,6 @@ import Testing
 
 /// `serve`: what it says, what its signals do, and its settings; the real program, real sockets.
 @Suite(.timeLimit(.minutes(3))) struct ServeTests {
-    private func withOrigin(
-        verifyingWith option: String = "--json", _ body: (TestOrigin, Workplace) async throws -> Void
-    ) async throws {
-        let origin = try await TestOrigin.start()
-        origin.script("/a", .ok("hello").header("Cache-Control", "max-age=600").header("ETag", "\"1\""))
-        let place = try Workplace()
-        try await body(origin, place)
-        await origin.stop()
-        #expect(try await place.run("verify", option).status == 0)
-    }
-
     @Test func answersUntilItIsStopped() async throws {
         try await withOrigin { origin, place in
             let gateway = try await RunningGateway(place, "--origin", origin.url)

@@ -11,7 +11,7 @@ import Testing
     @Test(arguments: [false, true]) func aClientThatLeavesCancelsItsLoad(_ resets: Bool) async throws {
         let arrived = Gate()
         let cancelled = Gate()
-        let transport = StubTransport { _ throws(TransportError) in
+        let transport = ScriptedTransport { _ throws(TransportError) in
             arrived.open()
             do {
                 try await Gate().wait()
@@ -31,7 +31,7 @@ import Testing
 
     /// Hits, shared and lonely misses, stored and not; heads and bodies that are on their way when the client goes.
     @Test func clientsMayLeaveAtAnyMoment() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             for _ in 0..<Int.random(in: 0...20) { await Task.yield() }
             let isKept = request.head.path?.hasPrefix("/kept") == true
             return .bytes(body(300_000, 1), [.cacheControl: isKept ? "max-age=60" : "no-store"])
@@ -60,15 +60,12 @@ import Testing
     }
 
     @Test func anOriginThatBreaksOffCutsTheAnswer() async throws {
-        let transport = StubTransport { request in
-            let pieces = Pieces(["first"])
+        let transport = ScriptedTransport { request in
+            let pieces = Pieces([Array("first".utf8)], isComplete: false)
             let hasLength = request.head.path == "/length"
             return TransportResponse(
                 head: HTTPResponse(status: .ok, headerFields: hasLength ? [.contentLength: "10"] : [:]),
-                body: TransportBody(length: hasLength ? 10 : nil) { () throws(TransportError) in
-                    if let piece = pieces.next() { return piece }
-                    throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "cut")
-                })
+                body: pieces.body(length: hasLength ? 10 : nil))
         }
         try await withGateway(transport: transport) { setting in
             for path in ["/length", "/chunked"] {
@@ -94,7 +91,7 @@ import Testing
         (.responseTooLarge, 502),
     ])
     func failuresOfTheOriginAreSaidInWords(_ code: TransportError.Code, _ status: Int) async throws {
-        let transport = StubTransport { _ throws(TransportError) in
+        let transport = ScriptedTransport { _ throws(TransportError) in
             throw TransportError(code, mayHaveBeenSeen: true, "secret detail")
         }
         try await withGateway(transport: transport) { setting in
@@ -113,7 +110,7 @@ import Testing
     }
 
     @Test func whatIsNotStoredAndMayNotBeLoadedIs504() async throws {
-        try await withGateway(transport: StubTransport { _ in .text("x") }) { setting in
+        try await withGateway(transport: ScriptedTransport { _ in .text("x") }) { setting in
             setting.cache.isOffline = true
             let client = try await setting.connect()
             try await #expect(client.exchange(get("/")).status == 504)
@@ -124,10 +121,10 @@ import Testing
 
     /// A client that does not read holds the origin back, not the gateway's memory.
     @Test func aClientThatDoesNotReadHoldsTheOriginBack() async throws {
-        let produced = Count()
+        let produced = Counter()
         let total = 32 << 20
         let piece = [UInt8](repeating: 7, count: 1 << 20)
-        let transport = StubTransport { _ in
+        let transport = ScriptedTransport { _ in
             TransportResponse(
                 head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
                 body: TransportBody { () throws(TransportError) in
@@ -152,7 +149,7 @@ import Testing
 
     @Test func stoppingFinishesWhatIsUnderWay() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             if request.head.path == "/slow" { try? await gate.wait() }
             return .text("done")
         }

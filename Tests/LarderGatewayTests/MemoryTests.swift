@@ -11,7 +11,7 @@ import Testing
 /// What all clients together, and each of them, may use up.
 @Suite(.timeLimit(.minutes(3))) struct MemoryTests {
     /// Stored below `/kept`, arriving without end below `/live`.
-    static let transport = StubTransport { request in
+    static let transport = ScriptedTransport { request in
         if request.head.path?.hasPrefix("/kept") == true { return .text("kept", fresh) }
         return TransportResponse(
             head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
@@ -55,7 +55,7 @@ import Testing
 
     @Test func contentThatWaitsForItsOriginCounts() async throws {
         let gate = Gate()
-        let transport = StubTransport { request throws(TransportError) in
+        let transport = ScriptedTransport { request throws(TransportError) in
             try? await gate.wait()
             return .text("refused unread", status: 503)
         }
@@ -75,7 +75,7 @@ import Testing
     @Test(arguments: [false, true]) func storedBodiesCountForWhatTheyTakeUp(_ isShared: Bool) async throws {
         let length = 16 << 20
         let content = [UInt8](repeating: 7, count: length)
-        try await withGateway(transport: StubTransport { _ in .whole(content, fresh) }) {
+        try await withGateway(transport: ScriptedTransport { _ in .whole(content, fresh) }) {
             $0.hotBodyBytes = isShared ? 4 * length : 0
         } _: { setting in
             for _ in 0..<3 { _ = try await exchange(setting.port, get("/")) }
@@ -142,7 +142,7 @@ import Testing
     #endif
 
     @Test func clientsThatHoldMostAreChosenFirst() throws {
-        let tokens = (0..<6).map { _ in Count() }
+        let tokens = (0..<6).map { _ in Counter() }
         func holder(_ index: Int, _ client: String?, held: Int, progress: Int64) throws -> Shedding.Holder {
             let address = try client.flatMap { ClientAddress(try SocketAddress(ipAddress: $0, port: 1)) }
             return Shedding.Holder(
@@ -189,7 +189,7 @@ import Testing
 
     @Test func requestsOfOneClientAtOriginsAreLimited() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             if request.head.path == "/slow" { try? await gate.wait() }
             return .text("done", request.head.path == "/kept" ? fresh : [.cacheControl: "no-store"])
         }
@@ -251,11 +251,11 @@ import Testing
 extension TransportResponse {
     /// A response whose content comes in one piece.
     fileprivate static func whole(_ bytes: [UInt8], _ fields: HTTPFields) -> TransportResponse {
-        let isTaken = Count()
+        let isTaken = Counter()
         return TransportResponse(
             head: HTTPResponse(status: .ok, headerFields: fields),
             body: TransportBody(length: Int64(bytes.count)) { () throws(TransportError) in
-                isTaken.add(1) == 1 ? bytes : nil
+                isTaken.increment() == 1 ? bytes : nil
             })
     }
 }

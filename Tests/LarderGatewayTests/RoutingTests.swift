@@ -12,8 +12,8 @@ import Testing
     /// Keeps where requests would have been sent.
     final class Sent: Sendable {
         let list = Mutex<[(destination: TransportDestination?, authority: String?, fields: HTTPFields)]>([])
-        func transport() -> StubTransport {
-            StubTransport { request in
+        func transport() -> ScriptedTransport {
+            ScriptedTransport { request in
                 self.list.withLock {
                     $0.append((request.destination, request.head.authority, request.head.headerFields))
                 }
@@ -91,7 +91,7 @@ import Testing
             { $0.port = nil }, { $0.eventLoops = 0 },
         ] as [(inout GatewayConfiguration) throws -> Void] {
             await #expect(throws: GatewayError.self) {
-                try await withGateway(transport: StubTransport { _ in .text("") }, change) { _ in }
+                try await withGateway(transport: ScriptedTransport { _ in .text("") }, change) { _ in }
             }
         }
         for url in [
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func maxForwardsCountsDown() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .text(request.head.headerFields[HTTPField.Name("Max-Forwards")!] ?? "none")
         }
         try await withGateway(transport: transport) { setting in

@@ -1,11 +1,12 @@
 import HTTPTypes
 import LarderHTTP
+import TestSupport
 import Testing
 
 @testable import LarderNIOTransport
 
 /// A proxy between the transport and its servers (RFC 9110 section 3.7).
-@Suite struct ProxyTests {
+@Suite(.timeLimit(.minutes(3))) struct ProxyTests {
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"
     private static let credentials = NIOTransport.Proxy.Credentials(user: "Aladdin", password: "open sesame")
 
@@ -159,7 +160,7 @@ import Testing
                 #expect(error?.message.contains(text) == true, "\(error?.message ?? "")")
                 #expect(error?.message.contains("QWxh") == false)
                 let endpoint = NIOTransport.Endpoint(host: "a.example", port: 443, isTLS: true)
-                #expect(await eventually { transport.pool.load(endpoint).places == 0 })
+                try await waitWhile { transport.pool.load(endpoint).places != 0 }
             }
         }
     }

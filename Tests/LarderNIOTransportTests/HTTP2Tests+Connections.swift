@@ -1,6 +1,7 @@
 import HTTPTypes
 import LarderHTTP
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderNIOTransport
@@ -9,11 +10,11 @@ import Testing
 extension HTTP2Tests {
     /// Sends requests that begin together; each has to be answered with "x". `meanwhile` runs when they have begun.
     private func expectAnswers(
-        _ count: Int, from server: HTTP2Server, _ transport: NIOTransport, meanwhile: () async -> Void = {}
+        _ count: Int, from server: HTTP2Server, _ transport: NIOTransport, meanwhile: () async throws -> Void = {}
     ) async throws {
         try await withThrowingTaskGroup(of: String.self) { group in
             for _ in 0..<count { group.addTask { try await transport.text(request(server)) } }
-            await meanwhile()
+            try await meanwhile()
             for try await text in group { #expect(text == "x") }
         }
     }
@@ -21,16 +22,16 @@ extension HTTP2Tests {
     /// All requests are there at once, on one connection, although they begin together.
     @Test func oneConnectionCarriesManyRequests() async throws {
         let arrived = Counter()
-        let all = Event()
+        let all = Latch()
         try await HTTP2Server.run { peer in
             _ = try await peer.head()
-            if arrived.next() == 49 { all.signal() }
+            if arrived.increment() == 50 { all.open() }
             await all.wait()
             try await peer.answer("x")
         } _: { server in
             try await with { transport in
                 try await expectAnswers(50, from: server, transport)
-                #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
+                try await waitWhile { transport.pool.streams(server.endpoint) != 0 }
             }
             #expect(server.connections == 1)
         }
@@ -57,11 +58,11 @@ extension HTTP2Tests {
     }
 
     /// A server with one stream a connection, which answers when it may.
-    private func withServerThatWaits(_ body: (HTTP2Server, Counter, Event) async throws -> Void) async throws {
-        let (arrived, mayAnswer) = (Counter(), Event())
+    private func withServerThatWaits(_ body: (HTTP2Server, Counter, Latch) async throws -> Void) async throws {
+        let (arrived, mayAnswer) = (Counter(), Latch())
         try await HTTP2Server.run(streams: 1) { peer in
             _ = try await peer.head()
-            arrived.next()
+            arrived.increment()
             await mayAnswer.wait()
             try await peer.answer("x")
         } _: { server in
@@ -74,11 +75,10 @@ extension HTTP2Tests {
         try await withServerThatWaits { server, arrived, mayAnswer in
             try await with(connections: 2) { transport in
                 try await expectAnswers(3, from: server, transport) {
-                    #expect(
-                        await eventually { arrived.value == 2 && transport.pool.load(server.endpoint).waiting == 1 })
-                    mayAnswer.signal()
+                    try await waitWhile { !(arrived.value == 2 && transport.pool.load(server.endpoint).waiting == 1) }
+                    mayAnswer.open()
                 }
-                #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
+                try await waitWhile { transport.pool.streams(server.endpoint) != 0 }
             }
             #expect(server.connections == 2)
         }
@@ -89,11 +89,11 @@ extension HTTP2Tests {
         try await withServerThatWaits { server, arrived, mayAnswer in
             try await with(connections: 8) { transport in
                 async let first = transport.text(request(server))
-                #expect(await eventually { arrived.value == 1 })
+                try await waitWhile { arrived.value != 1 }
                 try await server.stopListening()
                 async let second = transport.text(request(server))
-                #expect(await eventually { transport.pool.load(server.endpoint).waiting == 1 })
-                mayAnswer.signal()
+                try await waitWhile { transport.pool.load(server.endpoint).waiting != 1 }
+                mayAnswer.open()
                 let texts = try await [first, second]
                 #expect(texts == ["x", "x"])
             }
@@ -104,12 +104,12 @@ extension HTTP2Tests {
         try await withServerThatWaits { server, _, mayAnswer in
             try await with(waiting: 1) { transport in
                 async let first = transport.text(request(server))
-                #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })
+                try await waitWhile { transport.pool.streams(server.endpoint) != 1 }
                 async let second = transport.text(request(server))
-                #expect(await eventually { transport.pool.load(server.endpoint).waiting == 1 })
+                try await waitWhile { transport.pool.load(server.endpoint).waiting != 1 }
                 let error = await failure { () throws(TransportError) in try await transport.send(request(server)) }
                 #expect(error?.code == .overloaded)
-                mayAnswer.signal()
+                mayAnswer.open()
                 let texts = try await [first, second]
                 #expect(texts == ["x", "x"])
             }
@@ -121,12 +121,12 @@ extension HTTP2Tests {
         try await withServerThatWaits { server, _, mayAnswer in
             try await with { transport in
                 async let first = transport.text(request(server))
-                #expect(await eventually { transport.pool.streams(server.endpoint) == 1 })
+                try await waitWhile { transport.pool.streams(server.endpoint) != 1 }
                 let waiting = request(server, timeouts: Timeouts(connect: .milliseconds(50)))
                 let error = await failure { () throws(TransportError) in try await transport.send(waiting) }
                 #expect(error?.code == .overloaded)
                 #expect(error?.mayHaveBeenSeen == false)
-                mayAnswer.signal()
+                mayAnswer.open()
                 let text = try await first
                 #expect(text == "x")
             }
@@ -137,7 +137,7 @@ extension HTTP2Tests {
         try await HTTP2Server.run(script: Self.echo) { server in
             try await with(idle: .milliseconds(20)) { transport in
                 try await transport.send(request(server), expecting: "GET 0")
-                #expect(await eventually { transport.pool.load(server.endpoint).places == 0 })
+                try await waitWhile { transport.pool.load(server.endpoint).places != 0 }
                 try await transport.send(request(server), expecting: "GET 0")
             }
             #expect(server.connections == 2)
@@ -145,10 +145,10 @@ extension HTTP2Tests {
     }
 
     @Test func aClosedTransportEndsItsConnectionsWithTheirStreams() async throws {
-        let (arrived, mayAnswer) = (Event(), Event())
+        let (arrived, mayAnswer) = (Latch(), Latch())
         try await HTTP2Server.run { peer in
             _ = try await peer.head()
-            arrived.signal()
+            arrived.open()
             await mayAnswer.wait()
             try await peer.answer("x")
         } _: { server in
@@ -158,19 +158,19 @@ extension HTTP2Tests {
             await transport.close()
             let error = await failure { () throws(TransportError) in try await transport.send(request(server)) }
             #expect(error?.code == .cannotConnect)
-            mayAnswer.signal()
+            mayAnswer.open()
             #expect(try await slow == "x")
-            #expect(await eventually { transport.pool.load(server.endpoint).places == 0 })
+            try await waitWhile { transport.pool.load(server.endpoint).places != 0 }
         }
     }
 
     /// Servers that know HTTP/1.1 only get as many connections as they used to.
     @Test func aServerWithoutHTTP2IsTalkedToAsBefore() async throws {
         let arrived = Counter()
-        let all = Event()
+        let all = Latch()
         try await ScriptedServer.run(certificate: .address) { peer in
             _ = try await peer.head()
-            if arrived.next() == 9 { all.signal() }
+            if arrived.increment() == 10 { all.open() }
             await all.wait()
             try await peer.write("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
         } _: { server in

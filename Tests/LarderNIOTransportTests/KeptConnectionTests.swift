@@ -1,11 +1,12 @@
 import HTTPTypes
 import LarderHTTP
+import TestSupport
 import Testing
 
 @testable import LarderNIOTransport
 
 /// Servers close kept connections when they like, and so also when the next request is on its way.
-@Suite struct KeptConnectionTests {
+@Suite(.timeLimit(.minutes(3))) struct KeptConnectionTests {
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
 
     /// Each connection answers once, and closes on the head of the second request; with `reset`, with RST.
@@ -59,7 +60,7 @@ import Testing
                 let pieces = Counter()
                 let body =
                     method == .post
-                    ? RequestBody([1, 2, 3]) : RequestBody(length: 3) { pieces.next() == 0 ? [1, 2, 3] : nil }
+                    ? RequestBody([1, 2, 3]) : RequestBody(length: 3) { pieces.increment() == 1 ? [1, 2, 3] : nil }
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(get(server, method: method, body: body))
                 }
@@ -112,11 +113,11 @@ import Testing
     /// All kept connections are as old as the one that was lost; the new one takes the place of one of them.
     @Test func theOthersThatWereKeptAreNotTried() async throws {
         let both = Counter()
-        let together = Event()
+        let together = Latch()
         try await ScriptedServer.run { peer in
             _ = try await peer.head()
             if peer.index < 2 {
-                if both.next() == 1 { together.signal() }
+                if both.increment() == 2 { together.open() }
                 await together.wait()
             }
             try await peer.write(Self.answer + "\(peer.index)")

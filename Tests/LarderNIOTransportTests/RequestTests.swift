@@ -1,9 +1,10 @@
 import HTTPTypes
 import LarderHTTP
 import LarderNIOTransport
+import TestSupport
 import Testing
 
-@Suite struct RequestTests {
+@Suite(.timeLimit(.minutes(3))) struct RequestTests {
     private struct Broken: Error {}
 
     /// What arrives, up to the end of the head, and as much content as `contentBytes` says.
@@ -53,7 +54,7 @@ import Testing
     private static func pieces(_ length: Int64?, _ pieces: [String?]) -> RequestBody {
         let counter = Counter()
         return RequestBody(length: length) {
-            let index = counter.next()
+            let index = counter.increment() - 1
             guard index < pieces.count else { return nil }
             guard let piece = pieces[index] else { throw Broken() }
             return Array(piece.utf8)
@@ -80,7 +81,7 @@ import Testing
     @Test func muchContentArrivesWhole() async throws {
         let sent = Counter()
         let body = RequestBody(length: 5 << 20) {
-            let index = sent.next()
+            let index = sent.increment() - 1
             return index < 20 ? [UInt8](repeating: UInt8(index), count: 256 << 10) : nil
         }
         try await ScriptedServer.run { peer in
@@ -102,10 +103,10 @@ import Testing
         arguments: [(4, ["hello"]), (6, ["hello"]), (9, ["hello", nil]), (nil, ["hello", nil])] as [(Int64?, [String?])]
     )
     func contentThatFailsEndsTheRequest(length: Int64?, pieces: [String?]) async throws {
-        let ended = Event()
+        let ended = Latch()
         try await ScriptedServer.run { peer in
             _ = await peer.readToEnd()
-            ended.signal()
+            ended.open()
         } _: { server in
             try await withTransport { transport in
                 let request = get(server, method: .put, body: Self.pieces(length, pieces))
@@ -119,13 +120,13 @@ import Testing
 
     /// The source would give content without end.
     @Test func anEarlyResponseEndsTheContent() async throws {
-        let ended = Event()
+        let ended = Latch()
         try await ScriptedServer.run { peer in
             _ = try await peer.head()
             _ = try await peer.read(1000)
             try await peer.write("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig")
             _ = await peer.readToEnd()
-            ended.signal()
+            ended.open()
         } _: { server in
             try await withTransport { transport in
                 let body = RequestBody(length: nil) { [UInt8](repeating: 1, count: 1000) }

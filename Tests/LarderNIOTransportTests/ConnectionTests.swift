@@ -2,11 +2,12 @@ import HTTPTypes
 import LarderHTTP
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import LarderNIOTransport
 
-@Suite struct ConnectionTests {
+@Suite(.timeLimit(.minutes(3))) struct ConnectionTests {
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
 
     private func endpoint(_ server: ScriptedServer) -> NIOTransport.Endpoint {
@@ -75,7 +76,7 @@ import Testing
         try await ScriptedServer.run(script: Self.forEver) { server in
             try await withTransport(.init(idleTimeout: .milliseconds(20))) { transport in
                 try await transport.send(get(server), expecting: "0")
-                #expect(await eventually { transport.pool.load(endpoint(server)).places == 0 })
+                try await waitWhile { transport.pool.load(endpoint(server)).places != 0 }
                 try await transport.send(get(server), expecting: "1")
             }
         }
@@ -85,7 +86,7 @@ import Testing
     @Test(arguments: ["", "HTTP/1.1 408 Request Timeout\r\n\r\n"]) func anIdleConnectionThatSpeaksIsDropped(
         bytes: String
     ) async throws {
-        let mayGo = Event()
+        let mayGo = Latch()
         try await ScriptedServer.run { peer in
             _ = try await peer.head()
             try await peer.write(Self.answer + "\(peer.index)")
@@ -98,8 +99,8 @@ import Testing
             try await withTransport { transport in
                 try await transport.send(get(server), expecting: "0")
                 #expect(transport.pool.load(endpoint(server)).idle == 1)
-                mayGo.signal()
-                #expect(await eventually { transport.pool.load(endpoint(server)).places == 0 })
+                mayGo.open()
+                try await waitWhile { transport.pool.load(endpoint(server)).places != 0 }
                 try await transport.send(get(server), expecting: "1")
             }
         }
@@ -148,10 +149,10 @@ import Testing
     /// All 64 are there before the first is answered.
     @Test func manyRequestsRunAtOnce() async throws {
         let arrived = Counter()
-        let all = Event()
+        let all = Latch()
         try await ScriptedServer.run { peer in
             _ = try await peer.head()
-            if arrived.next() == 63 { all.signal() }
+            if arrived.increment() == 64 { all.open() }
             await all.wait()
             try await peer.write(Self.answer + "x")
         } _: { server in
@@ -165,7 +166,7 @@ import Testing
     }
 
     @Test func aQueueThatIsFullRefuses() async throws {
-        let mayAnswer = Event()
+        let mayAnswer = Latch()
         try await ScriptedServer.run { peer in
             while true {
                 _ = try await peer.head()
@@ -175,13 +176,13 @@ import Testing
         } _: { server in
             try await withTransport(.init(connectionsPerHost: 1, waitingPerHost: 1)) { transport in
                 async let first = transport.text(get(server))
-                #expect(await eventually { transport.pool.load(endpoint(server)).places == 1 })
+                try await waitWhile { transport.pool.load(endpoint(server)).places != 1 }
                 async let second = transport.text(get(server))
-                #expect(await eventually { transport.pool.load(endpoint(server)).waiting == 1 })
+                try await waitWhile { transport.pool.load(endpoint(server)).waiting != 1 }
                 let error = await failure { () throws(TransportError) in try await transport.send(get(server)) }
                 #expect(error?.code == .overloaded)
                 #expect(error?.mayHaveBeenSeen == false)
-                mayAnswer.signal()
+                mayAnswer.open()
                 let texts = try await [first, second]
                 #expect(texts == ["x", "x"])
             }
@@ -189,26 +190,26 @@ import Testing
     }
 
     @Test func aClosedTransportRefuses() async throws {
-        let mayAnswer = Event()
-        let idleEnded = Event()
+        let mayAnswer = Latch()
+        let idleEnded = Latch()
         try await ScriptedServer.run { peer in
             if try await peer.head().hasPrefix("GET /slow") { await mayAnswer.wait() }
             try await peer.write(Self.answer + "x")
             _ = await peer.readToEnd()
-            idleEnded.signal()
+            idleEnded.open()
         } _: { server in
             let transport = NIOTransport()
             async let slow = transport.text(get(server, "/slow"))
-            #expect(await eventually { server.connections == 1 })
+            try await waitWhile { server.connections != 1 }
             try await transport.send(get(server), expecting: "x")
             await transport.close()
             await idleEnded.wait()
             let error = await failure { () throws(TransportError) in try await transport.send(get(server)) }
             #expect(error?.code == .cannotConnect)
-            mayAnswer.signal()
+            mayAnswer.open()
             // What was under way ends well, and its connection is not kept.
             #expect(try await slow == "x")
-            #expect(await eventually { transport.pool.load(endpoint(server)).places == 0 })
+            try await waitWhile { transport.pool.load(endpoint(server)).places != 0 }
         }
     }
 

@@ -41,17 +41,6 @@ extension NIOTransport {
     }
 }
 
-/// Waits for something that another thread is about to do.
-func eventually(_ condition: () -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
-    while !condition() {
-        if ContinuousClock.now > deadline { return false }
-        // Leaves the threads to those who do it.
-        try? await Task.sleep(for: .milliseconds(1))
-    }
-    return true
-}
-
 /// The error of a request that has to fail.
 func failure<Value>(
     _ location: SourceLocation = #_sourceLocation, _ body: () async throws(TransportError) -> Value

@@ -2,12 +2,13 @@ import HTTPTypes
 import LarderHTTP
 import NIOHTTP2
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import LarderNIOTransport
 
 /// HTTP/2 to origins (RFC 9113).
-@Suite struct HTTP2Tests {
+@Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
     /// With a sanitizer, waiting for a connection takes longer than it usually may.
     func request(
         _ server: HTTP2Server, _ path: String = "/", method: HTTPRequest.Method = .get, fields: HTTPFields = [:],
@@ -166,7 +167,7 @@ import Testing
                 }
                 try await transport.send(request(server, method: .post, body: body), expecting: "no")
                 try await transport.send(request(server), expecting: "x")
-                #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
+                try await waitWhile { transport.pool.streams(server.endpoint) != 0 }
             }
             #expect(server.connections == 1)
         }
@@ -224,7 +225,7 @@ import Testing
         let count = Counter()
         try await HTTP2Server.run { peer in
             _ = try await peer.head()
-            guard count.next() == 1 else { return try await peer.answer("\(peer.index)") }
+            guard count.increment() == 2 else { return try await peer.answer("\(peer.index)") }
             if goesAway { try await peer.goAway(last: 1) } else { try await peer.reset(.refusedStream) }
         } _: { server in
             try await with { transport in
@@ -258,7 +259,7 @@ import Testing
             try await with { transport in
                 try await transport.send(request(server), expecting: "0")
                 try await transport.send(request(server), expecting: "1")
-                #expect(await eventually { transport.pool.load(server.endpoint).places == 0 })
+                try await waitWhile { transport.pool.load(server.endpoint).places != 0 }
             }
         }
     }
@@ -294,7 +295,7 @@ import Testing
         let count = Counter()
         try await HTTP2Server.run { peer in
             _ = try await peer.head()
-            guard count.next() == 1 else { return try await peer.answer("\(peer.index)") }
+            guard count.increment() == 2 else { return try await peer.answer("\(peer.index)") }
             peer.closeConnection()
         } _: { server in
             try await with { transport in
@@ -368,14 +369,14 @@ import Testing
     }
 
     @Test func aRequestThatIsCancelledResetsItsStream() async throws {
-        let (reached, ended) = (Event(), Event())
+        let (reached, ended) = (Latch(), Latch())
         try await HTTP2Server.run { peer in
             guard try await peer.head().fields.first(name: ":path") == "/slow" else {
                 return try await peer.answer("x")
             }
-            reached.signal()
+            reached.open()
             await peer.ended()
-            ended.signal()
+            ended.open()
         } _: { server in
             try await with { transport in
                 let task = Task { try await transport.send(request(server, "/slow")) }
@@ -385,7 +386,7 @@ import Testing
                 #expect(throws: TransportError.self) { try result.get() }
                 await ended.wait()
                 try await transport.send(request(server), expecting: "x")
-                #expect(await eventually { transport.pool.streams(server.endpoint) == 0 })
+                try await waitWhile { transport.pool.streams(server.endpoint) != 0 }
             }
             #expect(server.connections == 1)
         }

@@ -4,6 +4,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import Synchronization
+import TestSupport
 
 /// A server that does with each connection what a script says.
 struct ScriptedServer: Sendable {
@@ -30,7 +31,7 @@ struct ScriptedServer: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
                     let handler = InboundHandler { channel, stream in
-                        let task = Task { await serve(Peer(counter.next(), channel, stream), channel, script) }
+                        let task = Task { await serve(Peer(counter.increment() - 1, channel, stream), channel, script) }
                         connections.withLock { $0.append((channel, task)) }
                     }
                     try channel.pipeline.syncOperations.addHandler(handler)
@@ -48,7 +49,8 @@ struct ScriptedServer: Sendable {
         for connection in connections.withLock({ $0 }) {
             connection.task.cancel()
             connection.channel.close(promise: nil)
-            await connection.task.value
+            // Once `body` has failed, a script may wait for what no longer comes.
+            if case .success = result { await connection.task.value }
         }
         return try result.get()
     }
@@ -78,47 +80,4 @@ private final class InboundHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { continuation.yield(unwrapInboundIn(data)) }
     func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-}
-
-/// Counts.
-final class Counter: Sendable {
-    private let count = Mutex(0)
-    var value: Int { count.withLock { $0 } }
-    /// The number before.
-    @discardableResult func next() -> Int { add(1) }
-    @discardableResult func add(_ number: Int) -> Int {
-        count.withLock { count in
-            defer { count += number }
-            return count
-        }
-    }
-}
-
-/// Something that happens once, and that tasks wait for.
-final class Event: Sendable {
-    private struct State {
-        var happened = false
-        var waiters: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state = Mutex(State())
-
-    func signal() {
-        let waiters = state.withLock { state in
-            state.happened = true
-            defer { state.waiters = [] }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.resume() }
-    }
-
-    func wait() async {
-        await withCheckedContinuation { continuation in
-            let happened = state.withLock { state in
-                if !state.happened { state.waiters.append(continuation) }
-                return state.happened
-            }
-            if happened { continuation.resume() }
-        }
-    }
 }

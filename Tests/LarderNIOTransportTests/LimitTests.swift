@@ -2,12 +2,13 @@ import HTTPTypes
 import LarderHTTP
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 @testable import LarderNIOTransport
 
 /// Time limits, cancellation and backpressure.
-@Suite struct LimitTests {
+@Suite(.timeLimit(.minutes(3))) struct LimitTests {
     private static let short = Timeouts(read: .milliseconds(100), write: .milliseconds(100))
     private static let shortConnect = Timeouts(connect: .milliseconds(100))
 
@@ -70,12 +71,12 @@ import Testing
     }
 
     @Test func contentThatStopsTimesOut() async throws {
-        let ended = Event()
+        let ended = Latch()
         try await ScriptedServer.run { peer in
             _ = try await peer.head()
             try await peer.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
             _ = await peer.readToEnd()
-            ended.signal()
+            ended.open()
         } _: { server in
             try await withTransport { transport in
                 // The head has the same limit: on a busy machine it may be late.
@@ -114,7 +115,7 @@ import Testing
             try await withTransport(.init(connectionsPerHost: 1)) { transport in
                 let first = Task { try await transport.send(get(server)) }
                 let endpoint = NIOTransport.Endpoint(host: "127.0.0.1", port: server.port)
-                #expect(await eventually { transport.pool.load(endpoint).places == 1 })
+                try await waitWhile { transport.pool.load(endpoint).places != 1 }
                 let error = await failure { () throws(TransportError) in
                     try await transport.send(get(server, timeouts: Self.shortConnect))
                 }
@@ -132,34 +133,34 @@ import Testing
     enum Stage: CaseIterable { case before, connecting, waiting, head, content }
 
     @Test(arguments: Stage.allCases) func cancellationEndsARequest(stage: Stage) async throws {
-        let reached = Event()
-        let ended = Event()
+        let reached = Latch()
+        let ended = Latch()
         try await ScriptedServer.run { peer in
-            if stage == .connecting { reached.signal() }
+            if stage == .connecting { reached.open() }
             if stage == .head || stage == .content { _ = try await peer.head() }
-            if stage == .head { reached.signal() }
+            if stage == .head { reached.open() }
             if stage == .content { try await peer.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello") }
             _ = await peer.readToEnd()
-            ended.signal()
+            ended.open()
         } _: { server in
             try await withTransport(.init(connectionsPerHost: 1)) { transport in
                 let endpoint = NIOTransport.Endpoint(host: "127.0.0.1", port: server.port)
                 let blocker = stage == .waiting ? Task { try await transport.send(get(server)) } : nil
-                if stage == .waiting { #expect(await eventually { transport.pool.load(endpoint).places == 1 }) }
-                let start = Event()
+                if stage == .waiting { try await waitWhile { transport.pool.load(endpoint).places != 1 } }
+                let start = Latch()
                 let task = Task {
                     await start.wait()
                     return await failure { () throws(TransportError) in
                         let scheme = stage == .connecting ? "https" : "http"
                         let body = try await transport.send(get(server, scheme: scheme)).body
                         _ = try await body.next()
-                        reached.signal()
+                        reached.open()
                         _ = try await body.next()
                     }
                 }
                 if stage == .before { task.cancel() }
-                start.signal()
-                if stage == .waiting { #expect(await eventually { transport.pool.load(endpoint).waiting == 1 }) }
+                start.open()
+                if stage == .waiting { try await waitWhile { transport.pool.load(endpoint).waiting != 1 } }
                 if [.connecting, .head, .content].contains(stage) { await reached.wait() }
                 task.cancel()
                 let error = await task.value
@@ -170,7 +171,7 @@ import Testing
                 if stage != .before { await ended.wait() }
                 for isTLS in [false, true] {
                     let endpoint = NIOTransport.Endpoint(host: "127.0.0.1", port: server.port, isTLS: isTLS)
-                    #expect(await eventually { transport.pool.load(endpoint).places == 0 })
+                    try await waitWhile { transport.pool.load(endpoint).places != 0 }
                     #expect(transport.pool.load(endpoint).waiting == 0)
                 }
             }
@@ -178,12 +179,12 @@ import Testing
     }
 
     @Test func contentThatIsDroppedClosesTheConnection() async throws {
-        let ended = Event()
+        let ended = Latch()
         try await ScriptedServer.run { peer in
             _ = try await peer.head()
             try await peer.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello")
             _ = await peer.readToEnd()
-            ended.signal()
+            ended.open()
         } _: { server in
             try await withTransport { transport in
                 _ = try await transport.send(get(server))

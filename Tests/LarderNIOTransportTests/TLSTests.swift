@@ -4,7 +4,7 @@ import LarderNIOTransport
 import NIOSSL
 import Testing
 
-@Suite struct TLSTests {
+@Suite(.timeLimit(.minutes(3))) struct TLSTests {
     private static let script: ScriptedServer.Script = { peer in
         while true {
             _ = try await peer.head()
