@@ -2,6 +2,7 @@ import HTTPTestSupport
 import HTTPTypes
 import LarderHTTP
 import NIOCore
+import Synchronization
 import TestOrigin
 import TestSupport
 import Testing
@@ -199,10 +200,11 @@ import Testing
         } _: { setting in
             _ = try await exchange(setting.port, get("/kept"))
             var slow: [RawClient] = []
-            for _ in 0..<2 {
+            for count in 1...2 {
                 let client = try await setting.connect()
                 try await client.send(get("/slow", "Cache-Control: no-cache"))
-                await gate.arrival()
+                // The second waits for the first's answer, not at the gate.
+                try await waitWhile { try setting.gateway.core.clients.requests(of: .loopback) < count }
                 slow.append(client)
             }
             let other = try await setting.connect()
@@ -213,9 +215,30 @@ import Testing
             try await #expect(other.exchange(get("/kept")).text == "done")
             gate.open()
             for client in slow { try await #expect(client.response().text == "done") }
-            try await waitWhile { try setting.gateway.core.clients.requests(of: .loopback) > 0 }
             try await #expect(other.exchange(get("/other")).text == "done")
             for client in slow + [other] { try await client.close() }
+        }
+    }
+
+    /// A client that has all of an answer may ask again at once, even if the transport keeps the request.
+    @Test(arguments: [true, false]) func theEndOfAnAnswerComesAfterItsPlaceIsFree(_ declaresLength: Bool) async throws {
+        let kept = Mutex<[TransportRequest]>([])
+        let transport = ScriptedTransport { request throws(TransportError) in
+            kept.withLock { $0.append(request) }
+            if request.head.path == "/failing" { throw TransportError(.closed, mayHaveBeenSeen: true, "closed") }
+            return .text("done", [.cacheControl: "no-store"], declaresLength: declaresLength)
+        }
+        try await withGateway(transport: transport) {
+            $0.limits.requestsPerClient = 1
+            $0.limits.limitsLoopback = true
+        } _: { setting in
+            let client = try await setting.connect()
+            for _ in 0..<100 {
+                try await #expect(client.exchange(get("/whole")).status == 200)
+                try await #expect(client.exchange(get("/whole", method: "HEAD")).status == 200)
+                try await #expect(client.exchange(get("/failing")).status == 502)
+            }
+            try await client.close()
         }
     }
 
