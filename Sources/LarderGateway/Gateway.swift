@@ -5,7 +5,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// An HTTP server in front of an ``LarderHTTP/HTTPCache``: a caching reverse proxy, a forward proxy, or both.
+/// An HTTP server in front of an `HTTPCache`: a caching reverse proxy, a forward proxy, or both.
 ///
 /// ```swift
 /// var configuration = GatewayConfiguration()

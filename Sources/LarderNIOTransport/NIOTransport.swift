@@ -19,7 +19,7 @@ import NIOSSL
 /// - A kept connection that turns out closed before a byte of the request went out is replaced. One that closes after
 ///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent
 ///   and its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
-///   (``LarderHTTP/TransportError/lostKeptConnection``). So does a server that says that it did not process the request
+///   (`TransportError.lostKeptConnection`). So does a server that says that it did not process the request
 ///   (RFC 9113 section 8.7). Nothing else is sent twice.
 /// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB; what the system
 ///   holds when the server has closed the connection, all of it.
@@ -99,7 +99,7 @@ public final class NIOTransport: Transport {
     public var heldBytes: Int { held.count }
 
     /// Closes unused connections, and those in use when their responses end. Requests from now on, and those
-    /// that wait for a connection, fail with ``TransportError/Code/cannotConnect``.
+    /// that wait for a connection, fail with `TransportError.Code.cannotConnect`.
     public func close() async {
         let (idle, sessions) = pool.close()
         for session in sessions { session.closeWhenUnused() }

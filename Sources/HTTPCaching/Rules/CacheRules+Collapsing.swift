@@ -50,9 +50,12 @@ extension CacheRules {
     /// conditions and range. Nil when it may not be used for the request.
     ///
     /// - Parameters:
+    ///   - new: the response that is arriving.
+    ///   - request: the one to answer.
     ///   - length: of the body; nil while it is not known. Then a range is not cut out.
     ///   - isFollower: true for a request that did not itself bring the response: then it has to be fresh, and the
     ///     request has to match.
+    ///   - now: the current time.
     /// - Returns: with the content `none`, `whole` or `range`.
     public func serve(
         arriving new: NewResponse, to request: HTTPRequest, length: Int64?, isFollower: Bool, now: Instant
@@ -73,7 +76,13 @@ extension CacheRules {
     }
 
     /// The same for a 206 that is arriving, and a request whose range it brings.
-    /// - Parameter contentRange: of the 206; a stored part does not keep it.
+    ///
+    /// - Parameters:
+    ///   - new: the 206 that is arriving.
+    ///   - contentRange: of the 206; a stored part does not keep it.
+    ///   - request: the one to answer.
+    ///   - now: the current time.
+    /// - Returns: nil if it may not be used for the request, or does not bring its range.
     public func serve(
         arrivingPart new: NewResponse, contentRange: String?, to request: HTTPRequest, now: Instant
     ) -> ServedResponse? {

@@ -57,7 +57,12 @@ extension CacheRules {
 
     /// Why a response may not or should not be stored; nil when it may.
     ///
-    /// - Parameter lifetimeSeconds: see ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``.
+    /// - Parameters:
+    ///   - response: the head as received.
+    ///   - request: the one it answers.
+    ///   - hasContent: whether the request has content. Default: false.
+    ///   - policy: what is remembered of the response.
+    ///   - lifetimeSeconds: see ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``.
     public func storingObstacle(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy,
         lifetimeSeconds: Int64? = nil

@@ -23,7 +23,8 @@ public struct Body: Sendable {
         self.length = length
     }
 
-    /// All bytes. Errors: `io`; `corruption` if the file is shorter than it should be.
+    /// All bytes: a copy. A body in a file is read, so this may wait for the disk.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes() throws -> [UInt8] {
         switch storage {
         case .memory(let bytes): return bytes
@@ -31,7 +32,9 @@ public struct Body: Sendable {
         }
     }
 
-    /// The bytes of a range, cut to the body. Errors as `bytes()`.
+    /// The bytes of a range: a copy.
+    /// - Parameter range: offsets from the start of the body; what is beyond its end is left out.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
         let range = range.clamped(to: 0..<length.bytes)
         switch storage {
@@ -72,7 +75,10 @@ public struct Body: Sendable {
     }
 
     /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up
-    /// to 4 MiB. The span must not leave `body`. Errors as `bytes()`.
+    /// to 4 MiB.
+    /// - Parameter body: gets all bytes; the span must not leave it.
+    /// - Returns: what `body` returned.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be; what `body` throws.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
         case .file(let descriptor, let path) where length.bytes <= BufferPool.largest:
@@ -138,7 +144,9 @@ public struct BodyChunks: AsyncSequence, Sendable {
 }
 
 extension Body {
-    /// The bytes of a range, cut to the body, read on a thread that may wait for the disk. Errors as `bytes()`.
+    /// The bytes of a range, read on a thread that may wait for the disk.
+    /// - Parameter range: offsets from the start of the body; what is beyond its end is left out.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(of range: Range<Int64>) async throws -> [UInt8] {
         if case .memory = storage { return try bytes(in: range) }
         let body = self

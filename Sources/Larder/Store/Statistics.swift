@@ -38,13 +38,16 @@ public struct Statistics: Sendable, Hashable {
 extension Store {
     /// The size of the store. Commits first what this process has pending, so that the figures are exact. O(1) in the
     /// entries; the few files in `staging/`, `trash/` and `quarantine/` are looked at.
+    /// - Throws: `closed`, `io`, `readersFull`.
     public func statistics() throws -> Statistics {
         try requireOpen()
         engine.commitPending()
         return try engine.statistics()
     }
 
-    /// As the synchronous `statistics`, without holding a thread.
+    /// The size of the store, exact.
+    ///
+    /// Meaning and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
     public func statistics() async throws -> Statistics {
         try requireOpen()
         await engine.commitPending()

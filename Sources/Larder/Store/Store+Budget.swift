@@ -1,5 +1,6 @@
 extension Store {
     /// The limits in force. Kept in the store: another process may have changed them.
+    /// - Throws: `closed`, `io`, `readersFull`.
     public func budget() throws -> Budget {
         try requireOpen()
         return try engine.budget()
@@ -7,16 +8,19 @@ extension Store {
 
     /// Changes the limits, for every process that uses the store, and displaces until they hold.
     ///
-    /// Errors: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits, or
-    /// the disk is too full to displace: they are set all the same, and puts throw `noSpace` until there is room.
-    /// Setting the same limits again makes them hold.
+    /// - Parameter budget: replaces all limits.
+    /// - Throws: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits,
+    ///   or the disk is too full to displace: they are set all the same, and puts throw `noSpace` until there is room.
+    ///   Setting the same limits again makes them hold. `closed`, `readOnly`, `io`.
     public func setBudget(_ budget: Budget) throws {
         _ = try writing()
         engine.commitPending()
         try engine.set(budget)
     }
 
-    /// As the synchronous `setBudget`, on a thread that may wait for the disk.
+    /// Changes the limits, for every process that uses the store, and displaces until they hold.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     public func setBudget(_ budget: Budget) async throws {
         try await IOPool.long.run { [self] in try setBudget(budget) }
     }

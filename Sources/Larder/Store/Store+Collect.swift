@@ -51,6 +51,7 @@ extension Store {
     ///   - dryRun: only counts; nothing changes.
     ///   - compact: gives back every free page instead of only the long runs of them.
     ///   - progress: called at each step and while a step runs, with what was found so far. Throw from it to stop.
+    /// - Returns: what was found and done.
     /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError`
     ///   in a cancelled task. What was done before stays done.
     @discardableResult
@@ -81,7 +82,10 @@ extension Store {
         return collector.report
     }
 
-    /// As the synchronous `collect`, on a thread that may wait for the disk. Cancelling the task stops it.
+    /// Puts the store in order while others use it.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
+    /// Cancelling the task stops it with `CancellationError`.
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,

@@ -5,20 +5,24 @@
 /// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement:
 /// where that matters, look up the entry, or hold a ``Lease``. Safe from any thread.
 extension Store {
-    /// Whether there is content with a digest. Looks at the index only: O(log n), no look at a file.
+    /// Whether there is content with a digest. Looks at the index only, not at a file.
     ///
     /// Waits for puts that are under way in this process.
+    /// - Complexity: O(log n) in the bodies.
     /// - Parameter digest: SHA-256 of the body.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func contains(digest: Digest) throws -> Bool { try missing(of: [digest]).isEmpty }
 
-    /// As the synchronous `contains(digest:)`, without holding a thread of the cooperative pool.
+    /// Whether there is content with a digest.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func contains(digest: Digest) async throws -> Bool { try await missing(of: [digest]).isEmpty }
 
-    /// Those digests that there is no content with, in the order given, by one snapshot of the index. O(k log n) for k
-    /// digests.
+    /// Those digests that there is no content with, in the order given, by one snapshot of the index.
     ///
     /// Waits for puts that are under way in this process.
+    /// - Complexity: O(k log n) for k digests.
     /// - Parameter digests: SHA-256 of bodies; one that is given twice is answered twice.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
@@ -27,7 +31,10 @@ extension Store {
         return try engine.missing(Array(digests))
     }
 
-    /// As the synchronous `missing(of:)`, without holding a thread of the cooperative pool.
+    /// Those digests that there is no content with, in the order given, by one snapshot of the index.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
         try requireOpen()
         await engine.commitPending(touches: false)
@@ -47,7 +54,10 @@ extension Store {
         return try engine.body(digest)
     }
 
-    /// As the synchronous `body(digest:)`, without holding a thread of the cooperative pool.
+    /// The content with a digest; nil if there is none, or if it turns out to be damaged.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func body(digest: Digest) async throws -> Body? {
         try requireOpen()
         await engine.commitPending(touches: false)
@@ -66,7 +76,10 @@ extension Store {
         return try engine.bodies(digests)
     }
 
-    /// As the synchronous `bodies(digests:)`, without holding a thread of the cooperative pool.
+    /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func bodies(digests: [Digest]) async throws -> [Body?] {
         try requireOpen()
         await engine.commitPending(touches: false)

@@ -8,20 +8,31 @@ extension Store {
     /// first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection with `||` in the order
     /// of its parts, each entry once. Entries of policy `memoryOnly` come first, in no order. Entries of other
     /// application versions are listed only for a selection that has `otherVersions` or `version` in it.
+    ///
+    /// Waits for the commit of what this process has pending.
+    /// - Parameter selection: which entries. Default: all.
+    /// - Throws: `closed`, `io`; and while the sequence is read `closed`, `io`, `corruption`, and `CancellationError`
+    ///   in a cancelled task.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
         engine.commitPending()
         return Entries(store: self, filter: try engine.filter(selection, version: version))
     }
 
-    /// The keys of the selected entries, in the order of `entries`.
+    /// The keys of the selected entries, in the order of `entries`. All of them are in memory at once.
+    /// - Parameter selection: which entries. Default: all.
+    /// - Throws: `closed`, `io`, `corruption`.
     public func keys(_ selection: Selection = .all) throws -> [Key] {
         var keys: [Key] = []
         try forEach(selection) { keys.append($0.key) }
         return keys
     }
 
-    /// Calls `body` with the attributes of each selected entry, in the order of `entries`. Throw from it to stop.
+    /// Calls `body` with the attributes of each selected entry, in the order of `entries`.
+    /// - Parameters:
+    ///   - selection: which entries. Default: all.
+    ///   - body: may call the store. Throw from it to stop.
+    /// - Throws: `closed`, `io`, `corruption`, and what `body` throws.
     public func forEach(_ selection: Selection = .all, _ body: (Attributes) throws -> Void) throws {
         var entries = try entries(selection).makeBatches()
         while let batch = try entries.next() {

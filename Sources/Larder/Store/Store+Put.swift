@@ -6,9 +6,18 @@ extension Store {
     ///
     /// A body over the inline threshold is written to a file by this call, which displaces other entries first where
     /// the budget is full.
-    /// - Parameter digest: the SHA-256 the body is declared to have. Nil: computed and trusted.
+    ///
+    /// Waits while the batch of puts that are not committed is full (`Configuration.pendingLimit`), and for the disk
+    /// with a body in a file.
+    /// - Complexity: O(length) to hash the body, and O(log n) in the entries at the commit.
+    /// - Parameters:
+    ///   - body: the bytes; may be empty.
+    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
+    ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
     /// - Returns: the SHA-256 of the body.
-    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`.
+    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`. A relaxed put
+    ///   that cannot be committed later is reported by `flush(_:)` or `close()`.
     @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
@@ -20,7 +29,10 @@ extension Store {
         return put.digest
     }
 
-    /// As the synchronous `put`, waiting for disks and commits without holding a thread of the cooperative pool.
+    /// Stores `body` under `key`, replacing what was there.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting for disks and commits holds no thread
+    /// of the cooperative pool.
     @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil

@@ -4,8 +4,10 @@ extension Store {
     /// Removes the entry under `key`. Readers of this process see it gone at once; the index with the next commit, or
     /// when the call returns with `Durability.durable`.
     ///
-    /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
-    ///   `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
+    ///     `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
     /// - Returns: false if there was no entry, or only one of another application version, which stays.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
     @discardableResult
@@ -51,6 +53,7 @@ extension Store {
     ///
     /// In a cancelled task the removal stops with `CancellationError`. What was removed before stays removed.
     /// - Parameters:
+    ///   - selection: which entries.
     ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
     ///     `Configuration.durability` says.
     ///   - progress: called after each batch; throw from it to stop.
@@ -92,7 +95,10 @@ extension Store {
         }
     }
 
-    /// As the synchronous `remove(_:progress:)`, on a thread that may wait for the disk. Cancelling the task stops it.
+    /// Removes the selected entries, pinned ones too, in small batches that let others write in between.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
+    /// Cancelling the task stops it with `CancellationError`; what was removed before stays removed.
     @discardableResult
     public func remove(
         _ selection: Selection, durability: Durability? = nil,
@@ -104,7 +110,8 @@ extension Store {
     }
 
     /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that
-    /// died.
+    /// died. Waits for the commit of what is pending and of the removal.
+    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`.
     public func endSession() throws {
         let writing = try writing()
         engine.commitPending()

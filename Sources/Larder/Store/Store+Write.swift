@@ -27,8 +27,12 @@ extension Store {
         return job.writeResults
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool. Cancelling the task before the batch
-    /// is on its way throws `CancellationError` and changes nothing; after that the batch is written.
+    /// Writes the operations of a batch in one commit: those that can be done become visible together, in the order in
+    /// which they were added, and a crash keeps all of them or none.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool. Cancelling the task before the batch is on its way throws `CancellationError` and changes nothing; after
+    /// that the batch is written.
     @discardableResult
     public func write(_ batch: WriteBatch, durability: Durability? = nil) async throws -> [WriteResult] {
         if batch.isEmpty { return [] }

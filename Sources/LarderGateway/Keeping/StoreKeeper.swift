@@ -68,7 +68,9 @@ public final class StoreKeeper: Sendable {
     public var cache: HTTPCache? { held.withLock { $0?.cache } }
 
     /// Looks after the store until the task is cancelled.
-    /// - Parameter interval: between two looks. Default: 2 s.
+    /// - Parameters:
+    ///   - gateway: uses the cache of the store that is open.
+    ///   - interval: between two looks. Default: 2 s.
     public func run(_ gateway: Gateway, every interval: Duration = .seconds(2)) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: interval) } catch { return }
