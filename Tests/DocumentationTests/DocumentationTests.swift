@@ -6,13 +6,37 @@ import Testing
 /// The documents say what the code does: their Swift blocks compile, their links lead somewhere, and the worked
 /// examples of the format are what the code writes.
 struct DocumentationTests {
-    @Test(arguments: try Documents.all())
-    func everySwiftBlockIsCompiledInThisTarget(document: String) throws {
-        let compiled = Documents.normalised(try Documents.text("Tests/DocumentationTests/Examples.swift"))
+    @Test(arguments: try Documents.all() + Documents.articles())
+    func everySwiftBlockIsCompiled(document: String) throws {
+        let files =
+            try Documents.files("Tests/DocumentationTests", "swift") + Documents.files("Examples/Sources", "swift")
+        let compiled = try files.map { Documents.normalised(try Documents.text($0)) }
         for block in Documents.blocks(of: "swift", in: try Documents.text(document)) {
+            let block = Documents.normalised(block)
             #expect(
-                compiled.contains(Documents.normalised(block)),
-                "\(document) has a Swift block that Tests/DocumentationTests/Examples.swift has not:\n\(block)")
+                compiled.contains { $0.contains(block) },
+                "\(document) has a Swift block that neither Tests/DocumentationTests nor Examples/ has:\n\(block)")
+        }
+    }
+
+    @Test func everyProgramOfTheCookbookIsInAnArticle() throws {
+        let manifest = try Documents.text("Examples/Package.swift")
+        let articles = try Documents.articles().filter { $0.contains("/Cookbook/") }
+        let programs = try Documents.files("Examples/Sources", "swift").filter {
+            !$0.contains("/Recipes/")
+        }
+        #expect(programs.count >= 12 && programs.count == articles.count)
+        let index = try Documents.text("docs/cookbook.md")
+        for program in programs {
+            let name = String(try #require(program.split(separator: "/").last).dropLast(".swift".count))
+            #expect(index.contains("[\(name).swift](../\(program))"), "docs/cookbook.md does not name \(name)")
+            #expect(manifest.contains("rogram(\"\(name)\")"), "Examples/Package.swift has no program \(name)")
+            let article = try #require(articles.first { $0.hasSuffix("/\(name).md") }, "no article on \(name)")
+            #expect(
+                Documents.blocks(of: "swift", in: try Documents.text(article)) == [
+                    String(try Documents.text(program).dropLast())
+                ],
+                "\(article) and \(program) differ: copy the program into the article")
         }
     }
 

@@ -18,7 +18,7 @@ struct StatedFactsTests {
         for script in ["README.md", "tools/setup"] {
             #expect(try Documents.text(script).contains("Swift \(version) or later"), "\(script) names another Swift")
         }
-        for package in ["Benchmarks", "Fuzz", "Tests/Packages/EngineOnly", "Tests/Packages/HTTPCacheOnly"] {
+        for package in ["Benchmarks", "Examples", "Fuzz", "Tests/Packages/EngineOnly", "Tests/Packages/HTTPCacheOnly"] {
             #expect(try Self.toolsVersion(package + "/Package.swift") == version, "\(package) names another Swift")
         }
     }
