@@ -40,6 +40,19 @@ struct DocumentationTests {
         }
     }
 
+    @Test func everyLibraryProductHasACatalogueThatToolsDocsReads() throws {
+        let script = try Documents.text("tools/docs")
+        let modules = try #require(script.firstMatch(of: /modules=\((.*)\)/)).1.split(separator: " ").map(String.init)
+        let products = try Documents.text("Package.swift").matches(of: /\.library\(name: "([A-Z]\w+)"/)
+        #expect(Set(modules) == Set(products.map { String($0.1) }))
+        for module in modules {
+            let pages = try Documents.articles().filter { $0.hasPrefix("Sources/\(module)/\(module).docc/") }
+            #expect(
+                try pages.contains { try Documents.text($0).hasPrefix("# ``\(module)``\n") },
+                "\(module) has no landing page")
+        }
+    }
+
     @Test(arguments: try Documents.all())
     func everyRelativeLinkLeadsToAFile(document: String) throws {
         let folder = Documents.root.appendingPathComponent(document).deletingLastPathComponent()
