@@ -1,7 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// The programs of the cookbook, one target each. tools/examples runs them.
+// The program of README.md, and those of the cookbook, one target each. tools/examples runs them.
 
 /// A program that uses only the store.
 func program(_ name: String, _ dependencies: Target.Dependency...) -> Target {
@@ -26,6 +26,7 @@ let package = Package(
         program("BuildCache"),
         program("CDNNode"),
         httpProgram("HTTPClient"),
+        .executableTarget(name: "Hello", dependencies: [.product(name: "Larder", package: "larder")]),
         program("Housekeeping"),
         program("ImageCache"),
         program("ModelResponses"),

@@ -4,6 +4,35 @@ import Larder
 // indentation and their imports. `DocumentationTests` compares the two.
 
 enum ArticleExamples {
+    static func gettingStarted() throws {
+        let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .gigabytes(10))))
+
+        let hello = try store.put(
+            Array("hello".utf8), for: "https://example.com/hello", PutOptions(tags: ["greetings"]))
+        if let entry = try store.get("https://example.com/hello") {
+            print(try entry.body.bytes().count, "bytes,", entry.digest)
+        }
+        print(try store.missing(of: [hello]).count, "bodies are missing")
+        try store.remove(.tag("greetings"))
+
+        print(try store.statistics().allocatedBytes)
+        try store.close()
+    }
+
+    static func writingLargeBodies(store: Store) async throws {
+        let pieces = AsyncStream<[UInt8]> { stream in  // or what a socket or a file gives
+            stream.yield(Array("hello".utf8))
+            stream.finish()
+        }
+        let writer = try store.writer(for: "backup.tar", PutOptions(lifetime: .duration(.seconds(86_400))))
+        try await writer.write(contentsOf: pieces)
+        let digest = try await writer.commit()
+
+        if let entry = try await store.get("backup.tar") {
+            for try await piece in entry.body.chunks() { print(piece.count, "of", entry.body.length, digest) }
+        }
+    }
+
     static func batches(store: Store, pages: [(Key, [UInt8])]) async throws {
         var batch = WriteBatch()
         for (key, bytes) in pages { batch.put(bytes, for: key, unlessPresent: true) }

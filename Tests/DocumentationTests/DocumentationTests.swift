@@ -23,7 +23,7 @@ struct DocumentationTests {
         let manifest = try Documents.text("Examples/Package.swift")
         let articles = try Documents.articles().filter { $0.contains("/Cookbook/") }
         let programs = try Documents.files("Examples/Sources", "swift").filter {
-            !$0.contains("/Recipes/")
+            !$0.contains("/Recipes/") && !$0.contains("/Hello/")
         }
         #expect(programs.count >= 12 && programs.count == articles.count)
         let index = try Documents.text("docs/cookbook.md")
@@ -38,6 +38,11 @@ struct DocumentationTests {
                 ],
                 "\(article) and \(program) differ: copy the program into the article")
         }
+    }
+
+    @Test func readmeBeginsWithAProgramThatIsRun() throws {
+        let blocks = Documents.blocks(of: "swift", in: try Documents.text("README.md"))
+        #expect(blocks == [String(try Documents.text("Examples/Sources/Hello/main.swift").dropLast())])
     }
 
     @Test func everyLibraryProductHasACatalogueThatToolsDocsReads() throws {
