@@ -67,7 +67,8 @@ public struct Body: Sendable {
         return LarderError(.corruption, "the body \(path) \(found)", remedy: .repair, path: path)
     }
 
-    /// All bytes, read on a thread that may wait for the disk.
+    /// All bytes: a copy. A body in a file is read on a thread that may wait for the disk.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes() async throws -> [UInt8] {
         if case .memory(let bytes) = storage { return bytes }
         let body = self
@@ -95,7 +96,11 @@ public struct Body: Sendable {
 
     /// The file behind a large body, for sendfile(2), splice(2) or mmap(2); nil for a small one.
     ///
-    /// The descriptor is valid inside `body` and must not be written to, moved or closed; the body is the whole file.
+    /// The descriptor must not be written to, moved or closed; the body is the whole file. `withFileRange(_:)` works
+    /// for every body.
+    /// - Parameter body: gets the descriptor, which is valid inside it only.
+    /// - Returns: what `body` returned; nil for a body in memory.
+    /// - Throws: what `body` throws.
     public func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
         guard case .file(let descriptor, _) = storage else { return nil }
         return try body(FileDescriptor(rawValue: descriptor.raw))

@@ -168,6 +168,7 @@ public final class BodyWriter: @unchecked Sendable {
     /// The bytes of a range that were written so far. A file is read on a thread that may wait for the disk; otherwise
     /// as the synchronous `bytes(in:)`.
     /// - Parameter range: offsets from the start of the body.
+    /// - Throws: `io`.
     public func bytes(of range: Range<Int64>) async throws -> [UInt8] {
         if lock.locked({ file == nil && !isOver }) { return try bytes(in: range) }
         return try await IOPool.shared.run { [self] in try bytes(in: range) }

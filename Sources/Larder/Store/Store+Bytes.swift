@@ -56,8 +56,11 @@ extension Store {
     // MARK: Keys that the store makes
 
     /// Stores `body` under a new unique key: `urn:uuid:` and a random UUID (RFC 9562, version 4).
+    /// - Parameters:
+    ///   - body: the bytes; may be empty.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     /// - Returns: the key.
-    /// - Throws: as `put(_:for:_:digest:)`.
+    /// - Throws: what `put(_:for:_:digest:)` throws.
     public func put(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
         let key = Store.uniqueKey()
         try put(body, for: key, options)
@@ -77,8 +80,11 @@ extension Store {
     }
 
     /// Stores `body` under its own digest, `sha256:` and 64 hexadecimal digits. The same bytes give the same key.
+    /// - Parameters:
+    ///   - body: the bytes; may be empty.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     /// - Returns: the key.
-    /// - Throws: as `put(_:for:_:digest:)`.
+    /// - Throws: what `put(_:for:_:digest:)` throws.
     public func putByContent(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
         let digest = Digest.of(body)
         let key = Key(digest)

@@ -142,6 +142,9 @@ public struct Computed: Sendable {
     public var options: PutOptions
 
     /// A value to store.
+    /// - Parameters:
+    ///   - body: the value; may be empty.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     public init(_ body: [UInt8], _ options: PutOptions = PutOptions()) {
         self.body = body
         self.options = options
@@ -151,6 +154,7 @@ public struct Computed: Sendable {
     ///
     /// It is stored as an entry without bytes that has the tag `Computed.nothingTag`, which `Store.get` finds like any
     /// other.
+    /// - Parameter duration: how long that is remembered.
     public static func nothing(for duration: Duration) -> Computed {
         Computed([], PutOptions(lifetime: .duration(duration), tags: [nothingTag]))
     }
