@@ -55,6 +55,32 @@ import Testing
         }
     }
 
+    /// A handshake may be over before the task that asked for the connection continues, as on a machine that is busy.
+    @Test func eachFailureOfTLSSaysSo() async throws {
+        // Other roots than the system's: those take long to read, and threads of the pool would wait for them.
+        var tls = NIOTransport.Configuration.defaultTLS
+        tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(TestCertificate.names.rawValue.utf8)))
+        let configuration = NIOTransport.Configuration(tls: tls)
+        try await ScriptedServer.run(certificate: .address, script: Self.script) { server in
+            try await withTransport(configuration) { transport in
+                for _ in 0..<12 {
+                    let errors = await withTaskGroup(of: TransportError?.self) { group in
+                        for _ in 0..<16 {
+                            group.addTask {
+                                await failure { () throws(TransportError) in
+                                    try await transport.send(get(server, scheme: "https"))
+                                }
+                            }
+                        }
+                        return await group.reduce(into: []) { $0.append($1) }
+                    }
+                    let others = errors.filter { $0?.connectFailure != .tls }.map { $0?.message ?? "none" }
+                    #expect(others.isEmpty)
+                }
+            }
+        }
+    }
+
     @Test(
         arguments: [
             ("127.0.0.1", "origin.test", true), ("127.0.0.1", "other.test", false), ("127.0.0.1", nil, false),
