@@ -47,6 +47,27 @@ import Testing
         }
     }
 
+    /// HTTP/1.0 has no `Host` that a client has to send: the request is for the only server there is.
+    @Test func aRequestWithoutAHostIsForTheOriginOfAllHosts() async throws {
+        let sent = Sent()
+        try await withGateway(transport: sent.transport()) {
+            $0.routes = Routes(otherwise: try OriginServer("http://10.0.0.1:81"))
+        } _: { setting in
+            for request in ["GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: 10.0.0.1:81\r\n\r\n"] {
+                let response = try await exchange(setting.port, request)
+                #expect(response.status == 200 && response.text == "10.0.0.1:81")
+            }
+            #expect(sent.list.withLock { $0.map(\.authority) } == ["10.0.0.1:81"])
+            // "any HTTP/1.1 request message that lacks a Host header field": RFC 9112 section 3.2.
+            try await #expect(exchange(setting.port, "GET / HTTP/1.1\r\n\r\n").status == 400)
+        }
+        try await withGateway(transport: sent.transport()) {
+            $0.routes = Routes(hosts: ["a.example": try OriginServer("http://10.0.0.1:81")])
+        } _: { setting in
+            try await #expect(exchange(setting.port, "GET / HTTP/1.0\r\n\r\n").status == 400)
+        }
+    }
+
     /// What one host's origin said is not another host's answer.
     @Test func hostsDoNotShareWhatIsStored() async throws {
         let sent = Sent()

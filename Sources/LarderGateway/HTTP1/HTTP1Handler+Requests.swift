@@ -21,6 +21,9 @@ extension HTTP1Handler {
             return refuse(413, "The content of the request is over the limit of \(limits.bodyBytes) bytes.")
         }
         var request = head.request
+        // HTTP/1.0 clients may leave out the host: the request is for the server's "fixed URI authority" (RFC 9112
+        // section 3.3), the origin of all hosts.
+        if request.authority == nil { request.authority = worker.core.configuration.routes.otherwise?.authority }
         // Content of no bytes says as much as none: some clients declare it with every GET.
         let decision = worker.core.decide(
             &request, hasContent: hasContent && head.framing != .length(0), isAbsolute: head.targetForm == .absolute,
