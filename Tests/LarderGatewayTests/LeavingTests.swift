@@ -122,6 +122,26 @@ import Testing
         }
     }
 
+    /// RFC 9111 section 5.2.1.7. The answer is the gateway's own.
+    @Test func onlyIfCachedIsAnsweredLikeOtherRefusals() async throws {
+        try await withGateway(transport: StubTransport { _ in .text("x", fresh) }) {
+            $0.adminPort = 0
+        } _: { setting in
+            let client = try await setting.connect()
+            let response = try await client.exchange(get("/", "Cache-Control: only-if-cached"))
+            #expect(response.status == 504)
+            #expect(response["Date"] == "Sat, 21 Nov 2026 14:08:10 GMT")
+            #expect(response["Cache-Status"] == nil)
+            #expect(response.text == "The response is not stored, and the origin may not be asked.\n")
+            let metrics = try await exchange(setting.adminPort, get("/metrics")).text
+            #expect(metrics.contains("larder_gateway_answers_total{source=\"gateway\"} 1\n"))
+            #expect(metrics.contains("larder_gateway_answers_total{source=\"network\"} 0\n"))
+            try await #expect(client.exchange(get("/")).text == "x")
+            try await #expect(client.exchange(get("/", "Cache-Control: only-if-cached")).text == "x")
+            try await client.close()
+        }
+    }
+
     /// A client that does not read holds the origin back, not the gateway's memory.
     @Test func aClientThatDoesNotReadHoldsTheOriginBack() async throws {
         let produced = Count()

@@ -69,6 +69,9 @@ final class Delivery: @unchecked Sendable {
             if error.transport != nil { sink.worker.counters.upstreamErrors += 1 }
             sink.deliver(GatewayCore.answer(to: error))
             return false
+        case .success(let response) where response.isRefusal:
+            sink.deliver(.notStored)
+            return false
         case .success(let response):
             if response.originError != nil { sink.worker.counters.upstreamErrors += 1 }
             isStored = response.isStored
