@@ -24,8 +24,39 @@ import Testing
             let client = try await setting.connect()
             try await client.send(get("/"))
             try await arrived.wait()
+            // A client that ends its side with its request may be waiting for the answer; later, it has left.
+            setting.time.advance(seconds: 2)
             if resets { try await client.reset() } else { try await client.close() }
             try await cancelled.wait()
+        }
+    }
+
+    /// As `printf 'GET ...' | nc` does.
+    @Test(arguments: ["", "Connection: close"])
+    func aClientThatEndsItsSideWithItsRequestsGetsItsAnswers(field: String) async throws {
+        let transport = StubTransport { request in
+            for _ in 0..<100 { await Task.yield() }
+            return .bytes(body(100_000, request.head.path == "/a" ? 1 : 2), fresh)
+        }
+        try await withGateway(transport: transport) { setting in
+            for _ in 0..<2 {
+                let client = try await setting.connect()
+                try await client.send(get("/a") + (field.isEmpty ? get("/b") : get("/b", field)))
+                try await client.finishSending()
+                try await #expect(client.response().body == body(100_000, 1))
+                try await #expect(client.response().body == body(100_000, 2))
+                try await #expect(client.rest().isEmpty)
+            }
+            await #expect(setting.gateway.readCounters().clientAborts == 0)
+        }
+    }
+
+    @Test func aClientThatEndsItsSideBeforeTheEndOfItsContentHasLeft() async throws {
+        try await withGateway(transport: StubTransport.takingContent()) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/", "Content-Length: 10", method: "POST") + "12345")
+            try await client.finishSending()
+            try await #expect(client.rest().isEmpty)
         }
     }
 

@@ -69,7 +69,8 @@ extension HTTP1Handler {
     func takeContent(of request: CurrentRequest) {
         guard let content = request.content else { return }
         switch input.read(into: content, isAnswered: request.isAnswered) {
-        case .incomplete, .complete: break
+        case .incomplete: break
+        case .complete: request.completed = worker.core.time.now()
         case .malformed(let error):
             worker.counters.malformedRequests += 1
             contentFailed(error.status, "The request is malformed: \(error).")
