@@ -75,6 +75,19 @@ import Testing
                 await setting.pass(seconds: 24)
             }
             await #expect(setting.gateway.readCounters().timeouts == 1)
+            await #expect(setting.gateway.readCounters().clientAborts == 0, "the gateway ended it")
+        }
+    }
+
+    @Test func aClientThatLeavesWithinAnAnswerIsCountedAsSuch() async throws {
+        try await withGateway(transport: Self.transport([.cacheControl: "no-store"])) { setting in
+            let client = try await setting.connect()
+            try await client.setReading(false)
+            try await client.send(get("/"))
+            await setting.settles()
+            try await client.reset()
+            try await setting.waitForConnections(0)
+            await #expect(setting.gateway.readCounters().clientAborts == 1)
         }
     }
 

@@ -84,6 +84,6 @@ extension HTTP1Handler {
     private func contentFailed(_ status: Int, _ text: String) {
         responder.cancelLoad()
         guard let current = responder.current, current.hasBegun else { return refuse(status, text) }
-        if current.isAnswered { closeInStages() } else { close() }
+        if current.isAnswered { closeInStages() } else { cutOff() }
     }
 }

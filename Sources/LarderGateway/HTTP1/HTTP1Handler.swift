@@ -338,6 +338,12 @@ final class HTTP1Handler: ChannelDuplexHandler {
         output.close()
     }
 
+    /// Closes because the gateway wants it: what that cuts off is not counted as a client that left.
+    func cutOff() {
+        output.isCutOff = true
+        close()
+    }
+
     /// Everything that ends with the connection.
     func leave() {
         guard phase != .over else { return }

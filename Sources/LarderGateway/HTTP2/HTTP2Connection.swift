@@ -19,6 +19,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     let channel: any Channel
     var windows = HTTP2Windows()
     private(set) var streams: [Int: HTTP2StreamHandler] = [:]
+    /// The gateway ends the connection, not the client.
+    private(set) var isCutOff = false
     /// Streams whose answer has begun and not ended, in turn.
     var sending = CircularBuffer<HTTP2StreamHandler>()
     var isSending = false
@@ -174,5 +176,8 @@ final class HTTP2Connection: ChannelInboundHandler {
     func abort() { reset() }
 
     /// What was not taken is lost to a client that is cut off in the middle.
-    func reset() { channel.reset() }
+    func reset() {
+        isCutOff = true
+        channel.reset()
+    }
 }

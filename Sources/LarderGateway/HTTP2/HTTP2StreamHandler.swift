@@ -146,7 +146,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         guard var record else { return }
         if !isTaken {
             // The connection ended before: the client has left, or was too slow.
-            worker.counters.clientAborts += 1
+            if !connection.isCutOff { worker.counters.clientAborts += 1 }
             record.isIncomplete = true
         }
         worker.finished(record)
@@ -183,7 +183,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
             connection.queued -= queued
             queued = 0
             if var record {
-                worker.counters.clientAborts += 1
+                if !connection.isCutOff { worker.counters.clientAborts += 1 }
                 record.isIncomplete = true
                 worker.finished(record)
             }

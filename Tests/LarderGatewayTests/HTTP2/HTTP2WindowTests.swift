@@ -213,6 +213,7 @@ import Testing
             try await setting.waitForConnections(0)
             await #expect(setting.gateway.readCounters().heldForHTTP2 == 0)
             await #expect(setting.gateway.readCounters().timeouts > 0)
+            await #expect(setting.gateway.readCounters().clientAborts == 0, "the gateway ended it")
             await client.close()
         }
     }
