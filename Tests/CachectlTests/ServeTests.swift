@@ -105,6 +105,29 @@ import Testing
         #expect(lines.first?.contains("warning") == true)
     }
 
+    /// Its answers are cut, so clients see less than with an origin that cannot be reached.
+    @Test func anOriginThatFailsWithinAnAnswerIsNamed() async throws {
+        try await withOrigin { origin, place in
+            let gate = Gate()
+            let long = String(repeating: "x", count: 400_000)
+            origin.script("/length", .ok(long).truncated(after: 300_000))
+            origin.script("/chunked", .ok(long).chunked().truncated(after: 300_000))
+            origin.script("/stalled", .ok(long).declaringLength(500_000).then(gate))
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--read-timeout", "2s")
+            let client = try Workplace()
+            for path in ["/length", "/chunked", "/stalled"] {
+                _ = try await client.run("fetch", gateway.address + path)
+            }
+            gate.open()
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            let lines = gateway.errors.split(separator: "\n").filter { $0.contains("an origin failed: ") }
+            let host = origin.url.dropFirst("http://".count)
+            #expect(lines.count >= 2 && lines.allSatisfy { $0.contains(host) }, "\(gateway.errors)")
+            #expect(lines.contains { $0.hasSuffix("\(host) sent no more content in time") }, "\(gateway.errors)")
+        }
+    }
+
     @Test func usr1OpensTheAccessLogAgain() async throws {
         try await withOrigin { origin, place in
             let log = place.path.appending("access.log").string
