@@ -169,6 +169,31 @@ import Testing
         }
     }
 
+    @Test func aBudgetThatTheFileNoLongerSetsStays() async throws {
+        try await withOrigin { origin, place in
+            func settings(_ more: String) throws -> String {
+                try place.file("serve.json", Array("{\"origin\": \"\(origin.url)\"\(more)}".utf8))
+            }
+            let gateway = try await RunningGateway(place, "--config", try settings(", \"budget\": \"20MB\""))
+            _ = try settings("")
+            gateway.signal(SIGHUP)
+            try await gateway.waitUntilItSays("settings reloaded")
+            #expect(gateway.errors.contains("the settings have no budget any more: it stays 20 MB"))
+            #expect(!gateway.errors.contains("restart"))
+            #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 20_000_000)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
+    @Test func aFileMaySayHowToPrintAndWhoseStoreItIs() async throws {
+        let place = try Workplace()
+        let file = try place.file("settings", Array(#"{"json": true, "anyOwner": false}"#.utf8))
+        let gateway = try await RunningGateway(place, "--origin", "http://127.0.0.1:1", "--config", file)
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
+    }
+
     @Test func aBudgetOfTheCommandLineWinsAtHUPToo() async throws {
         try await withOrigin { origin, place in
             func settings(_ budget: String) throws -> String {
@@ -255,6 +280,14 @@ import Testing
         ("{\n\"listen\": {\"a\": 1}}", "line 2: 'listen': use a string"), ("[1]", "must be one object"),
         ("", "line 1: invalid JSON"), (#"{"logFormat": "xml"}"#, "'logFormat': "),
         (#"{"readTimeout": "5 parsecs"}"#, "'readTimeout': "), (#"{"tunnelPort": [443, true]}"#, "'tunnelPort': "),
+        (
+            #"{"flags": true}"#,
+            "line 1: 'flags' is not a setting. Use accessLog, admin, anyOwner, budget, certificate, "
+        ),
+        ("{\"listen\": 0,\n\"budget\": \"1GB\",\n\"listen\": 0}", "line 3: 'listen' is there twice"),
+        ("{\n\"http2\": \"yes\"}", "line 2: 'http2': use true or false\n"),
+        (#"{"json": 1}"#, "line 1: 'json': use true or false\n"),
+        (#"{"listen": true}"#, "line 1: 'listen': use a string, a number or a list of these\n"),
     ])
     func aFileOfSettingsIsRefusedByLineAndName(text: String, message: String) async throws {
         let place = try Workplace()
