@@ -83,19 +83,10 @@ public final class Gateway: Sendable {
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
-        try check(configuration)
-        let tls = try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
+        let tls = try checked(configuration)
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
         let descriptors = DescriptorLimit.raise()
         let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
-        if core.connectionLimit < configuration.limits.connections {
-            core.logger.warning(
-                """
-                too few open files are allowed for all connections: raise the limit of open files, or lower the one of \
-                connections
-                """,
-                metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
-        }
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {
@@ -121,12 +112,18 @@ public final class Gateway: Sendable {
             log?.close()
             throw error
         }
+        core.tellOfFewerConnections(descriptors: descriptors)
         let gateway = Gateway(core, workers, group, listeners: listeners, history: history, tls: tls)
         if configuration.time.ticks { gateway.startTicking() }
         return gateway
     }
 
-    private static func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
+    /// Checks a configuration as ``start(_:cache:)`` does, certificate and key included, without opening a port.
+    package static func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
+        _ = try checked(configuration)
+    }
+
+    private static func checked(_ configuration: GatewayConfiguration) throws(GatewayError) -> ServerTLS? {
         if configuration.port == nil, configuration.tls == nil {
             throw GatewayError(.invalidArgument, "the gateway has no port to listen on: set 'port' or 'tls'")
         }
@@ -144,6 +141,7 @@ public final class Gateway: Sendable {
         if let count = configuration.eventLoops, count < 1 {
             throw GatewayError(.invalidArgument, "the gateway needs at least one event loop, not \(count)")
         }
+        return try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
     }
 
     private func startTicking() {

@@ -73,6 +73,17 @@ final class GatewayCore: Sendable {
         init(_ cache: HTTPCache) { self.cache = Mutex(cache) }
     }
 
+    /// Tells that the system allows fewer connections than configured.
+    func tellOfFewerConnections(descriptors: Int) {
+        guard connectionLimit < configuration.limits.connections else { return }
+        logger.warning(
+            """
+            serving at most \(connectionLimit) client connections instead of \(configuration.limits.connections), \
+            because \(descriptors) files may be open: raise that limit (ulimit -n), or lower the one of connections \
+            (--max-connections)
+            """)
+    }
+
     /// Tells that connections are refused, once a minute at most.
     func tellOfRefusal() {
         let now = time.now().uptimeNanoseconds
