@@ -69,6 +69,24 @@ import Testing
         #expect(try await gateway.end() == 0)
     }
 
+    /// The response is stale from the start, so that no time has to pass.
+    @Test(arguments: [("1h", 0), ("0", 1)]) func howStaleAResponseMayBeIsASetting(limit: String, failures: Int)
+        async throws
+    {
+        let origin = try await TestOrigin.start()
+        origin.script(
+            "/a", .ok("hello").header("Cache-Control", "max-age=10").header("Age", "20").header("ETag", "\"1\""))
+        let place = try Workplace()
+        let gateway = try await RunningGateway(place, "--origin", origin.url, "--stale-limit", limit)
+        let client = try Workplace()
+        #expect(try await client.run("fetch", gateway.address + "/a", "--policy", "do-not-read").text == "hello")
+        await origin.stop()
+        let run = try await client.run("fetch", "-f", gateway.address + "/a", "--policy", "do-not-read")
+        #expect(run.status == failures, "\(run.text) \(run.errors)")
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
+    }
+
     @Test func fewerConnectionsThanConfiguredAreNamed() async throws {
         let place = try Workplace()
         let prefix = ["/bin/sh", "-c", #"ulimit -n 256; exec "$@""#, "sh", CommandRun.path]
@@ -101,6 +119,21 @@ import Testing
         gateway.signal(SIGTERM)
         #expect(try await gateway.end() == 0)
         #expect(gateway.errors.contains("every user of this machine can read the private key") == isNamed)
+    }
+
+    @Test(arguments: [
+        (["--max-head", "1KB"], "Use 1KiB ... 16MiB."), (["--slice", "1KB"], "Use 64KiB ... 1GiB."),
+        (["--memory", "1MB"], "Use 1MiB ... 1TiB."),
+        (["--tunnel-port", "443"], "--tunnel-port needs --tunnel"), (["--purge-token", ""], "--purge-token is empty"),
+        (["--fold-encoding", "br,gzip"], "'br,gzip' is not a content coding"),
+        (["--fold-encoding", "br gzip;"], "'br gzip;' is not a content coding"),
+        (["--fold-encoding", ""], "'' is not a content coding"),
+    ])
+    func aMessageSaysWhatToWrite(arguments: [String], message: String) async throws {
+        let place = try Workplace()
+        let run = try await serve(place, arguments)
+        #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
+        #expect(!FileManager.default.fileExists(atPath: place.store))
     }
 }
 

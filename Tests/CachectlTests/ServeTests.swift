@@ -303,7 +303,7 @@ import Testing
             let text = """
                 {"origin": ["http://127.0.0.1:1"], "store": "\(other)", "readTimeout": "5m", "connectTimeout": 300,
                  "idleTimeout": 300.5, "headTimeout": "300500ms", "budget": 20000000, "http2": false, "forward": false,
-                 "purge": true, "tunnelPort": [443, 8443], "accessLog": "-", "logFormat": "json"}
+                 "purge": true, "tunnel": true, "tunnelPort": [443, 8443], "accessLog": "-", "logFormat": "json"}
                 """
             let file = try place.file("settings", Array(text.utf8))
             let gateway = try await RunningGateway(

@@ -142,6 +142,7 @@ struct ServeCommand: ParsableCommand {
         var configuration = HTTPCacheConfiguration()
         configuration.caching = .gateway
         configuration.caching.cacheName = setup.name
+        if let limit = setup.staleLimitSeconds { configuration.caching.disconnectedStaleLimitSeconds = limit }
         // The pseudonym distinguishes a loop from another gateway in front of this one.
         configuration.viaName = "larder-" + String(store.identifier.prefix(8))
         configuration.timeouts = setup.timeouts
