@@ -46,7 +46,7 @@ struct EntryFilter: Sendable {
         case .keys(let keys): keys.contains(key)
         case .prefix(let prefix): key.hasPrefix(prefix)
         case .host(let host): HostGroup.host(host, isIn: key.bytes)
-        case .tag(let tag): record.tags.contains(tag)
+        case .tag(let tag): record.tags.has(tag)
         case .policy(let policy): record.policy == policy
         case .pinned: record.isKept
         case .expired: record.isExpired(at: now) && !record.isKept
@@ -63,6 +63,12 @@ struct EntryFilter: Sendable {
     }
 
     private func isForeign(_ record: EntryRecord) -> Bool { version.map { record.version != $0 } ?? false }
+}
+
+extension [String] {
+    /// True if one of these tags has the bytes of `tag`, by which the index has it. Strings are equal for less: `==`
+    /// compares their characters.
+    func has(_ tag: String) -> Bool { contains { $0.utf8.elementsEqual(tag.utf8) } }
 }
 
 /// URLs in the order of their bytes are grouped by what stands before the host: `https://`, `QUERY http://`.

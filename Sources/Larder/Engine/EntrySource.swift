@@ -40,6 +40,9 @@ enum EntrySource {
         return [(EntrySource(condition), condition)]
     }
 
+    /// True if a walk over it may come to an entry twice.
+    var mayRepeat: Bool { if case .pinned = self { true } else { false } }
+
     /// Smaller for what is likely to have fewer entries.
     private var width: Int {
         switch self {

@@ -233,7 +233,7 @@ final class PendingJob: @unchecked Sendable {
             if let lifetime = change.lifetime {
                 record.expires = configuration.expiry(lifetime, at: mutation.now).microseconds
             }
-            if let tags = change.tags, tags != record.tags {
+            if let tags = change.tags, !tags.elementsEqual(record.tags, by: { $0.utf8.elementsEqual($1.utf8) }) {
                 record.tags = tags
                 record.isPinnedByTag = try mutation.hasPinnedTag(tags)
                 // `pin(tag:)` looks again at what is younger than its beginning.

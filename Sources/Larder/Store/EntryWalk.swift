@@ -11,18 +11,21 @@ struct EntryWalk: Sendable {
 
     let filter: EntryFilter
     private var sources: ArraySlice<(source: EntrySource, part: Selection.Condition)>
-    /// Parts whose entries were visited already.
-    private var visited: [Selection.Condition] = []
+    /// The ids of the entries visited so far, where a walk may come to an entry twice: through two parts of `||`, or
+    /// in `pinned`, where a hit moves an entry to the end.
+    private var visited: Set<UInt64>?
     /// Where the first source continues: a key or a row key. Empty: at its beginning.
     private var position: [UInt8] = []
-    /// Rows of `pinned` from this stamp on were written since the walk began.
-    private var lastStamp: UInt64?
+    /// Entries from this id on have come since the walk began. They need not be visited, so that a walk beside a writer
+    /// comes to its end.
+    private var endID: UInt64?
 
     var isOver: Bool { sources.isEmpty }
 
     init(_ filter: EntryFilter) {
         self.filter = filter
         sources = EntrySource.sources(of: filter.condition)[...]
+        if sources.count > 1 || sources.contains(where: { $0.source.mayRepeat }) { visited = [] }
     }
 
     /// A walk over entries of every version.
@@ -37,16 +40,18 @@ struct EntryWalk: Sendable {
     ) throws -> Int {
         var examined = 0
         while let next = sources.first, examined < limit {
-            var step = Step(filter: filter, index: index, transaction: transaction, limit: limit - examined)
-            step.part = next.part
-            step.visited = visited
-            if lastStamp == nil { lastStamp = try index.state(transaction).nextStamp }
-            let end = try step.run(next.source, from: position, before: lastStamp ?? .max, visit)
+            if endID == nil { endID = try index.state(transaction).nextID }
+            var step = Step(
+                filter: filter, index: index, transaction: transaction, limit: limit - examined, part: next.part,
+                endID: endID ?? .max)
+            // Moved, not copied.
+            swap(&step.visited, &visited)
+            defer { swap(&step.visited, &visited) }
+            let end = try step.run(next.source, from: position, visit)
             examined += step.examined
             if let end {
                 position = end
             } else {
-                visited.append(next.part)
                 sources = sources.dropFirst()
                 position = []
             }
@@ -69,23 +74,22 @@ struct EntryWalk: Sendable {
         let index: Index
         let transaction: ReadTransaction
         let limit: Int
-        var part: Selection.Condition?
-        var visited: [Selection.Condition] = []
+        let part: Selection.Condition
+        let endID: UInt64
+        var visited: Set<UInt64>?
         var examined = 0
 
         typealias Visit = ([UInt8], EntryRecord, UnsafeRawBufferPointer) throws -> Void
 
-        mutating func run(
-            _ source: EntrySource, from position: [UInt8], before lastStamp: UInt64, _ visit: Visit
-        ) throws -> [UInt8]? {
+        mutating func run(_ source: EntrySource, from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
             switch source {
             case .all: try walk([], from: position, visit)
             case .range(let prefix): try walk(prefix, from: position, visit)
             case .host(let host): try walk(host: host, from: position, visit)
             case .keys(let keys): try walk(keys: keys, from: position, visit)
-            case .tag(let prefix): try walk(index.tags, prefix, from: position, end: nil, visit)
+            case .tag(let prefix): try walk(index.tags, prefix, from: position, end: prefix + bigEndian(endID), visit)
             case .expired: try walk(index.expiry, [], from: position, end: Index.expiryEnd(filter.now), visit)
-            case .pinned: try walkPinned(from: position, before: lastStamp, visit)
+            case .pinned: try walkPinned(from: position, visit)
             }
         }
 
@@ -96,11 +100,7 @@ struct EntryWalk: Sendable {
             let whole = record.key(key)
             // What is selected by another part only is found, or was, where that part leads.
             guard try filter.includes(whole, record, digest: { try digest(of: record) }, part: part) else { return }
-            // What two parts of a selection lead to is visited once.
-            if !visited.isEmpty {
-                let digest = try digest(of: record)
-                if visited.contains(where: { filter.matches($0, whole, record, digest) }) { return }
-            }
+            if visited?.insert(record.id).inserted == false { return }
             try visit(key, record, raw)
         }
 
@@ -120,7 +120,8 @@ struct EntryWalk: Sendable {
             }
         }
 
-        /// Goes from one beginning of URLs to the next, and in each to the host.
+        /// Goes from one beginning of URLs to the next, and in each to the host. Each step leads to a later row, whatever
+        /// bytes the keys have.
         private mutating func walk(host: [UInt8], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
             try transaction.withCursor(index.entries) { cursor in
                 var pair = try cursor.seek(position)
@@ -131,15 +132,16 @@ struct EntryWalk: Sendable {
                         pair = try cursor.next()
                         continue
                     }
-                    let start = beginning + host
+                    // Of a longer key the index has the beginning, and the record the rest.
+                    let start = Array((beginning + host).prefix(IndexKey.prefixLength))
                     if row.hasPrefix(start) {
                         try examine(Array(row), value, visit)
                         pair = try cursor.next()
                     } else {
                         examined += 1
-                        // Before the host: to it. Behind it: past all URLs with this beginning; no byte follows 0xFF.
-                        pair = try cursor.seek(row.precedes(start) ? start : beginning + [0xFF])
-                        if let (next, _) = pair, next.hasPrefix(beginning + [0xFF]) { pair = try cursor.next() }
+                        // Before the host: to it. Behind it: past all keys with this beginning, which ends in `/`.
+                        let past = beginning.dropLast() + [UInt8(ascii: "/") + 1]
+                        pair = try cursor.seek(row.precedes(start) ? start : Array(past))
                     }
                 }
                 return nil
@@ -147,7 +149,13 @@ struct EntryWalk: Sendable {
         }
 
         private mutating func walk(keys: [[UInt8]], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
-            for key in keys where position.isEmpty || !key.lexicographicallyPrecedes(position) {
+            // They are in order.
+            var (low, high) = (0, position.isEmpty ? 0 : keys.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if keys[middle].lexicographicallyPrecedes(position) { low = middle + 1 } else { high = middle }
+            }
+            for key in keys[low...] {
                 if examined == limit { return key }
                 // A long key stands for itself only if the record has it.
                 if let raw = try transaction.get(index.entries, key) {
@@ -174,13 +182,12 @@ struct EntryWalk: Sendable {
             }
         }
 
-        private mutating func walkPinned(
-            from position: [UInt8], before lastStamp: UInt64, _ visit: Visit
-        ) throws -> [UInt8]? {
+        /// To the end of the order: a hit moves an entry there from where the walk has not been yet.
+        private mutating func walkPinned(from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
             let start = position.withUnsafeBytes { $0.isEmpty ? 0 : $0.loadUnaligned(as: UInt64.self) }
             return try transaction.withCursor(index.pinned) { cursor in
                 var pair = try cursor.seek(start)
-                while let (row, value) = pair, row.field(0, as: UInt64.self) < lastStamp {
+                while let (row, value) = pair {
                     if examined == limit { return Array(row) }
                     try follow(value, visit)
                     pair = try cursor.next()

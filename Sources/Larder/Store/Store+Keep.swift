@@ -81,7 +81,7 @@ extension Store {
         // put, used or overwritten meanwhile, and that has a later stamp than `start`.
         try engine.mutate(.put) { mutation in
             for key in try mutation.keys(from: start) {
-                try mutation.update(key) { if $0.tags.contains(tag) { $0.isPinnedByTag = true } }
+                try mutation.update(key) { if $0.tags.has(tag) { $0.isPinnedByTag = true } }
             }
             try mutation.transaction.put(engine.index.pinnedTags, Array(tag.utf8), [])
             mutation.noteChange(trees: 1)
@@ -106,7 +106,7 @@ extension Store {
     }
 
     private func inMemory(_ tag: String) -> Int {
-        engine.memory.all.count { sees($0.version) && $0.options.tags.contains(tag) }
+        engine.memory.all.count { sees($0.version) && $0.options.tags.has(tag) }
     }
 
     private func prepare(_ tag: String) throws {
