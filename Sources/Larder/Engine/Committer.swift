@@ -320,7 +320,11 @@ final class Committer {
             case .put: return .put
             case .job(let job):
                 let limit = try max(Self.freeingLimit, engine.removalLimit())
-                if job.purpose(limit: limit) == .put { return .put }
+                switch job.purpose(limit: limit) {
+                case .put: return .put
+                case .touch: purpose = .touch
+                case .housekeeping: break
+                }
             case .touch, .touchKey: purpose = .touch
             case .remove: break
             }

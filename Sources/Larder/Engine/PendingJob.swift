@@ -91,16 +91,19 @@ final class PendingJob: @unchecked Sendable {
         var count = 0
         for operation in operations {
             switch operation {
+        var claims = false
             case .failed: break
             case .remove, .endLease: count += 1
             case .removeContent(_, let keys): count += keys.count
             case .change(_, let change, _):
+            // A row for as long as a computation lasts: not worth displacing anything for.
+            case .claim: claims = true
                 if change != EntryChange(isPinned: false) { return .put }
                 count += 1
-            case .put, .timedLease, .heldLease, .claim: return .put
+            case .put, .timedLease, .heldLease: return .put
             }
         }
-        return count <= limit ? .housekeeping : .put
+        return count > limit ? .put : claims ? .touch : .housekeeping
     }
 
     /// Files that the job has staged.
