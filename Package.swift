@@ -125,7 +125,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "LarderTestWorker",
-            dependencies: ["CEffort", "Larder"],
+            dependencies: ["CEffort", "Larder", "SeededData"],
             path: "Tests/LarderTestWorker"
         ),
         .target(name: "CEffort", path: "Tests/CEffort"),
@@ -137,22 +137,27 @@ let package = Package(
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
         .executableTarget(
             name: "torture",
-            dependencies: ["Failpoints", "Larder", "VisibleLocks", .systemPackage],
+            dependencies: ["Failpoints", "Larder", "SeededData", "VisibleLocks", .systemPackage],
             path: "Tests/Torture",
             swiftSettings: failpoints
         ),
+        .target(name: "SeededData", path: "Tests/SeededData"),
         .target(
             name: "TestSupport",
-            dependencies: ["Larder", "VisibleLocks", .systemPackage],
+            dependencies: ["Larder", "SeededData", "VisibleLocks", .systemPackage],
             path: "Tests/TestSupport"
         ),
         .target(name: "HTTPScenarios", dependencies: ["HTTPCaching", .httpTypes], path: "Tests/HTTPScenarios"),
-        .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching", "HTTPScenarios", .httpTypes]),
+        .testTarget(
+            name: "HTTPCachingTests", dependencies: ["HTTPCaching", "HTTPScenarios", "TestSupport", .httpTypes]
+        ),
         .testTarget(
             name: "LarderHTTPTests",
-            dependencies: ["HTTPScenarios", "LarderHTTP", "TestSupport", "VisibleLocks", .httpTypes]
+            dependencies: [
+                "HTTPScenarios", "HTTPTestSupport", "LarderHTTP", "TestSupport", "VisibleLocks", .httpTypes,
+            ]
         ),
-        .testTarget(name: "HTTPWireTests", dependencies: ["HTTPWire", .httpTypes]),
+        .testTarget(name: "HTTPWireTests", dependencies: ["HTTPWire", "TestSupport", .httpTypes]),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
@@ -162,7 +167,7 @@ let package = Package(
         ),
         .target(
             name: "HTTPTestSupport",
-            dependencies: [.httpTypes, .nioCore, .nioPosix],
+            dependencies: ["LarderHTTP", "VisibleLocks", .httpTypes, .nioCore, .nioPosix],
             path: "Tests/HTTPTestSupport"
         ),
         .testTarget(
@@ -189,10 +194,10 @@ let package = Package(
             dependencies: ["HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", .httpTypes]
         ),
         .testTarget(
-            name: "TransportTests",
+            name: "LarderNIOTransportTests",
             dependencies: [
-                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "VisibleLocks", .httpTypes, .nioCore, .nioHPACK,
-                .nioHTTP2, .nioPosix, .nioSSL,
+                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "TestSupport", "VisibleLocks", .httpTypes, .nioCore,
+                .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
             ]
         ),
         .testTarget(

@@ -39,7 +39,7 @@ public struct AsyncHTTPClientTransport: Transport {
         return HTTPClient(configuration: configuration)
     }
 
-    /// Sends a request; see ``Transport``.
+    /// Sends a request, as `Transport.send(_:)` of `LarderHTTP` requires.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         let head = request.head
         guard let scheme = head.scheme, let authority = head.authority, !authority.isEmpty else {

@@ -5,7 +5,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// An HTTP server in front of an ``LarderHTTP/HTTPCache``: a caching reverse proxy, a forward proxy, or both.
+/// An HTTP server in front of an `HTTPCache`: a caching reverse proxy, a forward proxy, or both.
 ///
 /// ```swift
 /// var configuration = GatewayConfiguration()
@@ -74,28 +74,22 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Starts a gateway; when it returns, connections are accepted. Raises the process's soft limit of open files to
-    /// the hard one: see ``DescriptorLimit``.
+    /// Starts a gateway. Raises the process's soft limit of open files to the hard one: see ``DescriptorLimit``.
     ///
-    /// Throws ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that contradict
-    /// each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that cannot be
-    /// read, `io` for the access log.
+    /// - Parameters:
+    ///   - configuration: addresses, routes and limits; it cannot be changed later.
+    ///   - cache: answers the requests; it and its store stay the caller's to drain and close, after ``stop(drain:)``.
+    /// - Returns: the gateway, when connections are accepted.
+    /// - Throws: ``GatewayError``: `invalidArgument` for a configuration without an address, with routes that
+    ///   contradict each other or with a limit that makes no sense, `cannotListen`, `tls` for a certificate or key that
+    ///   cannot be read, `io` for the access log.
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
-        try check(configuration)
-        let tls = try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
+        let tls = try checked(configuration)
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
         let descriptors = DescriptorLimit.raise()
         let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
-        if core.connectionLimit < configuration.limits.connections {
-            core.logger.warning(
-                """
-                too few open files are allowed for all connections: raise the limit of open files, or lower the one of \
-                connections
-                """,
-                metadata: ["descriptors": "\(descriptors)", "connections": "\(core.connectionLimit)"])
-        }
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {
@@ -121,12 +115,18 @@ public final class Gateway: Sendable {
             log?.close()
             throw error
         }
+        core.tellOfFewerConnections(descriptors: descriptors)
         let gateway = Gateway(core, workers, group, listeners: listeners, history: history, tls: tls)
         if configuration.time.ticks { gateway.startTicking() }
         return gateway
     }
 
-    private static func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
+    /// Checks a configuration as ``start(_:cache:)`` does, certificate and key included, without opening a port.
+    package static func check(_ configuration: GatewayConfiguration) throws(GatewayError) {
+        _ = try checked(configuration)
+    }
+
+    private static func checked(_ configuration: GatewayConfiguration) throws(GatewayError) -> ServerTLS? {
         if configuration.port == nil, configuration.tls == nil {
             throw GatewayError(.invalidArgument, "the gateway has no port to listen on: set 'port' or 'tls'")
         }
@@ -144,6 +144,7 @@ public final class Gateway: Sendable {
         if let count = configuration.eventLoops, count < 1 {
             throw GatewayError(.invalidArgument, "the gateway needs at least one event loop, not \(count)")
         }
+        return try configuration.tls.map { settings throws(GatewayError) in try ServerTLS(settings) }
     }
 
     private func startTicking() {

@@ -9,16 +9,16 @@ extension NIOTransport {
         /// Where connections live. Default: the process's own, which never ends.
         public var eventLoopGroup: any EventLoopGroup
         /// Connections to one endpoint at the same time, idle ones included. 1 or more; default: 64. Further requests
-        /// wait in order for one of them, no longer than ``LarderHTTP/Timeouts/connect``.
+        /// wait in order for one of them, no longer than `Timeouts.connect`.
         public var connectionsPerHost: Int
         /// Requests that may wait for a connection to one endpoint. Default: 1,024. A request beyond that fails at once
-        /// with ``TransportError/Code/overloaded``.
+        /// with `TransportError.Code.overloaded`.
         public var waitingPerHost: Int
         /// How long a connection is kept for the next request. Zero: connections are never used again. Default: 4 s,
         /// less than the 5 s after which common servers close theirs.
         public var idleTimeout: Duration
         /// Bytes of a response's head. Default: 64 KiB. A greater one fails with
-        /// ``TransportError/Code/responseTooLarge``.
+        /// `TransportError.Code.responseTooLarge`.
         public var maximumHeadBytes: Int
         /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration
@@ -33,11 +33,12 @@ extension NIOTransport {
         /// The proxy that connections are made through; nil for none. Default: nil.
         public var proxy: Proxy?
         /// Where requests go; nil for where their scheme and authority say. Default: nil. A reverse proxy sends all to
-        /// its origin, and `Host` stays as the request has it. A request's own ``TransportRequest/destination`` goes
+        /// its origin, and `Host` stays as the request has it. A request's own `TransportRequest.destination` goes
         /// before.
         public var route: (@Sendable (_ scheme: String, _ authority: String) -> Endpoint)?
 
-        /// Makes a configuration; each part has a default.
+        /// Makes a configuration. Each parameter sets the property of its name, and has the default that the property
+        /// states.
         public init(
             eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
             connectionsPerHost: Int = 64, waitingPerHost: Int = 1024, idleTimeout: Duration = .seconds(4),
@@ -77,7 +78,7 @@ extension NIOTransport {
         /// The name that the certificate has to be for; nil for the host's. Default: nil.
         public var serverName: String?
 
-        /// Makes an endpoint.
+        /// Makes an endpoint. Each parameter sets the property of its name.
         public init(host: String, port: Int, isTLS: Bool = false, serverName: String? = nil) {
             self.host = host
             self.port = port

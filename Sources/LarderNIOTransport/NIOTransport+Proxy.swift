@@ -5,7 +5,7 @@ extension NIOTransport {
     ///
     /// Requests for `http` URLs are sent to it with their whole URL; its response is the response, 407 included. All
     /// others go through tunnels that CONNECT makes: those for `https`, and those whose `route` or `destination` is not
-    /// what the URL says. A tunnel that is refused is ``LarderHTTP/TransportError/Code/cannotConnect``, and the message
+    /// what the URL says. A tunnel that is refused is `TransportError.Code.cannotConnect`, and the message
     /// has the proxy's status: what a proxy says to CONNECT must not pass for the answer of the origin.
     public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         /// A name, or an IPv4 or IPv6 address without brackets.
@@ -19,7 +19,7 @@ extension NIOTransport {
         /// Default: none.
         public var exceptions: [String]
 
-        /// Names a proxy.
+        /// Names a proxy. Each parameter sets the property of its name.
         public init(host: String, port: Int, credentials: Credentials? = nil, exceptions: [String] = []) {
             self.host = host
             self.port = port

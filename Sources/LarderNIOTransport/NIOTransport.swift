@@ -19,7 +19,7 @@ import NIOSSL
 /// - A kept connection that turns out closed before a byte of the request went out is replaced. One that closes after
 ///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent
 ///   and its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
-///   (``LarderHTTP/TransportError/lostKeptConnection``). So does a server that says that it did not process the request
+///   (`TransportError.lostKeptConnection`). So does a server that says that it did not process the request
 ///   (RFC 9113 section 8.7). Nothing else is sent twice.
 /// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB; what the system
 ///   holds when the server has closed the connection, all of it.
@@ -38,6 +38,8 @@ public final class NIOTransport: Transport {
     ///
     /// A TLS configuration that cannot be used, such as trust roots that cannot be read, shows when a request wants
     /// TLS.
+    ///
+    /// - Parameter configuration: limits, event loops, TLS, proxy; it cannot be changed later.
     public init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
         pool = ConnectionPool(
@@ -47,7 +49,13 @@ public final class NIOTransport: Transport {
         connector = Connector(configuration, pool)
     }
 
-    /// Sends a request and returns when the head of the final response is there.
+    /// Sends a request.
+    ///
+    /// - Parameter request: with scheme, authority and path. `Content-Length`, `Transfer-Encoding` and fields of one
+    ///   connection are the transport's own.
+    /// - Returns: the final response when its head is there. Its body has to be read to the end or dropped: until then
+    ///   it takes a connection, or a stream of one.
+    /// - Throws: ``TransportError``; ``TransportError/mayHaveBeenSeen`` says whether the server may have acted on it.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         let target = try target(of: request)
         let message = try await RequestMessage(request, for: target.proxy)
@@ -89,6 +97,9 @@ public final class NIOTransport: Transport {
     }
 
     /// The endpoint that connections are made to, or tunnels through the proxy.
+    ///
+    /// - Parameter request: the request that will be sent.
+    /// - Returns: scheme, host and port in lower case; the authority of the request if it cannot be sent.
     public func endpoint(for request: TransportRequest) -> String {
         guard let endpoint = try? endpoint(of: request) else { return request.head.authority ?? "" }
         return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()
@@ -99,7 +110,7 @@ public final class NIOTransport: Transport {
     public var heldBytes: Int { held.count }
 
     /// Closes unused connections, and those in use when their responses end. Requests from now on, and those
-    /// that wait for a connection, fail with ``TransportError/Code/cannotConnect``.
+    /// that wait for a connection, fail with `TransportError.Code.cannotConnect`.
     public func close() async {
         let (idle, sessions) = pool.close()
         for session in sessions { session.closeWhenUnused() }

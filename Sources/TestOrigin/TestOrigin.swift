@@ -76,7 +76,9 @@ public final class TestOrigin: Sendable {
     public var url: String { "\(isTLS ? "https" : "http")://\(authority)" }
 
     /// Answers the requests for a path in this order, and repeats the last answer. Replaces the previous script.
-    /// - Parameter path: compared with the whole target first, then with the target without its query.
+    /// - Parameters:
+    ///   - path: compared with the whole target first, then with the target without its query.
+    ///   - answers: in the order of the requests. None is the same as 404.
     public func script(_ path: String, _ answers: OriginAnswer...) {
         let answers = answers.isEmpty ? [.notFound] : answers
         let turn = Atomic(0)
@@ -86,8 +88,11 @@ public final class TestOrigin: Sendable {
     }
 
     /// Answers the requests for a path by a function. Replaces the previous script.
-    /// - Parameter onHead: asks the function as soon as the head is there, and reads the content after the answer; no
-    ///   `100 Continue` is sent then. Default: false, when the content has arrived.
+    /// - Parameters:
+    ///   - path: compared with the whole target first, then with the target without its query.
+    ///   - onHead: asks the function as soon as the head is there, and reads the content after the answer; no
+    ///     `100 Continue` is sent then. Default: false, when the content has arrived.
+    ///   - responder: makes the answer.
     public func script(_ path: String, onHead: Bool = false, _ responder: @escaping Responder) {
         scripts.set(path, answersOnHead: onHead, responder)
     }

@@ -5,17 +5,6 @@ import Testing
 
 /// `fetch`, `serve` and what `stat` says of responses: the real program, real sockets.
 @Suite(.timeLimit(.minutes(3))) struct HTTPCommandTests {
-    private func withOrigin(_ body: (TestOrigin, Workplace) async throws -> Void) async throws {
-        let origin = try await TestOrigin.start()
-        origin.script(
-            "/a", .ok("hello").header("Cache-Control", "max-age=600").header("ETag", "\"1\""))
-        origin.script("/private", .ok("secret").header("Cache-Control", "no-store"))
-        let place = try Workplace()
-        try await body(origin, place)
-        await origin.stop()
-        #expect(try await place.run("verify").status == 0)
-    }
-
     @Test func fetchStoresAndServesOffline() async throws {
         try await withOrigin { origin, place in
             let url = origin.url + "/a"

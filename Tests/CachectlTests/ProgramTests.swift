@@ -25,6 +25,24 @@ import Testing
         #expect(run.output.isEmpty)
     }
 
+    /// SIGUSR1 is for `serve`: `pkill -USR1 cachectl` must not end a command that is running on the side.
+    @Test func aSignalToReopenLogsDoesNotEndACommand() throws {
+        let place = try Workplace()
+        let input = Pipe()
+        let process = Process()
+        process.executableURL = URL(filePath: CommandRun.path)
+        process.arguments = ["put", "key", "--store", place.store]
+        process.standardInput = input
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        // More than a pipe holds: when it is written, the command is reading.
+        try input.fileHandleForWriting.write(contentsOf: Data(body(1 << 20)))
+        kill(process.processIdentifier, SIGUSR1)
+        try input.fileHandleForWriting.close()
+        process.waitUntilExit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 0)
+    }
+
     @Test func commandsOnWhatIsNotThereExitWith66AndMakeNothing() throws {
         let place = try Workplace()
         for command in [

@@ -5,17 +5,6 @@ import Testing
 
 /// `serve`: what it says, what its signals do, and its settings; the real program, real sockets.
 @Suite(.timeLimit(.minutes(3))) struct ServeTests {
-    private func withOrigin(
-        verifyingWith option: String = "--json", _ body: (TestOrigin, Workplace) async throws -> Void
-    ) async throws {
-        let origin = try await TestOrigin.start()
-        origin.script("/a", .ok("hello").header("Cache-Control", "max-age=600").header("ETag", "\"1\""))
-        let place = try Workplace()
-        try await body(origin, place)
-        await origin.stop()
-        #expect(try await place.run("verify", option).status == 0)
-    }
-
     @Test func answersUntilItIsStopped() async throws {
         try await withOrigin { origin, place in
             let gateway = try await RunningGateway(place, "--origin", origin.url)
@@ -105,6 +94,29 @@ import Testing
         #expect(lines.first?.contains("warning") == true)
     }
 
+    /// Its answers are cut, so clients see less than with an origin that cannot be reached.
+    @Test func anOriginThatFailsWithinAnAnswerIsNamed() async throws {
+        try await withOrigin { origin, place in
+            let gate = Gate()
+            let long = String(repeating: "x", count: 400_000)
+            origin.script("/length", .ok(long).truncated(after: 300_000))
+            origin.script("/chunked", .ok(long).chunked().truncated(after: 300_000))
+            origin.script("/stalled", .ok(long).declaringLength(500_000).then(gate))
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--read-timeout", "2s")
+            let client = try Workplace()
+            for path in ["/length", "/chunked", "/stalled"] {
+                _ = try await client.run("fetch", gateway.address + path)
+            }
+            gate.open()
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+            let lines = gateway.errors.split(separator: "\n").filter { $0.contains("an origin failed: ") }
+            let host = origin.url.dropFirst("http://".count)
+            #expect(lines.count >= 2 && lines.allSatisfy { $0.contains(host) }, "\(gateway.errors)")
+            #expect(lines.contains { $0.hasSuffix("\(host) sent no more content in time") }, "\(gateway.errors)")
+        }
+    }
+
     @Test func usr1OpensTheAccessLogAgain() async throws {
         try await withOrigin { origin, place in
             let log = place.path.appending("access.log").string
@@ -144,6 +156,31 @@ import Testing
             gateway.signal(SIGTERM)
             #expect(try await gateway.end() == 0)
         }
+    }
+
+    @Test func aBudgetThatTheFileNoLongerSetsStays() async throws {
+        try await withOrigin { origin, place in
+            func settings(_ more: String) throws -> String {
+                try place.file("serve.json", Array("{\"origin\": \"\(origin.url)\"\(more)}".utf8))
+            }
+            let gateway = try await RunningGateway(place, "--config", try settings(", \"budget\": \"20MB\""))
+            _ = try settings("")
+            gateway.signal(SIGHUP)
+            try await gateway.waitUntilItSays("settings reloaded")
+            #expect(gateway.errors.contains("the settings have no budget any more: it stays 20 MB"))
+            #expect(!gateway.errors.contains("restart"))
+            #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 20_000_000)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
+    @Test func aFileMaySayHowToPrintAndWhoseStoreItIs() async throws {
+        let place = try Workplace()
+        let file = try place.file("settings", Array(#"{"json": true, "anyOwner": false}"#.utf8))
+        let gateway = try await RunningGateway(place, "--origin", "http://127.0.0.1:1", "--config", file)
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
     }
 
     @Test func aBudgetOfTheCommandLineWinsAtHUPToo() async throws {
@@ -232,6 +269,14 @@ import Testing
         ("{\n\"listen\": {\"a\": 1}}", "line 2: 'listen': use a string"), ("[1]", "must be one object"),
         ("", "line 1: invalid JSON"), (#"{"logFormat": "xml"}"#, "'logFormat': "),
         (#"{"readTimeout": "5 parsecs"}"#, "'readTimeout': "), (#"{"tunnelPort": [443, true]}"#, "'tunnelPort': "),
+        (
+            #"{"flags": true}"#,
+            "line 1: 'flags' is not a setting. Use accessLog, admin, anyOwner, budget, certificate, "
+        ),
+        ("{\"listen\": 0,\n\"budget\": \"1GB\",\n\"listen\": 0}", "line 3: 'listen' is there twice"),
+        ("{\n\"http2\": \"yes\"}", "line 2: 'http2': use true or false\n"),
+        (#"{"json": 1}"#, "line 1: 'json': use true or false\n"),
+        (#"{"listen": true}"#, "line 1: 'listen': use a string, a number or a list of these\n"),
     ])
     func aFileOfSettingsIsRefusedByLineAndName(text: String, message: String) async throws {
         let place = try Workplace()
@@ -247,7 +292,7 @@ import Testing
             let text = """
                 {"origin": ["http://127.0.0.1:1"], "store": "\(other)", "readTimeout": "5m", "connectTimeout": 300,
                  "idleTimeout": 300.5, "headTimeout": "300500ms", "budget": 20000000, "http2": false, "forward": false,
-                 "purge": true, "tunnelPort": [443, 8443], "accessLog": "-", "logFormat": "json"}
+                 "purge": true, "tunnel": true, "tunnelPort": [443, 8443], "accessLog": "-", "logFormat": "json"}
                 """
             let file = try place.file("settings", Array(text.utf8))
             let gateway = try await RunningGateway(

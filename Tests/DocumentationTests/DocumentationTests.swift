@@ -6,13 +6,55 @@ import Testing
 /// The documents say what the code does: their Swift blocks compile, their links lead somewhere, and the worked
 /// examples of the format are what the code writes.
 struct DocumentationTests {
-    @Test(arguments: try Documents.all())
-    func everySwiftBlockIsCompiledInThisTarget(document: String) throws {
-        let compiled = Documents.normalised(try Documents.text("Tests/DocumentationTests/Examples.swift"))
+    @Test(arguments: try Documents.all() + Documents.articles())
+    func everySwiftBlockIsCompiled(document: String) throws {
+        let files =
+            try Documents.files("Tests/DocumentationTests", "swift") + Documents.files("Examples/Sources", "swift")
+        let compiled = try files.map { Documents.normalised(try Documents.text($0)) }
         for block in Documents.blocks(of: "swift", in: try Documents.text(document)) {
+            let block = Documents.normalised(block)
             #expect(
-                compiled.contains(Documents.normalised(block)),
-                "\(document) has a Swift block that Tests/DocumentationTests/Examples.swift has not:\n\(block)")
+                compiled.contains { $0.contains(block) },
+                "\(document) has a Swift block that neither Tests/DocumentationTests nor Examples/ has:\n\(block)")
+        }
+    }
+
+    @Test func everyProgramOfTheCookbookIsInAnArticle() throws {
+        let manifest = try Documents.text("Examples/Package.swift")
+        let articles = try Documents.articles().filter { $0.contains("/Cookbook/") }
+        let programs = try Documents.files("Examples/Sources", "swift").filter {
+            !$0.contains("/Recipes/") && !$0.contains("/Hello/")
+        }
+        #expect(programs.count >= 12 && programs.count == articles.count)
+        let index = try Documents.text("docs/cookbook.md")
+        for program in programs {
+            let name = String(try #require(program.split(separator: "/").last).dropLast(".swift".count))
+            #expect(index.contains("[\(name).swift](../\(program))"), "docs/cookbook.md does not name \(name)")
+            #expect(manifest.contains("rogram(\"\(name)\")"), "Examples/Package.swift has no program \(name)")
+            let article = try #require(articles.first { $0.hasSuffix("/\(name).md") }, "no article on \(name)")
+            #expect(
+                Documents.blocks(of: "swift", in: try Documents.text(article)) == [
+                    String(try Documents.text(program).dropLast())
+                ],
+                "\(article) and \(program) differ: copy the program into the article")
+        }
+    }
+
+    @Test func readmeBeginsWithAProgramThatIsRun() throws {
+        let blocks = Documents.blocks(of: "swift", in: try Documents.text("README.md"))
+        #expect(blocks == [String(try Documents.text("Examples/Sources/Hello/main.swift").dropLast())])
+    }
+
+    @Test func everyLibraryProductHasACatalogueThatToolsDocsReads() throws {
+        let script = try Documents.text("tools/docs")
+        let modules = try #require(script.firstMatch(of: /modules=\((.*)\)/)).1.split(separator: " ").map(String.init)
+        let products = try Documents.text("Package.swift").matches(of: /\.library\(name: "([A-Z]\w+)"/)
+        #expect(Set(modules) == Set(products.map { String($0.1) }))
+        for module in modules {
+            let pages = try Documents.articles().filter { $0.hasPrefix("Sources/\(module)/\(module).docc/") }
+            #expect(
+                try pages.contains { try Documents.text($0).hasPrefix("# ``\(module)``\n") },
+                "\(module) has no landing page")
         }
     }
 

@@ -15,6 +15,16 @@ enum Documents {
         return try (markdown(in: ".") + markdown(in: "docs").map { "docs/" + $0 }).sorted()
     }
 
+    /// The articles and landing pages of the library products, by their path from the root.
+    static func articles() throws -> [String] { try files("Sources", "md") }
+
+    /// The files below a folder whose names end with `.` and `suffix`, by their path from the root.
+    static func files(_ folder: String, _ suffix: String) throws -> [String] {
+        let path = root.appendingPathComponent(folder).path
+        let names = try FileManager.default.subpathsOfDirectory(atPath: path)
+        return names.filter { $0.hasSuffix("." + suffix) }.map { folder + "/" + $0 }.sorted()
+    }
+
     static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
     }

@@ -5,39 +5,10 @@ import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
 
-// Every Swift block of README.md and docs/*.md, verbatim but for its indentation and its imports: that this file
-// compiles is the test that they do. `DocumentationTests` compares the two.
+// Every Swift block of docs/*.md, verbatim but for its indentation and its imports: that this file compiles is the test
+// that they do. `DocumentationTests` compares the two.
 
 enum Examples {
-    static func readmeEmbed() throws {
-        let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .gigabytes(10))))
-
-        let hello = try store.put(
-            Array("hello".utf8), for: "https://example.com/hello", PutOptions(tags: ["greetings"]))
-        if let entry = try store.get("https://example.com/hello") {
-            print(try entry.body.bytes().count, "bytes,", entry.digest)
-        }
-        print(try store.missing(of: [hello]).count, "bodies are missing")
-        try store.remove(.tag("greetings"))
-
-        print(try store.statistics().allocatedBytes)
-        try store.close()
-    }
-
-    static func readmeStream(store: Store) async throws {
-        let pieces = AsyncStream<[UInt8]> { stream in  // or what a socket or a file gives
-            stream.yield(Array("hello".utf8))
-            stream.finish()
-        }
-        let writer = try store.writer(for: "backup.tar", PutOptions(lifetime: .duration(.seconds(86_400))))
-        try await writer.write(contentsOf: pieces)
-        let digest = try await writer.commit()
-
-        if let entry = try await store.get("backup.tar") {
-            for try await piece in entry.body.chunks() { print(piece.count, "of", entry.body.length, digest) }
-        }
-    }
-
     static func concurrencyWithBody(store: Store) throws {
         let sum = try store.withBody(of: "https://example.com/hello") { span in
             (0..<span.byteCount).reduce(0) { $0 + Int(span.unsafeLoad(fromByteOffset: $1, as: UInt8.self)) }
@@ -57,20 +28,6 @@ enum Examples {
     static func recoveryCheck(store: Store) throws {
         let report = try store.check(repair: true)
         for violation in report.violations { print(violation) }
-    }
-
-    static func readmeHTTPCache() async throws {
-        let store = try Store(at: "/var/cache/app")
-        let transport = NIOTransport()
-        let cache = HTTPCache(store: store, transport: transport)
-
-        let answer = try await cache.fetch(
-            "https://example.org/news", FetchOptions(policy: [.askIfModified, .fallbackToCacheIfLoadFails]))
-        print(answer.source, answer.ageSeconds ?? 0, try await answer.body.bytes().count)
-
-        await cache.drain()
-        await transport.close()
-        try await store.close()
     }
 
     static func httpCacheFiveMinutes() async throws {

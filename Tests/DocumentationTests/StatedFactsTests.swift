@@ -18,7 +18,7 @@ struct StatedFactsTests {
         for script in ["README.md", "tools/setup"] {
             #expect(try Documents.text(script).contains("Swift \(version) or later"), "\(script) names another Swift")
         }
-        for package in ["Benchmarks", "Fuzz", "Tests/Packages/EngineOnly", "Tests/Packages/HTTPCacheOnly"] {
+        for package in ["Benchmarks", "Examples", "Fuzz", "Tests/Packages/EngineOnly", "Tests/Packages/HTTPCacheOnly"] {
             #expect(try Self.toolsVersion(package + "/Package.swift") == version, "\(package) names another Swift")
         }
     }
@@ -45,6 +45,27 @@ struct StatedFactsTests {
         let limit = highest.formatted(.number.locale(Locale(identifier: "en_US")))
         #expect(try Documents.text("docs/design-decisions.md").contains("at most \(limit) entries"))
         #expect(try Documents.text("docs/architecture.md").contains("holds \(limit) entries"))
+    }
+
+    /// The table from which a newcomer finds the code for each step of a request.
+    @Test func architectureNamesFilesAndFunctionsThatExist() throws {
+        let document = try Documents.text("docs/architecture.md")
+        let section = try #require(document.components(separatedBy: "### Where each step is\n").dropFirst().first)
+        let table = section.components(separatedBy: "\n## ")[0]
+        func names(_ cell: Substring) -> [String] { cell.matches(of: /`([^`]+)`/).map { String($0.1) } }
+        var functionCount = 0
+        for row in table.split(separator: "\n") where row.hasPrefix("|") && row.contains("`") {
+            let cells = row.split(separator: "|", omittingEmptySubsequences: false)
+            try #require(cells.count == 5, "not three columns: \(row)")
+            let sources = try names(cells[2]).map { try Documents.text("Sources/\($0).swift") }.joined()
+            for function in names(cells[3]) {
+                #expect(
+                    sources.contains("func \(function)(") || sources.contains("func \(function)<"),
+                    "no '\(function)' in \(cells[2])")
+                functionCount += 1
+            }
+        }
+        #expect(functionCount > 100)
     }
 
     @Test func contributingNamesWhatTheChecksRun() throws {

@@ -9,7 +9,7 @@ import Testing
 /// The content of requests, on its way to the origin.
 @Suite(.timeLimit(.minutes(3))) struct ContentTests {
     /// Answers with the content it got.
-    static let echo = StubTransport { request throws(TransportError) in
+    static let echo = ScriptedTransport { request throws(TransportError) in
         guard let pull = request.body?.makePull() else { return .text("none") }
         var content: [UInt8] = []
         do {
@@ -42,7 +42,7 @@ import Testing
 
     @Test func continueIsSentWhenTheContentIsWanted() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             try? await gate.wait()
             guard let piece = try? await request.body?.makePull()() else { return .text("nothing") }
             return .bytes(piece)
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func aRefusalComesInsteadOfContinue() async throws {
-        let transport = StubTransport { _ in .text("no", status: 403) }
+        let transport = ScriptedTransport { _ in .text("no", status: 403) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             try await client.send(get("/", "Expect: 100-continue", "Content-Length: 3", method: "POST"))
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func aContentThatNobodyReadsIsPassedOver() async throws {
-        let transport = StubTransport { _ in .text("early") }
+        let transport = ScriptedTransport { _ in .text("early") }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             try await client.send(get("/", "Content-Length: 100000", method: "POST"))
@@ -116,7 +116,7 @@ import Testing
     @Test func aSlowOriginHoldsTheClientBack() async throws {
         let gate = Gate()
         let total = 32 << 20
-        let transport = StubTransport { request throws(TransportError) in
+        let transport = ScriptedTransport { request throws(TransportError) in
             guard let pull = request.body?.makePull() else { return .text("none") }
             var count = 0
             do {
@@ -131,13 +131,13 @@ import Testing
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             try await client.send(get("/", "Content-Length: \(total)", method: "POST"))
-            let sent = Count()
+            let sent = Counter()
             let piece = [UInt8](repeating: 7, count: 1 << 20)
             let sender = client.sender
             let sending = Task {
                 for _ in 0..<(total >> 20) {
                     try await sender.send(piece)
-                    _ = sent.add(piece.count)
+                    sent.add(piece.count)
                 }
             }
             await gate.arrival()
@@ -154,7 +154,7 @@ import Testing
     @Test func aClientThatLeavesWithinItsContentEndsTheRequest() async throws {
         let arrived = Gate()
         let ended = Gate()
-        let transport = StubTransport { request throws(TransportError) in
+        let transport = ScriptedTransport { request throws(TransportError) in
             let pull = request.body?.makePull()
             arrived.open()
             do {

@@ -9,21 +9,6 @@ import Testing
 
 /// Client, gateway, transport and origin, all over sockets.
 @Suite(.timeLimit(.minutes(3))) struct EndToEndTests {
-    private func withOrigin(
-        _ responder: @escaping TestOrigin.Responder, _ body: (Setting, TestOrigin) async throws -> Void
-    ) async throws {
-        let origin = try await TestOrigin.start(responder)
-        let transport = NIOTransport()
-        try await withGateway(transport: transport) {
-            $0.routes.otherwise = try OriginServer(origin.url)
-        } _: { setting in
-            try await body(setting, origin)
-        }
-        await transport.close()
-        await origin.stop()
-        #expect(origin.history.failures.isEmpty)
-    }
-
     @Test func theOriginSeesTheClientsHostAndEndToEndFields() async throws {
         try await withOrigin { _ in
             .ok("hello").header("Cache-Control", "max-age=60").header("X", "1").header("X", "2")

@@ -8,7 +8,7 @@ import Testing
 /// Requests and answers over HTTP/1.1.
 @Suite(.timeLimit(.minutes(3))) struct ExchangeTests {
     @Test func missesAreStoredAndTheNextRequestHits() async throws {
-        let transport = StubTransport { _ in .text("hello", fresh) }
+        let transport = ScriptedTransport { _ in .text("hello", fresh) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             let first = try await client.exchange(get("/a"))
@@ -33,7 +33,7 @@ import Testing
 
     @Test(arguments: [0, 1, 4_000, 70_000, 3 << 20]) func contentOfAnySizeIsWhole(_ count: Int) async throws {
         let content = body(count)
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .bytes(content, fresh, declaresLength: request.head.path != "/chunked")
         }
         try await withGateway(transport: transport) { setting in
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func statusesArePassedOn() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .text("x", status: Int(request.head.path?.dropFirst() ?? "") ?? 0, reason: "A Reason", fresh)
         }
         try await withGateway(transport: transport) { setting in
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func methodsArePassedOn() async throws {
-        let transport = StubTransport { request in .text(request.head.method.rawValue) }
+        let transport = ScriptedTransport { request in .text(request.head.method.rawValue) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             for method in ["POST", "PUT", "DELETE", "PATCH", "PROPFIND", "BREW", "M-SEARCH", "get"] {
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func answersToHeadHaveTheLengthAndNoContent() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             request.head.method == .head
                 ? TransportResponse(
                     head: HTTPResponse(status: .ok, headerFields: [.contentLength: "5", .cacheControl: "max-age=60"]),
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(arguments: [204, 304]) func statusesWithoutContentHaveNone(_ status: Int) async throws {
-        let transport = StubTransport { _ in
+        let transport = ScriptedTransport { _ in
             TransportResponse(
                 head: HTTPResponse(status: .init(code: status), headerFields: [.eTag: "\"a\""]), body: .empty)
         }
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
-        let transport = StubTransport { request in .text(request.head.path ?? "", fresh) }
+        let transport = ScriptedTransport { request in .text(request.head.path ?? "", fresh) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             _ = try await client.exchange(get("/1"))
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func requestsMayArriveByteByByte() async throws {
-        let transport = StubTransport { _ in .text("hello", fresh) }
+        let transport = ScriptedTransport { _ in .text("hello", fresh) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             for byte in get("/").utf8 { try await client.send([byte]) }
@@ -145,7 +145,8 @@ import Testing
     }
 
     @Test func theConnectionEndsWhenTheClientWants() async throws {
-        let transport = StubTransport { request in .text("hello", fresh, declaresLength: request.head.path == "/length")
+        let transport = ScriptedTransport { request in
+            .text("hello", fresh, declaresLength: request.head.path == "/length")
         }
         try await withGateway(transport: transport) { setting in
             for path in ["/length", "/unknown"] {
@@ -169,7 +170,7 @@ import Testing
     }
 
     @Test func connectionFieldsAreNotPassedOn() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .text("x", [.connection: "X-Hop", HTTPField.Name("X-Hop")!: "1", HTTPField.Name("X-End")!: "2"])
         }
         try await withGateway(transport: transport) { setting in
@@ -192,7 +193,7 @@ import Testing
 
     @Test func rangesComeFromTheStore() async throws {
         let content = body(500_000)
-        let transport = StubTransport { _ in .bytes(content, fresh) }
+        let transport = ScriptedTransport { _ in .bytes(content, fresh) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             _ = try await client.exchange(get("/"))

@@ -43,7 +43,7 @@ import Testing
     ]
 
     @Test func malformedRequestsAreRefused() async throws {
-        let transport = StubTransport.takingContent("answered")
+        let transport = ScriptedTransport.takingContent("answered")
         try await withGateway(transport: transport) { setting in
             for (text, status) in Self.malformed {
                 let client = try await setting.connect()
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func emptyLinesBeforeARequestArePassedOver() async throws {
-        let transport = StubTransport { _ in .text("x") }
+        let transport = ScriptedTransport { _ in .text("x") }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             try await #expect(client.exchange("\r\n" + get("/")).status == 200)
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test func contentThatIsAnsweredFromTheStoreIsNoRequest() async throws {
-        let transport = StubTransport { _ in .text("x", fresh) }
+        let transport = ScriptedTransport { _ in .text("x", fresh) }
         try await withGateway(transport: transport) { setting in
             let client = try await setting.connect()
             _ = try await client.exchange(get("/"))

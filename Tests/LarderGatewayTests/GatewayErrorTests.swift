@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import LarderGateway
 import LarderHTTP
 import SystemPackage
@@ -16,7 +17,7 @@ import Testing
             change(&configuration)
             do throws(GatewayError) {
                 let gateway = try await Gateway.start(
-                    configuration, cache: HTTPCache(store: store, transport: StubTransport { _ in .bytes([]) }))
+                    configuration, cache: HTTPCache(store: store, transport: ScriptedTransport { _ in .bytes([]) }))
                 await gateway.stop(drain: .zero)
                 return nil
             } catch {
@@ -36,7 +37,7 @@ import Testing
     }
 
     @Test func aPortInUseIsNamedWithItsCause() async throws {
-        try await withGateway(transport: StubTransport { _ in .bytes([]) }) { setting in
+        try await withGateway(transport: ScriptedTransport { _ in .bytes([]) }) { setting in
             let port = setting.port
             let error = try #require(try await Self.failure { $0.port = port })
             #expect(error.code == .cannotListen && error.address == "127.0.0.1:\(port)")

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import Larder
 import NIOCore
@@ -78,7 +79,7 @@ import Testing
     /// More than the channel takes at once is flushed between two requests of one read, which finds it writable again.
     @Test func answersStayInOrderWhenTheyAreFlushedOnTheWay() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             guard request.head.path == "/late" else {
                 return .bytes(body(40_000, 1), [.cacheControl: "max-age=60"])
             }
@@ -100,7 +101,7 @@ import Testing
     @Test func aClientGetsTheBytesThatAreCurrent() async throws {
         let first = body(700_000, 1)
         let second = body(600_000, 2)
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             let answers = request.head.path == "/first" ? first : second
             return .bytes(answers, [.cacheControl: "max-age=60"])
         }

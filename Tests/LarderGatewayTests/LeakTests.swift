@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct LeakTests {
     /// `Connection` takes a field out before the origin sees it: then it must not select what is stored either.
     @Test func connectionNamesNoFieldOfTheKey() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .text(
                 request.head.headerFields[.acceptLanguage] ?? "none",
                 [
@@ -29,7 +29,7 @@ import Testing
 
     /// Java's default client sends `Content-Length: 0` with a GET.
     @Test func aGETWithContentOfNoBytesIsAHit() async throws {
-        let transport = StubTransport { _ in .text("x", fresh) }
+        let transport = ScriptedTransport { _ in .text("x", fresh) }
         try await withGateway(transport: transport) { setting in
             for number in 0..<3 {
                 let response = try await exchange(setting.port, get("/a", "Content-Length: 0"))
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test func aPrefixEndsWithItsHost() async throws {
-        let transport = StubTransport { _ in .text("x", fresh) }
+        let transport = ScriptedTransport { _ in .text("x", fresh) }
         try await withGateway(transport: transport) { setting in
             let hosts = ["a.example", "a.example.org", "a.example:8080", "A.EXAMPLE:80"]
             for host in hosts {
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test func foldedCodingsShareAVariant() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .text(
                 request.head.headerFields[.acceptEncoding] ?? "none",
                 [

@@ -11,7 +11,7 @@ import Testing
     @Test(arguments: [false, true]) func aClientThatLeavesCancelsItsLoad(_ resets: Bool) async throws {
         let arrived = Gate()
         let cancelled = Gate()
-        let transport = StubTransport { _ throws(TransportError) in
+        let transport = ScriptedTransport { _ throws(TransportError) in
             arrived.open()
             do {
                 try await Gate().wait()
@@ -24,14 +24,45 @@ import Testing
             let client = try await setting.connect()
             try await client.send(get("/"))
             try await arrived.wait()
+            // A client that ends its side with its request may be waiting for the answer; later, it has left.
+            setting.time.advance(seconds: 2)
             if resets { try await client.reset() } else { try await client.close() }
             try await cancelled.wait()
         }
     }
 
+    /// As `printf 'GET ...' | nc` does.
+    @Test(arguments: ["", "Connection: close"])
+    func aClientThatEndsItsSideWithItsRequestsGetsItsAnswers(field: String) async throws {
+        let transport = ScriptedTransport { request in
+            for _ in 0..<100 { await Task.yield() }
+            return .bytes(body(100_000, request.head.path == "/a" ? 1 : 2), fresh)
+        }
+        try await withGateway(transport: transport) { setting in
+            for _ in 0..<2 {
+                let client = try await setting.connect()
+                try await client.send(get("/a") + (field.isEmpty ? get("/b") : get("/b", field)))
+                try await client.finishSending()
+                try await #expect(client.response().body == body(100_000, 1))
+                try await #expect(client.response().body == body(100_000, 2))
+                try await #expect(client.rest().isEmpty)
+            }
+            await #expect(setting.gateway.readCounters().clientAborts == 0)
+        }
+    }
+
+    @Test func aClientThatEndsItsSideBeforeTheEndOfItsContentHasLeft() async throws {
+        try await withGateway(transport: ScriptedTransport.takingContent()) { setting in
+            let client = try await setting.connect()
+            try await client.send(get("/", "Content-Length: 10", method: "POST") + "12345")
+            try await client.finishSending()
+            try await #expect(client.rest().isEmpty)
+        }
+    }
+
     /// Hits, shared and lonely misses, stored and not; heads and bodies that are on their way when the client goes.
     @Test func clientsMayLeaveAtAnyMoment() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             for _ in 0..<Int.random(in: 0...20) { await Task.yield() }
             let isKept = request.head.path?.hasPrefix("/kept") == true
             return .bytes(body(300_000, 1), [.cacheControl: isKept ? "max-age=60" : "no-store"])
@@ -60,15 +91,12 @@ import Testing
     }
 
     @Test func anOriginThatBreaksOffCutsTheAnswer() async throws {
-        let transport = StubTransport { request in
-            let pieces = Pieces(["first"])
+        let transport = ScriptedTransport { request in
+            let pieces = Pieces([Array("first".utf8)], isComplete: false)
             let hasLength = request.head.path == "/length"
             return TransportResponse(
                 head: HTTPResponse(status: .ok, headerFields: hasLength ? [.contentLength: "10"] : [:]),
-                body: TransportBody(length: hasLength ? 10 : nil) { () throws(TransportError) in
-                    if let piece = pieces.next() { return piece }
-                    throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "cut")
-                })
+                body: pieces.body(length: hasLength ? 10 : nil))
         }
         try await withGateway(transport: transport) { setting in
             for path in ["/length", "/chunked"] {
@@ -94,7 +122,7 @@ import Testing
         (.responseTooLarge, 502),
     ])
     func failuresOfTheOriginAreSaidInWords(_ code: TransportError.Code, _ status: Int) async throws {
-        let transport = StubTransport { _ throws(TransportError) in
+        let transport = ScriptedTransport { _ throws(TransportError) in
             throw TransportError(code, mayHaveBeenSeen: true, "secret detail")
         }
         try await withGateway(transport: transport) { setting in
@@ -113,7 +141,7 @@ import Testing
     }
 
     @Test func whatIsNotStoredAndMayNotBeLoadedIs504() async throws {
-        try await withGateway(transport: StubTransport { _ in .text("x") }) { setting in
+        try await withGateway(transport: ScriptedTransport { _ in .text("x") }) { setting in
             setting.cache.isOffline = true
             let client = try await setting.connect()
             try await #expect(client.exchange(get("/")).status == 504)
@@ -122,12 +150,32 @@ import Testing
         }
     }
 
+    /// RFC 9111 section 5.2.1.7. The answer is the gateway's own.
+    @Test func onlyIfCachedIsAnsweredLikeOtherRefusals() async throws {
+        try await withGateway(transport: ScriptedTransport { _ in .text("x", fresh) }) {
+            $0.adminPort = 0
+        } _: { setting in
+            let client = try await setting.connect()
+            let response = try await client.exchange(get("/", "Cache-Control: only-if-cached"))
+            #expect(response.status == 504)
+            #expect(response["Date"] == "Sat, 21 Nov 2026 14:08:10 GMT")
+            #expect(response["Cache-Status"] == nil)
+            #expect(response.text == "The response is not stored, and the origin may not be asked.\n")
+            let metrics = try await exchange(setting.adminPort, get("/metrics")).text
+            #expect(metrics.contains("larder_gateway_answers_total{source=\"gateway\"} 1\n"))
+            #expect(metrics.contains("larder_gateway_answers_total{source=\"network\"} 0\n"))
+            try await #expect(client.exchange(get("/")).text == "x")
+            try await #expect(client.exchange(get("/", "Cache-Control: only-if-cached")).text == "x")
+            try await client.close()
+        }
+    }
+
     /// A client that does not read holds the origin back, not the gateway's memory.
     @Test func aClientThatDoesNotReadHoldsTheOriginBack() async throws {
-        let produced = Count()
+        let produced = Counter()
         let total = 32 << 20
         let piece = [UInt8](repeating: 7, count: 1 << 20)
-        let transport = StubTransport { _ in
+        let transport = ScriptedTransport { _ in
             TransportResponse(
                 head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
                 body: TransportBody { () throws(TransportError) in
@@ -152,7 +200,7 @@ import Testing
 
     @Test func stoppingFinishesWhatIsUnderWay() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             if request.head.path == "/slow" { try? await gate.wait() }
             return .text("done")
         }

@@ -9,7 +9,7 @@ import Testing
 
 /// What a client may use up. Time passes when a test says so.
 @Suite(.timeLimit(.minutes(3))) struct LimitTests {
-    let transport = StubTransport { _ in .text("hello", fresh) }
+    let transport = ScriptedTransport { _ in .text("hello", fresh) }
 
     @Test func aHeadThatDoesNotEndIsCutOff() async throws {
         try await withGateway(transport: transport) { setting in
@@ -42,8 +42,8 @@ import Testing
             // Ten seconds after its last request this one stands.
             try await #expect(used.exchange(get("/")).text == "hello")
             await setting.pass(seconds: 80)
-            // It is closed only when the client's system has acknowledged all of the response, which may be some time after
-            // the client has read it.
+            // It is closed only when the client's system has acknowledged all of the response, which may be some time
+            // after the client has read it.
             async let ticking: Void = setting.ticks(until: { await setting.gateway.readCounters().openConnections == 0 }
             )
             try await #expect(used.rest().isEmpty)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func aContentThatStallsIsCutOff() async throws {
-        try await withGateway(transport: StubTransport.takingContent()) { setting in
+        try await withGateway(transport: ScriptedTransport.takingContent()) { setting in
             let head = get("/", "Content-Length: 100000", method: "POST")
             let stalled = try await setting.connect()
             try await stalled.send(head + "abc")
@@ -90,7 +90,7 @@ import Testing
 
     @Test(arguments: [true, false]) func aClientThatDoesNotReadIsCutOff(_ isStored: Bool) async throws {
         let content = [UInt8](repeating: 7, count: 24 << 20)
-        let transport = StubTransport { _ in
+        let transport = ScriptedTransport { _ in
             .bytes(content, isStored ? fresh : [.cacheControl: "no-store"])
         }
         try await withGateway(transport: transport) { setting in

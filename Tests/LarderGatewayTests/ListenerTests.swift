@@ -20,14 +20,14 @@ private final class Closer: ChannelInboundHandler {
 @Suite(.timeLimit(.minutes(3))) struct ListenerTests {
     /// No descriptor is left; the selector must not tell of the waiting connection again and again.
     @Test func aListenerThatCannotAcceptPauses() async throws {
-        let failures = Count()
+        let failures = Counter()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let listener = try await ServerBootstrap(group: group)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     var logger = Logger(label: "test")
                     logger.logLevel = .critical
-                    let handler = AcceptGuard(logger, pause: .milliseconds(50)) { _ = failures.add(1) }
+                    let handler = AcceptGuard(logger, pause: .milliseconds(50)) { failures.increment() }
                     try channel.pipeline.syncOperations.addHandler(handler)
                 }
             }

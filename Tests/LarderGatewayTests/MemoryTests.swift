@@ -2,6 +2,7 @@ import HTTPTestSupport
 import HTTPTypes
 import LarderHTTP
 import NIOCore
+import Synchronization
 import TestOrigin
 import TestSupport
 import Testing
@@ -11,7 +12,7 @@ import Testing
 /// What all clients together, and each of them, may use up.
 @Suite(.timeLimit(.minutes(3))) struct MemoryTests {
     /// Stored below `/kept`, arriving without end below `/live`.
-    static let transport = StubTransport { request in
+    static let transport = ScriptedTransport { request in
         if request.head.path?.hasPrefix("/kept") == true { return .text("kept", fresh) }
         return TransportResponse(
             head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
@@ -55,7 +56,7 @@ import Testing
 
     @Test func contentThatWaitsForItsOriginCounts() async throws {
         let gate = Gate()
-        let transport = StubTransport { request throws(TransportError) in
+        let transport = ScriptedTransport { request throws(TransportError) in
             try? await gate.wait()
             return .text("refused unread", status: 503)
         }
@@ -75,7 +76,7 @@ import Testing
     @Test(arguments: [false, true]) func storedBodiesCountForWhatTheyTakeUp(_ isShared: Bool) async throws {
         let length = 16 << 20
         let content = [UInt8](repeating: 7, count: length)
-        try await withGateway(transport: StubTransport { _ in .whole(content, fresh) }) {
+        try await withGateway(transport: ScriptedTransport { _ in .whole(content, fresh) }) {
             $0.hotBodyBytes = isShared ? 4 * length : 0
         } _: { setting in
             for _ in 0..<3 { _ = try await exchange(setting.port, get("/")) }
@@ -142,7 +143,7 @@ import Testing
     #endif
 
     @Test func clientsThatHoldMostAreChosenFirst() throws {
-        let tokens = (0..<6).map { _ in Count() }
+        let tokens = (0..<6).map { _ in Counter() }
         func holder(_ index: Int, _ client: String?, held: Int, progress: Int64) throws -> Shedding.Holder {
             let address = try client.flatMap { ClientAddress(try SocketAddress(ipAddress: $0, port: 1)) }
             return Shedding.Holder(
@@ -189,7 +190,7 @@ import Testing
 
     @Test func requestsOfOneClientAtOriginsAreLimited() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             if request.head.path == "/slow" { try? await gate.wait() }
             return .text("done", request.head.path == "/kept" ? fresh : [.cacheControl: "no-store"])
         }
@@ -199,10 +200,11 @@ import Testing
         } _: { setting in
             _ = try await exchange(setting.port, get("/kept"))
             var slow: [RawClient] = []
-            for _ in 0..<2 {
+            for count in 1...2 {
                 let client = try await setting.connect()
                 try await client.send(get("/slow", "Cache-Control: no-cache"))
-                await gate.arrival()
+                // The second waits for the first's answer, not at the gate.
+                try await waitWhile { try setting.gateway.core.clients.requests(of: .loopback) < count }
                 slow.append(client)
             }
             let other = try await setting.connect()
@@ -213,9 +215,30 @@ import Testing
             try await #expect(other.exchange(get("/kept")).text == "done")
             gate.open()
             for client in slow { try await #expect(client.response().text == "done") }
-            try await waitWhile { try setting.gateway.core.clients.requests(of: .loopback) > 0 }
             try await #expect(other.exchange(get("/other")).text == "done")
             for client in slow + [other] { try await client.close() }
+        }
+    }
+
+    /// A client that has all of an answer may ask again at once, even if the transport keeps the request.
+    @Test(arguments: [true, false]) func theEndOfAnAnswerComesAfterItsPlaceIsFree(_ declaresLength: Bool) async throws {
+        let kept = Mutex<[TransportRequest]>([])
+        let transport = ScriptedTransport { request throws(TransportError) in
+            kept.withLock { $0.append(request) }
+            if request.head.path == "/failing" { throw TransportError(.closed, mayHaveBeenSeen: true, "closed") }
+            return .text("done", [.cacheControl: "no-store"], declaresLength: declaresLength)
+        }
+        try await withGateway(transport: transport) {
+            $0.limits.requestsPerClient = 1
+            $0.limits.limitsLoopback = true
+        } _: { setting in
+            let client = try await setting.connect()
+            for _ in 0..<100 {
+                try await #expect(client.exchange(get("/whole")).status == 200)
+                try await #expect(client.exchange(get("/whole", method: "HEAD")).status == 200)
+                try await #expect(client.exchange(get("/failing")).status == 502)
+            }
+            try await client.close()
         }
     }
 
@@ -251,11 +274,11 @@ import Testing
 extension TransportResponse {
     /// A response whose content comes in one piece.
     fileprivate static func whole(_ bytes: [UInt8], _ fields: HTTPFields) -> TransportResponse {
-        let isTaken = Count()
+        let isTaken = Counter()
         return TransportResponse(
             head: HTTPResponse(status: .ok, headerFields: fields),
             body: TransportBody(length: Int64(bytes.count)) { () throws(TransportError) in
-                isTaken.add(1) == 1 ? bytes : nil
+                isTaken.increment() == 1 ? bytes : nil
             })
     }
 }

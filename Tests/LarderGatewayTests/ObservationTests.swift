@@ -9,7 +9,7 @@ import Testing
 
 /// What the gateway tells of its work: access log, metrics, status page.
 @Suite(.timeLimit(.minutes(3))) struct ObservationTests {
-    let transport = StubTransport { request in
+    let transport = ScriptedTransport { request in
         request.head.path == "/error" ? .text("failed", status: 500) : .text("hello", fresh)
     }
 
@@ -121,7 +121,7 @@ import Testing
 
     @Test func aRequestThatEndsBeforeItsAnswerHasNoStatus() async throws {
         let arrived = Gate()
-        let transport = StubTransport { _ throws(TransportError) in
+        let transport = ScriptedTransport { _ throws(TransportError) in
             arrived.open()
             try? await Gate().wait()
             throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")

@@ -6,7 +6,7 @@ import Testing
 
 /// PURGE: who may, and what it removes.
 @Suite(.timeLimit(.minutes(3))) struct PurgeTests {
-    let transport = StubTransport { request in
+    let transport = ScriptedTransport { request in
         .text(
             "x",
             [.cacheControl: "max-age=3600", HTTPField.Name("Cache-Tag")!: request.head.path == "/b/1" ? "red" : "blue"])
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test func whereItIsNotTheGatewaysItIsForwarded() async throws {
-        let transport = StubTransport { request in .text(request.head.method.rawValue) }
+        let transport = ScriptedTransport { request in .text(request.head.method.rawValue) }
         try await withGateway(transport: transport) {
             $0.purging = PurgePolicy(isEnabled: false)
         } _: { setting in

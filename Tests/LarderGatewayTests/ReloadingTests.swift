@@ -11,7 +11,7 @@ import Testing
 
 /// What a gateway reads again while it runs.
 @Suite(.timeLimit(.minutes(3))) struct ReloadingTests {
-    private let transport = StubTransport { _ in .text("") }
+    private let transport = ScriptedTransport { _ in .text("") }
 
     @Test func theAccessLogGoesOnInTheFileThatHasThePathNow() async throws {
         try await withDirectory { directory in

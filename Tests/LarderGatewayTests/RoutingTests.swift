@@ -12,8 +12,8 @@ import Testing
     /// Keeps where requests would have been sent.
     final class Sent: Sendable {
         let list = Mutex<[(destination: TransportDestination?, authority: String?, fields: HTTPFields)]>([])
-        func transport() -> StubTransport {
-            StubTransport { request in
+        func transport() -> ScriptedTransport {
+            ScriptedTransport { request in
                 self.list.withLock {
                     $0.append((request.destination, request.head.authority, request.head.headerFields))
                 }
@@ -44,6 +44,27 @@ import Testing
             #expect(list.map(\.destination?.port) == [81, 81, 443])
             #expect(list.map(\.destination?.scheme) == ["http", "http", "https"])
             #expect(list.map(\.authority) == ["a.example", "A.Example:1234", "b.example:8080"])
+        }
+    }
+
+    /// HTTP/1.0 has no `Host` that a client has to send: the request is for the only server there is.
+    @Test func aRequestWithoutAHostIsForTheOriginOfAllHosts() async throws {
+        let sent = Sent()
+        try await withGateway(transport: sent.transport()) {
+            $0.routes = Routes(otherwise: try OriginServer("http://10.0.0.1:81"))
+        } _: { setting in
+            for request in ["GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: 10.0.0.1:81\r\n\r\n"] {
+                let response = try await exchange(setting.port, request)
+                #expect(response.status == 200 && response.text == "10.0.0.1:81")
+            }
+            #expect(sent.list.withLock { $0.map(\.authority) } == ["10.0.0.1:81"])
+            // "any HTTP/1.1 request message that lacks a Host header field": RFC 9112 section 3.2.
+            try await #expect(exchange(setting.port, "GET / HTTP/1.1\r\n\r\n").status == 400)
+        }
+        try await withGateway(transport: sent.transport()) {
+            $0.routes = Routes(hosts: ["a.example": try OriginServer("http://10.0.0.1:81")])
+        } _: { setting in
+            try await #expect(exchange(setting.port, "GET / HTTP/1.0\r\n\r\n").status == 400)
         }
     }
 
@@ -91,7 +112,7 @@ import Testing
             { $0.port = nil }, { $0.eventLoops = 0 },
         ] as [(inout GatewayConfiguration) throws -> Void] {
             await #expect(throws: GatewayError.self) {
-                try await withGateway(transport: StubTransport { _ in .text("") }, change) { _ in }
+                try await withGateway(transport: ScriptedTransport { _ in .text("") }, change) { _ in }
             }
         }
         for url in [
@@ -114,7 +135,7 @@ import Testing
     }
 
     @Test func maxForwardsCountsDown() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             .text(request.head.headerFields[HTTPField.Name("Max-Forwards")!] ?? "none")
         }
         try await withGateway(transport: transport) { setting in

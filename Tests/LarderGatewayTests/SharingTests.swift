@@ -1,7 +1,6 @@
 import HTTPTestSupport
 import HTTPTypes
 import LarderGateway
-import LarderNIOTransport
 import Synchronization
 import TestOrigin
 import TestSupport
@@ -11,25 +10,6 @@ import Testing
 
 /// Loads that many clients share, over sockets: client, gateway, transport and origin.
 @Suite(.timeLimit(.minutes(3))) struct SharingTests {
-    private func withOrigin(
-        _ responder: @escaping TestOrigin.Responder, caching: (inout HTTPCacheConfiguration) -> Void = { _ in },
-        _ body: (Setting, TestOrigin) async throws -> Void
-    ) async throws {
-        let origin = try await TestOrigin.start(responder)
-        let transport = NIOTransport()
-        try await withGateway(transport: transport) {
-            $0.routes.otherwise = try OriginServer(origin.url)
-            $0.adminPort = 0
-        } caching: {
-            caching(&$0)
-        } _: { setting in
-            try await body(setting, origin)
-        }
-        await transport.close()
-        await origin.stop()
-        #expect(origin.history.failures.isEmpty)
-    }
-
     /// Clients that have sent a request for `/a`; all but the first wait for its answer.
     private func clients(_ count: Int, _ setting: Setting, _ arrived: Gate, _ fields: [String]) async throws
         -> [RawClient]

@@ -12,10 +12,10 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct SlowClientTests {
     static let length = 24 << 20
 
-    static func transport(_ fields: HTTPFields) -> StubTransport {
+    static func transport(_ fields: HTTPFields) -> ScriptedTransport {
         let piece = [UInt8](repeating: 7, count: 64 << 10)
-        return StubTransport { _ in
-            let sent = Count()
+        return ScriptedTransport { _ in
+            let sent = Counter()
             return TransportResponse(
                 head: HTTPResponse(status: .ok, headerFields: fields),
                 body: TransportBody(length: Int64(length)) { () throws(TransportError) in
@@ -75,11 +75,24 @@ import Testing
                 await setting.pass(seconds: 24)
             }
             await #expect(setting.gateway.readCounters().timeouts == 1)
+            await #expect(setting.gateway.readCounters().clientAborts == 0, "the gateway ended it")
+        }
+    }
+
+    @Test func aClientThatLeavesWithinAnAnswerIsCountedAsSuch() async throws {
+        try await withGateway(transport: Self.transport([.cacheControl: "no-store"])) { setting in
+            let client = try await setting.connect()
+            try await client.setReading(false)
+            try await client.send(get("/"))
+            await setting.settles()
+            try await client.reset()
+            try await setting.waitForConnections(0)
+            await #expect(setting.gateway.readCounters().clientAborts == 1)
         }
     }
 
     @Test func contentHasATimeLimitInAll() async throws {
-        try await withGateway(transport: StubTransport.takingContent()) {
+        try await withGateway(transport: ScriptedTransport.takingContent()) {
             $0.limits.contentTimeout = .seconds(100)
         } _: { setting in
             let client = try await setting.connect()
@@ -100,7 +113,8 @@ import Testing
         case file, shared, arriving
     }
 
-    /// Asks for an answer on its way, and hands over the client that has its first byte, and the log's lines afterwards.
+    /// Asks for an answer on its way, and hands over the client that has its first byte, and the log's lines
+    /// afterwards.
     private func lines(_ way: Way, _ body: (Setting, SlowClient) async throws -> Void) async throws -> [String] {
         try await withDirectory { directory in
             let path = directory.appending("access.log")

@@ -13,7 +13,7 @@ import Testing
     /// Content that is never complete, and an origin that waits for it.
     @Test func uploadsUnderWayEndWithTheGateway() async throws {
         for round in 0..<5 {
-            try await withGateway(transport: StubTransport.takingContent()) {
+            try await withGateway(transport: ScriptedTransport.takingContent()) {
                 $0.eventLoops = 2
             } _: { setting in
                 var clients: [RawClient] = []
@@ -35,7 +35,7 @@ import Testing
     @Test func answersMayArriveAtTheVeryEnd() async throws {
         for _ in 0..<10 {
             let gate = Gate()
-            let transport = StubTransport { _ in
+            let transport = ScriptedTransport { _ in
                 try? await gate.wait()
                 return .bytes(body(300_000, 1), [.cacheControl: "no-store"])
             }
@@ -61,7 +61,7 @@ import Testing
         let asked = Gate()
         let stopped = Gate()
         let told = Gate()
-        let transport = StubTransport { request throws(TransportError) in
+        let transport = ScriptedTransport { request throws(TransportError) in
             asked.open()
             let inform = request.onInformational
             // Not of this task, which is cancelled.

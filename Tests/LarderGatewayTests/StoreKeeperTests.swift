@@ -13,7 +13,7 @@ import Testing
     private struct Kept {
         let gateway: Gateway
         let keeper: StoreKeeper
-        let transport: StubTransport
+        let transport: ScriptedTransport
         let path: FilePath
 
         var port: Int { gateway.address?.port ?? 0 }
@@ -32,7 +32,7 @@ import Testing
     private func withKeeper(_ body: (Kept) async throws -> Void) async throws {
         try await withDirectory { directory in
             let path = directory.appending("store")
-            let transport = StubTransport { request in .text(request.head.path ?? "", fresh) }
+            let transport = ScriptedTransport { request in .text(request.head.path ?? "", fresh) }
             var logger = Logger(label: "test")
             logger.logLevel = .critical
             var storeConfiguration = Configuration()

@@ -3,6 +3,7 @@ import HTTPTypes
 import Larder
 import LarderGateway
 import LarderHTTP
+import LarderNIOTransport
 import NIOCore
 import Synchronization
 import TestOrigin
@@ -22,8 +23,8 @@ struct Setting {
     func connect() async throws -> RawClient { try await RawClient.connect(to: port) }
 }
 
-/// Runs `body` with a gateway that forwards to any host through a transport of the test's; afterwards stops it and verifies
-/// the store.
+/// Runs `body` with a gateway that forwards to any host through a transport of the test's; afterwards stops it and
+/// verifies the store.
 func withGateway(
     transport: any Transport, _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
     caching: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Setting) async throws -> Void
@@ -59,10 +60,36 @@ func withGateway(
     }
 }
 
-/// Runs `body` with a gateway and a client whose request has reached the origin, which answers "late" when the gate opens.
+/// Runs `body` with a gateway in front of an origin, all over sockets; afterwards stops both, and verifies the store.
+func withOrigin(
+    _ responder: @escaping TestOrigin.Responder, caching: (inout HTTPCacheConfiguration) -> Void = { _ in },
+    _ body: (Setting, TestOrigin) async throws -> Void
+) async throws {
+    let origin = try await TestOrigin.start(responder)
+    let transport = NIOTransport()
+    do {
+        try await withGateway(
+            transport: transport,
+            {
+                $0.routes.otherwise = try OriginServer(origin.url)
+                $0.adminPort = 0
+            }, caching: caching
+        ) { try await body($0, origin) }
+    } catch {
+        await transport.close()
+        await origin.stop()
+        throw error
+    }
+    await transport.close()
+    await origin.stop()
+    #expect(origin.history.failures.isEmpty)
+}
+
+/// Runs `body` with a gateway and a client whose request has reached the origin, which answers "late" when the gate
+/// opens.
 func withRequestThatWaits(_ body: (Setting, RawClient, Gate) async throws -> Void) async throws {
     let gate = Gate()
-    let transport = StubTransport { _ in
+    let transport = ScriptedTransport { _ in
         try? await gate.wait()
         return .text("late")
     }
@@ -74,10 +101,10 @@ func withRequestThatWaits(_ body: (Setting, RawClient, Gate) async throws -> Voi
     }
 }
 
-extension StubTransport {
+extension ScriptedTransport {
     /// Takes all content of a request before it answers.
-    static func takingContent(_ answer: String = "complete") -> StubTransport {
-        StubTransport { request throws(TransportError) in
+    static func takingContent(_ answer: String = "complete") -> ScriptedTransport {
+        ScriptedTransport { request throws(TransportError) in
             let pull = request.body?.makePull()
             do {
                 while try await pull?() != nil {}
@@ -101,73 +128,9 @@ final class TestTime: GatewayTime {
     func advance(seconds: Int) { nanoseconds.add(UInt64(seconds) * 1_000_000_000, ordering: .relaxed) }
 }
 
-/// A transport that answers from a function, without a network; it keeps what was asked.
-final class StubTransport: Transport {
-    typealias Answer = @Sendable (TransportRequest) async throws(TransportError) -> TransportResponse
-
-    private let answer: Answer
-    private let log = Mutex<[HTTPRequest]>([])
-
-    init(_ answer: @escaping Answer) { self.answer = answer }
-
-    var requests: [HTTPRequest] { log.withLock { $0 } }
-
-    func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-        log.withLock { $0.append(request.head) }
-        return try await answer(request)
-    }
-}
-
-extension TransportResponse {
-    /// A response with a text.
-    static func text(
-        _ text: String, status: Int = 200, reason: String? = nil, _ fields: HTTPFields = [:],
-        declaresLength: Bool = true
-    ) -> TransportResponse {
-        bytes(Array(text.utf8), status: status, reason: reason, fields, declaresLength: declaresLength)
-    }
-
-    /// A response with bytes.
-    static func bytes(
-        _ bytes: [UInt8], status: Int = 200, reason: String? = nil, _ fields: HTTPFields = [:],
-        declaresLength: Bool = true
-    ) -> TransportResponse {
-        var fields = fields
-        if declaresLength { fields[.contentLength] = String(bytes.count) }
-        let left = Mutex(bytes)
-        return TransportResponse(
-            head: HTTPResponse(
-                status: reason.map { .init(code: status, reasonPhrase: $0) } ?? .init(code: status),
-                headerFields: fields),
-            body: TransportBody(length: declaresLength ? Int64(bytes.count) : nil) { () throws(TransportError) in
-                left.withLock { left in
-                    guard !left.isEmpty else { return nil }
-                    defer { left = Array(left.dropFirst(65_536)) }
-                    return Array(left.prefix(65_536))
-                }
-            })
-    }
-}
-
 let fresh: HTTPFields = [.cacheControl: "max-age=3600"]
 
-func get(_ target: String, _ fields: String..., version: String = "1.1", method: String = "GET") -> String {
-    "\(method) \(target) HTTP/\(version)\r\nHost: example.org\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n"
-}
-
-/// Pieces that are taken once.
-final class Pieces: Sendable {
-    private let left: Mutex<[String]>
-    init(_ pieces: [String]) { left = Mutex(pieces) }
-    func next() -> [UInt8]? { left.withLock { $0.isEmpty ? nil : Array($0.removeFirst().utf8) } }
-}
-
-/// A number that grows.
-final class Count: Sendable {
-    private let number = Atomic(0)
-    var value: Int { number.load(ordering: .relaxed) }
-    func add(_ more: Int) -> Int { number.add(more, ordering: .relaxed).newValue }
-
+extension Counter {
     /// Returns when the number has not grown for a while: for what has to stand still, there is no event to wait for.
     func stands() async {
         var last = -1

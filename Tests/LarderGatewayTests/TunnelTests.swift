@@ -13,7 +13,7 @@ import Testing
     private func withTunnels(
         to ports: Set<Int>, _ body: (Setting) async throws -> Void
     ) async throws {
-        let transport = StubTransport { _ in .text("not through a tunnel") }
+        let transport = ScriptedTransport { _ in .text("not through a tunnel") }
         try await withGateway(transport: transport) {
             $0.routes = Routes(allowsForwarding: true)
             $0.tunnels = TunnelPolicy(isAllowed: true, ports: ports)
@@ -94,7 +94,7 @@ import Testing
             try await #expect(exchange(setting.port, "CONNECT example.org HTTP/1.1\r\nHost: a\r\n\r\n").status == 400)
             try await #expect(exchange(setting.port, "CONNECT / HTTP/1.1\r\nHost: a\r\n\r\n").status == 400)
         }
-        try await withGateway(transport: StubTransport { _ in .text("") }) { setting in
+        try await withGateway(transport: ScriptedTransport { _ in .text("") }) { setting in
             try await #expect(exchange(setting.port, connect(origin.port)).status == 405)
         }
         #expect(origin.history.connectionsAccepted == 0)

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
 import Synchronization
@@ -51,9 +52,9 @@ import Testing
 
     @Test func fiftyClientsShareOneValidation() async throws {
         try await withStale { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(304, [.eTag: "\"a\"", .cacheControl: "max-age=60"])
             }
             let kinds: [HTTPFields] = [[:], [.ifNoneMatch: "\"a\""], [.ifNoneMatch: "\"b\""]]
@@ -72,9 +73,9 @@ import Testing
 
     @Test func aNewRepresentationAnswersEachByItsOwnConditions() async throws {
         try await withStale { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.eTag: "\"b\"", .cacheControl: "max-age=60"], "new")
             }
             let kinds: [HTTPFields] = [[.ifNoneMatch: "\"a\""], [.ifNoneMatch: "\"b\""], [:]]
@@ -93,9 +94,9 @@ import Testing
 
     @Test func conditionsOnAMissAreAskedOnceAndThenForAll() async throws {
         try await Fixture.run({ $0.caching = .gateway }) { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { request throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 if request.head.headerFields[.ifNoneMatch] == "\"a\"" { return .answer(304, [.eTag: "\"a\""]) }
                 return .answer(200, [.eTag: "\"a\"", .cacheControl: "max-age=60"], "whole")
             }
@@ -120,9 +121,9 @@ import Testing
             await fixture.cache.drain()
             fixture.clock.advance(by: .seconds(1))
             _ = fixture.transport.takeSent()
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(503, [:], "busy")
             }
             let tasks = try await start((0..<3).map { _ in [.cacheControl: "no-cache"] }, fixture, joined: 2)
@@ -137,10 +138,10 @@ import Testing
     @Test(arguments: ["no-cache", "max-age=0"])
     func aReloadSharesOnlyWhatIsSentAfterIt(_ directive: String) async throws {
         try await withStale { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { [transport = fixture.transport] _ throws(TransportError) in
                 let number = transport.sent.count
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.eTag: "\"n\(number)\"", .cacheControl: "max-age=60"], "\(number)")
             }
             let tasks = try await start(
@@ -162,9 +163,9 @@ import Testing
     /// How many requests reach the origin when eight clients ask at once for what may be stored.
     private func originRequestsOfACrowd(_ fixture: Fixture) async throws -> Int {
         _ = fixture.transport.takeSent()
-        let gate = Gate()
+        let gate = Latch()
         fixture.transport.handler = { _ throws(TransportError) in
-            await gate.pass()
+            await gate.wait()
             return .answer(200, [.cacheControl: "max-age=60"], "x")
         }
         let tasks = try await start(Array(repeating: [:], count: 8), fixture)
@@ -204,9 +205,9 @@ import Testing
 
     @Test func headRequestsShareAValidation() async throws {
         try await withStale { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(304, [.eTag: "\"a\"", .cacheControl: "max-age=60"])
             }
             let tasks = try await start(
@@ -222,9 +223,9 @@ import Testing
 
     @Test func whoWaitsForAnOriginThatFailsGetsTheStaleResponse() async throws {
         try await withStale { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 throw TransportError(.closed, mayHaveBeenSeen: true, "closed")
             }
             let tasks = try await start(Array(repeating: [:], count: 10), fixture)
@@ -243,10 +244,10 @@ import Testing
             $0.caching = .gateway
             $0.sliceBytes = sliceBytes
         }) { fixture in
-            let gate = Gate()
+            let gate = Latch()
             let text = (0..<100).map { String($0 % 10) }.joined()
             fixture.transport.handler = { request throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 guard case .bytes(let field) = RangeField.parse(Array((request.head.headerFields[.range] ?? "").utf8)),
                     let range = field.resolved(length: 100).first
                 else { return .answer(500) }

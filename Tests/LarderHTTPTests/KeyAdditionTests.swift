@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
 import Larder
@@ -15,17 +16,17 @@ import Testing
     @Test(arguments: ["purge", "POST", "prefix"])
     func aQueryAskedForBeforeAnInvalidationIsNotStored(_ how: String) async throws {
         try await Fixture.run { fixture in
-            let (asked, gate) = (Gate(), Gate())
+            let (asked, gate) = (Latch(), Latch())
             fixture.transport.handler = { request throws(TransportError) in
                 if request.head.method == .post { return .answer(200, [:], "done") }
                 asked.open()
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: "max-age=60"], "old")
             }
             let cache = fixture.cache
             let query = try request("QUERY", fixture)
             async let first = cache.fetch(query, body: RequestBody([1])).body.bytes()
-            await asked.pass()
+            await asked.wait()
             switch how {
             case "purge": _ = try await cache.purge(Fixture.url)
             case "prefix": _ = try await cache.purge(prefix: "http://example.org/")
@@ -44,15 +45,15 @@ import Testing
     /// What a POST invalidates itself does not keep its answer out; what others have invalidated since does.
     @Test(arguments: [false, true]) func aPurgeDuringAPOSTCounts(_ isPurged: Bool) async throws {
         try await Fixture.run { fixture in
-            let (asked, gate) = (Gate(), Gate())
+            let (asked, gate) = (Latch(), Latch())
             fixture.transport.handler = { _ throws(TransportError) in
                 asked.open()
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: "max-age=60", .contentLocation: Fixture.url], "old")
             }
             let post = try request("POST", fixture)
             async let answer = fixture.cache.fetch(post, body: RequestBody([1])).body.bytes()
-            await asked.pass()
+            await asked.wait()
             if isPurged { _ = try await fixture.cache.purge(Fixture.url) }
             gate.open()
             _ = try await answer

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import Dispatch
 import HTTPTypes
 import Synchronization
@@ -41,7 +42,7 @@ import Testing
         try await Fixture.run { fixture in
             // All of them are short enough for the index, so that they are in memory until they are stored.
             let piece = [UInt8](repeating: 7, count: 300)
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
                 let count = Mutex(0)
                 let body = TransportBody(length: 12 * Int64(piece.count)) { () async throws(TransportError) in
@@ -49,7 +50,7 @@ import Testing
                         count += 1
                         return count
                     }
-                    if number == 12 { await gate.pass() }
+                    if number == 12 { await gate.wait() }
                     return number <= 12 ? piece : nil
                 }
                 return TransportResponse(
@@ -70,9 +71,9 @@ import Testing
     /// A response that others may share holds the load's spool, and the spool a way to give the load up.
     @Test(arguments: ["max-age=60", "no-store"]) func aLoadThatIsOverIsGone(_ control: String) async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: control], "hello")
             }
             let task = Task { try await fixture.get() }
@@ -105,11 +106,11 @@ import Testing
 
     @Test func aLoadThatWasGivenUpAnswersNobody() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { [transport = fixture.transport] _ throws(TransportError) in
                 // The first does not notice that it is cancelled until it is too late.
                 guard transport.sent.count == 1 else { return .answer(200, [.cacheControl: "max-age=60"], "hello") }
-                await gate.pass()
+                await gate.wait()
                 throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
             }
             let leader = Task { try await fixture.get().text }
@@ -139,11 +140,11 @@ import Testing
 
     @Test func whoAsksAfterAnInvalidationDoesNotShareWhatWasAskedForBefore() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { [transport = fixture.transport] request throws(TransportError) in
                 if request.head.method == .post { return .answer(200, [:], "done") }
                 if transport.sent.count > 1 { return .answer(200, [.cacheControl: "max-age=60"], "new") }
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: "max-age=60"], "old")
             }
             let early = Task { try await fixture.get().text }

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import Larder
 import LarderHTTP
@@ -9,11 +10,11 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct LoadingTests {
     /// A transport whose body comes when a gate opens, piece by piece.
     private func gated(
-        _ fixture: Fixture, _ pieces: [[UInt8]], head: Gate? = nil, body: Gate,
+        _ fixture: Fixture, _ pieces: [[UInt8]], head: Latch? = nil, body: Latch,
         fields: HTTPFields = [.cacheControl: "max-age=60"], length: Int64? = nil
     ) {
         fixture.transport.handler = { _ throws(TransportError) in
-            await head?.pass()
+            await head?.wait()
             let rest = Pieces(pieces)
             let first = Mutex(true)
             return TransportResponse(
@@ -23,7 +24,7 @@ import Testing
                     if !first.withLock({ isFirst in
                         defer { isFirst = false }; return isFirst
                     }) {
-                        await body.pass()
+                        await body.wait()
                     }
                     return try rest.next()
                 })
@@ -32,7 +33,7 @@ import Testing
 
     @Test func concurrentMissesShareOneRequestAndGetBytesWhileTheyArrive() async throws {
         try await Fixture.run { fixture in
-            let (head, body) = (Gate(), Gate())
+            let (head, body) = (Latch(), Latch())
             gated(fixture, [Array("first".utf8), Array("second".utf8)], head: head, body: body)
             let readers = (0..<16).map { _ in
                 Task {
@@ -59,7 +60,7 @@ import Testing
 
     @Test func whatCannotBeStoredDoesNotSerialiseTheOthers() async throws {
         try await Fixture.run { fixture in
-            let (head, body) = (Gate(), Gate())
+            let (head, body) = (Latch(), Latch())
             // Every body hangs: would the second wait for the first, nothing would ever end.
             gated(fixture, [[1], [2]], head: head, body: body, fields: [.cacheControl: "no-store"])
             let readers = (0..<8).map { _ in Task { try await fixture.cache.fetch(Fixture.url) } }
@@ -75,7 +76,7 @@ import Testing
 
     @Test func aWaiterThatCancelsHarmsNobody() async throws {
         try await Fixture.run { fixture in
-            let (head, body) = (Gate(), Gate())
+            let (head, body) = (Latch(), Latch())
             gated(fixture, [[1], [2]], head: head, body: body)
             let leader = Task { try await fixture.cache.fetch(Fixture.url) }
             while fixture.transport.sent.isEmpty { await Task.yield() }
@@ -92,7 +93,7 @@ import Testing
     /// The caller that asked has left, another waits, and the response can neither be shared nor fit the window.
     @Test func anAnswerThatNobodyWantsAnyMoreEnds() async throws {
         try await Fixture.run { fixture in
-            let (head, body) = (Gate(), Gate())
+            let (head, body) = (Latch(), Latch())
             let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }
             gated(fixture, pieces, head: head, body: body, fields: [.cacheControl: "no-store"])
             let leader = Task { try await fixture.cache.fetch(Fixture.url) }
@@ -113,7 +114,7 @@ import Testing
             fixture.answer("old", [.cacheControl: "max-age=1, stale-while-revalidate=60"])
             _ = try await fixture.get()
             fixture.clock.advance(by: .seconds(10))
-            let body = Gate()
+            let body = Latch()
             let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }
             gated(fixture, pieces, body: body, fields: [.cacheControl: "no-store"])
             let (response, text) = try await fixture.get()
@@ -126,7 +127,7 @@ import Testing
     @Test func aSlowReaderHoldsNobodyUp() async throws {
         try await Fixture.run { fixture in
             let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }
-            let body = Gate()
+            let body = Latch()
             gated(fixture, pieces, body: body)
             let slow = try await fixture.cache.fetch(Fixture.url)
             let fast = try await fixture.cache.fetch(Fixture.url)
@@ -154,7 +155,7 @@ import Testing
 
     @Test func theLastReaderThatGoesEndsTheLoad() async throws {
         try await Fixture.run { fixture in
-            let body = Gate()
+            let body = Latch()
             gated(fixture, [[1], [2]], body: body)
             do {
                 let response = try await fixture.cache.fetch(Fixture.url)
@@ -208,7 +209,7 @@ import Testing
         try await Fixture.run(store: { $0.budget = Budget(bytes: .mebibytes(4)) }) { fixture in
             let pieces = (0..<160).map { [UInt8](repeating: UInt8($0), count: 65_536) }
             for length in [nil, Int64(160 * 65_536)] {
-                let body = Gate()
+                let body = Latch()
                 gated(fixture, pieces, body: body, length: length)
                 body.open()
                 let response = try await fixture.cache.fetch(Fixture.url)
@@ -221,9 +222,9 @@ import Testing
 
     @Test func cancellingByURLAndAll() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 throw TransportError(.cancelled, mayHaveBeenSeen: true, "given up")
             }
             let first = Task { try await fixture.cache.fetch("http://example.org/1") }
@@ -267,9 +268,9 @@ import Testing
         try await Fixture.run({
             $0.requestsPerHost = 1; $0.collapsesRequests = false
         }) { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [:], "x")
             }
             let first = Task { try await fixture.get("http://example.org/first").text }

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import Synchronization
 import TestSupport
@@ -58,9 +59,9 @@ import Testing
         try await withStale({ $0.collapsesRequests = false }) { fixture in
             try await #expect(asks(fixture))
             fixture.clock.advance(by: .seconds(2))
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: "max-age=60"], "new")
             }
             let probe = Task { try await fixture.get().text }
@@ -80,9 +81,9 @@ import Testing
                 #expect(await errorKind { _ = try await fixture.get("http://example.org/\(number)") } == .origin)
             }
             #expect(fixture.transport.takeSent().count == 3)
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 throw TransportError(.timedOut, mayHaveBeenSeen: false, "no answer")
             }
             let probe = Task { await errorKind { _ = try await fixture.get("http://example.org/probe") } }
@@ -106,10 +107,10 @@ import Testing
     private static let noAnswer = TransportError(.timedOut, mayHaveBeenSeen: true, "no answer")
 
     /// Answers nothing below `/hang` until the gate opens, and `answer` to the rest.
-    private func hang(_ fixture: Fixture, until gate: Gate, _ answer: @escaping @Sendable () -> TransportResponse) {
+    private func hang(_ fixture: Fixture, until gate: Latch, _ answer: @escaping @Sendable () -> TransportResponse) {
         fixture.transport.handler = { request throws(TransportError) in
             guard request.head.path?.hasPrefix("/hang") == true else { return answer() }
-            await gate.pass()
+            await gate.wait()
             throw Self.noAnswer
         }
     }
@@ -117,14 +118,14 @@ import Testing
     @Test func whoAsksForWhatIsNeverAnsweredKeepsNobodyFromTheOrigin() async throws {
         try await Fixture.run { fixture in
             let answer = { @Sendable in TransportResponse.answer(200, [:], "answer") }
-            let open = Gate()
+            let open = Latch()
             open.open()
             hang(fixture, until: open, answer)
             for number in 0..<5 {
                 #expect(await errorKind { _ = try await fixture.get("http://example.org/hang/\(number)") } == .timedOut)
             }
             // One more asks at this moment.
-            let gate = Gate()
+            let gate = Latch()
             hang(fixture, until: gate, answer)
             _ = fixture.transport.takeSent()
             let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
@@ -139,7 +140,7 @@ import Testing
 
     @Test func aRequestThatFailsWhileOthersAreAnsweredIsNoFailureOfTheOrigin() async throws {
         try await withStale { fixture in
-            let gate = Gate()
+            let gate = Latch()
             hang(fixture, until: gate) { .answer(304, [.cacheControl: "max-age=1", .eTag: "\"a\""]) }
             let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
             try await waitWhile { fixture.transport.sent.isEmpty }
@@ -155,9 +156,9 @@ import Testing
         try await withStale { fixture in
             try await #expect(asks(fixture))
             fixture.clock.advance(by: .seconds(2))
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
             }
             let probe = Task { try await fixture.get().text }
@@ -183,7 +184,7 @@ import Testing
 
     /// Reads `count` pieces of a body of 64 and leaves.
     private func leave(after count: Int, _ fixture: Fixture, fields: HTTPFields) async throws {
-        let gate = Gate()
+        let gate = Latch()
         let length = 64 * Self.piece
         fixture.transport.handler = { _ throws(TransportError) in
             let pieces = Pieces((0..<64).map { [UInt8](repeating: UInt8($0), count: Self.piece) })
@@ -195,7 +196,7 @@ import Testing
                         taken += 1
                         return taken > count
                     }
-                    if isHeld { await gate.pass() }
+                    if isHeld { await gate.wait() }
                     return try pieces.next()
                 })
         }

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import Synchronization
 import TestSupport
@@ -19,9 +20,9 @@ import Testing
     }
 
     /// Answers when the gate opens.
-    private func hang(_ fixture: Fixture, _ gate: Gate) {
+    private func hang(_ fixture: Fixture, _ gate: Latch) {
         fixture.transport.handler = { _ throws(TransportError) in
-            await gate.pass()
+            await gate.wait()
             return .answer(200, [:], "x")
         }
     }
@@ -39,7 +40,7 @@ import Testing
 
     @Test func namesOfOneServerShareItsPlaces() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             hang(fixture, gate)
             var configuration = HTTPCacheConfiguration()
             configuration.requestsPerHost = 1
@@ -64,7 +65,7 @@ import Testing
         try await Fixture.run({
             $0.requestsPerHost = 1
         }) { fixture in
-            let gate = Gate()
+            let gate = Latch()
             hang(fixture, gate)
             let first = Task { try await fixture.get("http://example.org/1").text }
             try await waitWhile { fixture.transport.sent.isEmpty }
@@ -87,7 +88,7 @@ import Testing
         try await Fixture.run({
             $0.requestsPerHost = 1; $0.waitingPerHost = 1
         }) { fixture in
-            let gate = Gate()
+            let gate = Latch()
             hang(fixture, gate)
             let first = Task { try await fixture.get("http://example.org/1").text }
             try await waitWhile { fixture.transport.sent.isEmpty }
@@ -111,9 +112,9 @@ import Testing
         try await Fixture.run({
             $0.requestsPerHost = 4; $0.waitingPerHost = 8
         }) { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { request throws(TransportError) in
-                if request.body?.length == nil, request.body != nil { await gate.pass() }
+                if request.body?.length == nil, request.body != nil { await gate.wait() }
                 return .answer(200, [:], request.head.method.rawValue)
             }
             let put = try HTTPCache.request(for: Fixture.url, method: .put)
@@ -201,9 +202,9 @@ import Testing
     /// A caller that joins a load has its own time limit, and the load continues for the others.
     @Test func theTimeIsEachCallersOwn() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: "max-age=60"], "x")
             }
             let patient = Task { try await fixture.get().text }

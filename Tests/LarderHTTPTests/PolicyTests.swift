@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
 import Larder

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
 import Larder
@@ -96,9 +97,9 @@ import Testing
     /// A response that was asked for before an invalidation of what it may answer is not stored.
     @Test func oneThatWasUnderWayIsNotStored() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { request throws(TransportError) in
-                if request.head.method == .get { await gate.pass() }
+                if request.head.method == .get { await gate.wait() }
                 return .answer(200, [.cacheControl: "max-age=60", .noVarySearch: "except=()"], "old")
             }
             async let first = fixture.get(Self.path + "?1")

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
 import Larder
@@ -12,17 +13,17 @@ import Testing
     /// The time limit of the first request ends no other fetch, and says nothing about the origin.
     @Test func aTotalTimeLimitIsTheCallersOwn() async throws {
         try await Fixture.run { fixture in
-            let (asked, gate) = (Gate(), Gate())
+            let (asked, gate) = (Latch(), Latch())
             fixture.transport.handler = { _ throws(TransportError) in
                 asked.open()
-                await gate.pass()
+                await gate.wait()
                 return .answer(200, [.cacheControl: "max-age=60"], "late")
             }
             var timeouts = Timeouts()
             timeouts.total = .seconds(2)
             let hurried = FetchOptions(timeouts: timeouts)
             let first = Task { await errorKind { _ = try await fixture.get(Fixture.url, hurried) } }
-            await asked.pass()
+            await asked.wait()
             let second = Task { try await fixture.get().text }
             let joinable = fixture.cache.loader.joinable
             let generation = fixture.cache.changes.generations.current(Fixture.url)
@@ -59,7 +60,7 @@ import Testing
     /// A response that takes long does not take the place of one that was asked for after it.
     @Test func anOlderResponseDoesNotReplaceANewerOne() async throws {
         try await Fixture.run { fixture in
-            let gate = Gate()
+            let gate = Latch()
             fixture.transport.handler = { request throws(TransportError) in
                 if request.head.headerFields.contains(.cacheControl) {
                     return .answer(200, [.cacheControl: "max-age=60"], "new")
@@ -68,7 +69,7 @@ import Testing
                 return TransportResponse(
                     head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"]),
                     body: TransportBody(length: 3) { () throws(TransportError) in
-                        await gate.pass()
+                        await gate.wait()
                         return try rest.next()
                     })
             }
@@ -99,17 +100,17 @@ import Testing
     /// The origin was not asked in the client's words, so its answer is judged by them.
     @Test func aDateThatWasNotSentIsJudgedHere() async throws {
         try await Fixture.run({ $0.caching = CachingOptions() }) { fixture in
-            let gate = Gate()
-            let asked = Gate()
+            let gate = Latch()
+            let asked = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
                 asked.open()
-                await gate.pass()
+                await gate.wait()
                 return .answer(
                     200, [.cacheControl: "max-age=60", .lastModified: "Thu, 01 Jan 2015 00:00:00 GMT"], "page")
             }
             let fields: HTTPFields = [.ifModifiedSince: "Thu, 01 Jan 2015 00:00:00 GMT"]
             let first = Task { try await fixture.get(fields: fields).response.head.status.code }
-            await asked.pass()
+            await asked.wait()
             let second = Task { try await fixture.get(fields: fields).response.head.status.code }
             try await Task.sleep(for: .milliseconds(100))
             gate.open()

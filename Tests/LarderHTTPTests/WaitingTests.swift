@@ -1,4 +1,5 @@
 #if DEBUG
+    import HTTPTestSupport
     import HTTPTypes
     import Synchronization
     import TestSupport
@@ -7,8 +8,8 @@
     @testable import Larder
     @testable import LarderHTTP
 
-    /// No task waits for a disk, a commit or room on a thread of the cooperative pool: every place of the engine where a thread
-    /// may wait tells which thread that is.
+    /// No task waits for a disk, a commit or room on a thread of the cooperative pool: every place of the engine where
+    /// a thread may wait tells which thread that is.
     @Suite(.timeLimit(.minutes(3))) struct WaitingTests {
         static let tagged: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\""]
 
@@ -117,14 +118,14 @@
 
         @Test func leavingInTheMiddle() async throws {
             try await Fixture.run { fixture in
-                let gate = Gate()
+                let gate = Latch()
                 fixture.transport.handler = { _ throws(TransportError) in
                     let pieces = Pieces([body(30_000), body(30_000, 2)])
                     return TransportResponse(
                         head: HTTPResponse(status: .ok, headerFields: Self.tagged),
                         body: TransportBody(length: nil) { () throws(TransportError) in
                             guard let piece = try pieces.next() else {
-                                await gate.pass()
+                                await gate.wait()
                                 return nil
                             }
                             return piece
@@ -207,7 +208,8 @@
     }
 
     extension Store {
-        /// The store as another run of the machine finds it, with what was committed; nothing tells that it was closed in order.
+        /// The store as another run of the machine finds it, with what was committed; nothing tells that it was closed
+        /// in order.
         fileprivate func reopenedAfterPowerLoss(_ configuration: Configuration) throws -> Store {
             try flush()
             let copy = path.removingLastComponent().appending("\(path.lastComponent!)-copy")

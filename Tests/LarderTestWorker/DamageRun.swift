@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// Damages a small store in one place, uses it, repairs it, and repeats that.
@@ -27,7 +28,7 @@ final class DamageRun {
         try FileManager.default.createDirectory(atPath: root.string, withIntermediateDirectories: true)
         try build()
         for round in rounds {
-            var generator = SplitMix(state: seed &+ UInt64(round) &* 0x2545_F491_4F6C_DD1D)
+            var generator = SeededGenerator(seed: seed &+ UInt64(round) &* 0x2545_F491_4F6C_DD1D)
             restore()
             let target = choose(&generator)
             let damage = Damage.random(&generator, fileLength: pristine[target].bytes.count)
@@ -51,7 +52,7 @@ final class DamageRun {
 
     // MARK: Steps
 
-    private func use(isReadOnly: Bool, _ generator: inout SplitMix) throws {
+    private func use(isReadOnly: Bool, _ generator: inout SeededGenerator) throws {
         do {
             let store = try Store(at: store, configuration(isReadOnly: isReadOnly))
             defer { try? store.close() }
@@ -156,7 +157,7 @@ final class DamageRun {
 
     private func build() throws {
         try? FileManager.default.removeItem(atPath: store.string)
-        var generator = SplitMix(state: 42)
+        var generator = SeededGenerator(seed: 42)
         // Commits at the same places in every run, so that a round can be repeated.
         var building = configuration()
         building.commitDelay = .seconds(3600)
@@ -207,7 +208,7 @@ final class DamageRun {
     }
 
     /// The index most of the time, every other file now and then.
-    private func choose(_ generator: inout SplitMix) -> Int {
+    private func choose(_ generator: inout SeededGenerator) -> Int {
         let index = pristine.firstIndex { $0.path == "index/data.mdb" } ?? 0
         let random = Int(truncatingIfNeeded: generator.next() >> 1)
         return random % 4 != 0 ? index : (random / 4) % pristine.count
@@ -258,7 +259,7 @@ enum Damage {
     case misplaced(from: Int, to: Int)
     case cut(Int)
 
-    static func random(_ generator: inout SplitMix, fileLength: Int) -> Damage {
+    static func random(_ generator: inout SeededGenerator, fileLength: Int) -> Damage {
         func below(_ limit: Int) -> Int { Int(truncatingIfNeeded: generator.next() >> 1) % max(1, limit) }
         let at = below(fileLength)
         // Headers and node tables stand at the beginning of a page: half of the damage goes there.
@@ -275,7 +276,7 @@ enum Damage {
         }
     }
 
-    func apply(_ bytes: inout [UInt8], _ generator: inout SplitMix) {
+    func apply(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
         switch self {
         case .bit(let at, let mask), .byte(let at, let mask): bytes[at] ^= mask
         case .run(let at, let length):

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// What LMDB's list of free pages costs in a large store: batches of bodies of many pages, all in the index, at a full
@@ -10,7 +11,7 @@ struct FreeListRun {
     let seed: UInt64
 
     func run() throws {
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var configuration = Configuration(budget: Budget(bytes: .gibibytes(Int64(gibibytes))))
         configuration.logger.logLevel = .critical
         let store = try Store(at: store, configuration)
@@ -48,7 +49,7 @@ struct FreeListRun {
 
     /// Bodies of 4 KiB to 256 KiB, so that what goes leaves holes that what comes does not fit.
     private func put(
-        _ number: inout Int, _ generator: inout SplitMix, _ store: Store, _ durability: Durability
+        _ number: inout Int, _ generator: inout SeededGenerator, _ store: Store, _ durability: Durability
     ) throws -> Int {
         let length = 4096 << Int(generator.next() % 7)
         number += 1

@@ -27,6 +27,7 @@
 
 import Foundation
 import Larder
+import SeededData
 import Synchronization
 import SystemPackage
 
@@ -38,21 +39,9 @@ import SystemPackage
     import Darwin
 #endif
 
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
-
 /// A body that names its key in its first word and follows from its seed.
 func makeBody(name: UInt64, seed: UInt64, length: Int) -> [UInt8] {
-    var generator = SplitMix(state: seed &+ name &* 31)
+    var generator = SeededGenerator(seed: seed &+ name &* 31)
     var body: [UInt8] = withUnsafeBytes(of: name.littleEndian) { Array($0) }
     while body.count < length { withUnsafeBytes(of: generator.next()) { body += $0 } }
     return Array(body.prefix(max(8, length)))
@@ -65,7 +54,7 @@ func say(_ line: String) {
 
 struct Bad: Error { let reason: String }
 
-func length(_ generator: inout SplitMix) -> Int {
+func length(_ generator: inout SeededGenerator) -> Int {
     switch Int.random(in: 0..<10, using: &generator) {
     case 0..<5: return Int.random(in: 8...2000, using: &generator)
     case 5..<8: return Int.random(in: 2000...20_000, using: &generator)
@@ -81,7 +70,7 @@ func verify(_ key: Key, _ name: UInt64, _ entry: Entry) throws {
 }
 
 func mixed(_ store: Store, seed: UInt64, count: Int) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     for step in 0..<count {
         let name = UInt64.random(in: 0..<400, using: &generator)
         let key = Key("http://worker.test/\(name)")
@@ -125,7 +114,7 @@ func mixed(_ store: Store, seed: UInt64, count: Int) throws {
 }
 
 func durable(_ store: Store, seed: UInt64, count: Int) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     for step in 0..<count {
         let name = seed &* 100_000 &+ UInt64(step)
         let key = Key("http://durable.test/\(name)")
@@ -219,7 +208,7 @@ func readers(_ store: Store, threads: Int, milliseconds: Int) throws {
 }
 
 func same(_ store: Store, seed: UInt64, count: Int) throws {
-    var generator = SplitMix(state: seed)
+    var generator = SeededGenerator(seed: seed)
     for _ in 0..<count {
         let name = UInt64.random(in: 0..<4, using: &generator)
         let key = Key("http://same.test/\(name)/\(UInt64.random(in: 0..<6, using: &generator))")

@@ -79,7 +79,7 @@
         @Test func noFormHoldsAThreadOfTheCooperativePool() async throws {
             for call in Self.stoppable + Self.carriedThrough {
                 try await filled { store in
-                    try await Watch.expectNone(store, also: { _ in }) {
+                    try await Watch.expectNone(store, call.name) {
                         try await call.run(store)
                         // What was put and not committed yet makes the next call wait.
                         try await store.put(body(20, 3), for: "pending")
@@ -106,8 +106,9 @@
         }
 
         @Test func whatEndsOrUndoesIsCarriedThrough() async throws {
-            try await filled { store in
-                try await store.pin("a")
+            try await withDirectory { path in
+                let store = try await Store.open(at: path, .testing())
+                try await store.put(body(10), for: "a", PutOptions(tags: ["t"], isPinned: true))
                 try await store.pin(tag: "t")
                 for call in Self.carriedThrough { try await inCancelledTask(call, store) }
                 try await #expect(store.statistics().entryCount == 0)

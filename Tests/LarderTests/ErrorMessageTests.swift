@@ -140,7 +140,7 @@ import Testing
         }
         try withStore { store in
             #expect(
-                store.engine.noRoom().description
+                store.engine.context.noRoom().description
                     == "noSpace: no room in \(store.path): what is left is pinned, leased or being written: raise the budget or "
                     + "lower its free-disk floor (`Store.setBudget(_:)`), or unpin entries")
         }

@@ -81,11 +81,11 @@ import Testing
             _ = try store.check(repair: true)
             try finish(store)
             let again = try Store(at: copy, .testing())
-            #expect(again.engine.suspects.isEmpty)
+            #expect(again.engine.damage.suspects.isEmpty)
             try finish(again)
             #expect(rename(first.string, moved.string) == 0)
             let other = try Store(at: moved, .testing())
-            #expect(other.engine.suspects.isEmpty)
+            #expect(other.engine.damage.suspects.isEmpty)
             try finish(other)
         }
     }
@@ -188,8 +188,8 @@ import Testing
             try store.engine.mutate(.housekeeping) { mutation in
                 for number in 0..<40 { try mutation.update(Array("p\(number)".utf8)) { $0.isPinned = false } }
             }
-            try store.engine.steer()
-            let isDisplacing = store.engine.isDisplacing.load(ordering: .relaxed)
+            try store.engine.requireWriting().watermarks.steer()
+            let isDisplacing = store.engine.writing?.watermarks.isDisplacing == true
             #expect(isDisplacing)
             try store.setBudget(budget)
             #expect(recount(store.path) <= 1 << 20)

@@ -195,7 +195,7 @@ import Testing
     @Test func anEphemeralStoreOfAnotherProcessIsRefused() throws {
         let store = try Store.ephemeral(.testing())
         // Past the registry: as another process would.
-        let error = #expect(throws: LarderError.self) { try Engine.open(store.path, .testing()) }
+        let error = #expect(throws: LarderError.self) { try Opening.open(store.path, .testing()) }
         #expect(error?.code == .locked)
         #expect(error?.message.contains("ephemeral store of another process") ?? false)
         // The same process shares it, and reading needs no lock.

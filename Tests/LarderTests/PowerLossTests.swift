@@ -194,7 +194,7 @@ struct PowerLossTests {
             try first.close()
             for reads in [true, false] {
                 let store = try Store(at: path, configuration(boot: boot) { $0.isReadOnly = reads })
-                #expect(store.engine.suspects.isEmpty)
+                #expect(store.engine.damage.suspects.isEmpty)
                 try #expect(isHit(store.lookUp("k")))
                 try store.close()
             }
@@ -207,7 +207,7 @@ struct PowerLossTests {
         try withPowerLoss(configuration(boot: 0), of: { try $0.put(bytes, for: "k") }) { path in
             try TestFiles.flipByte(of: blob(path), at: 100)
             let store = try Store(at: path, configuration(boot: 0) { $0.isScrubbing = false })
-            #expect(!store.engine.suspects.isEmpty)
+            #expect(!store.engine.damage.suspects.isEmpty)
             try #expect(store.get("k") == nil)
             try finish(store)
         }
@@ -253,7 +253,7 @@ struct PowerLossTests {
             for number in 0..<5 { try #expect(isHit(second.lookUp(Key("\(number)")))) }
             try finish(second)
             let third = try Store(at: path, configuration(boot: 2))
-            #expect(third.engine.suspects.isEmpty)
+            #expect(third.engine.damage.suspects.isEmpty)
             try finish(third)
         }
     }

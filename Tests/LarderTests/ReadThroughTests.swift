@@ -6,7 +6,7 @@ import Testing
 @testable import Larder
 
 /// Lets what comes wait until it is opened.
-private final class Doors: Sendable {
+final class Doors: Sendable {
     private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
     let arrived = Counter()
 

@@ -8,6 +8,27 @@ import Testing
 
 /// What a second open of a path asks for is honoured or refused, never ignored.
 @Suite struct SharingTests {
+    /// Setting the budget that a store has changes nothing, so a read-only store allows it.
+    @Test func readOnlyStoresShareABudgetThatIsSet() throws {
+        let budget = Budget(bytes: .mebibytes(4))
+        try withDirectory { path in
+            try Store(at: path, .testing { $0.budget = budget }).close()
+            let reading = Configuration.testing {
+                $0.isReadOnly = true
+                $0.budget = budget
+            }
+            let first = try Store(at: path, reading)
+            let second = try Store(at: path, reading)
+            try #expect(second.budget().bytes == budget.bytes)
+            var other = reading
+            other.budget = Budget(bytes: .mebibytes(8))
+            let error = try #require(throws: LarderError.self) { try Store(at: path, other) }
+            #expect(error.code == .readOnly)
+            try second.close()
+            try first.close()
+        }
+    }
+
     @Test func otherSettingsThatStoresOfAPathShareAreRefusedByName() throws {
         let changes: [(String, (inout Configuration) -> Void)] = [
             ("verification", { $0.verification = .always }), ("clock", { $0.clock = TestClock() }),
@@ -104,7 +125,7 @@ import Testing
             for page in 2..<4 {
                 for offset in 0..<16 { try TestFiles.flipByte(of: data, at: Int64(page * 4096 + offset)) }
             }
-            let isDamaged = try code { try first.engine.checkPages(.heads) } != nil
+            let isDamaged = try code { try first.engine.context.checkPages(.heads) } != nil
             #expect(isDamaged)
             try #expect(code { try Store(at: path, .testing { $0.indexCheck = .always }) } == .corruption)
             try TestFiles.patch(data, good)

@@ -16,6 +16,9 @@ extension Store {
     func blobPath(_ digest: Digest) -> FilePath { path.appending("blobs").appending(Layout.blob(digest)) }
 }
 
+/// The body of an entry, whole, read on this thread also where that is a task's; nil for none.
+func bytes(of entry: Entry?) throws -> [UInt8]? { try entry?.body.bytes() }
+
 extension Configuration {
     /// Puts stay pending until something flushes them.
     static var holding: Configuration { .testing { $0.commitDelay = .seconds(3600) } }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Larder
@@ -36,8 +37,24 @@ import Testing
         #expect(Timestamp.distantFuture + .seconds(1) == .distantFuture)
         #expect(Timestamp(microseconds: .min) - .seconds(1) == Timestamp(microseconds: .min))
         #expect(Timestamp(microseconds: 10) - Timestamp(microseconds: 3) == .microseconds(7))
-        #expect(Timestamp(seconds: .nan) == .distantFuture)
         #expect(Timestamp(seconds: 1.5).microseconds == 1_500_000)
+    }
+
+    /// What no moment is must not select every entry, nor keep one without end.
+    @Test func whatIsNoMomentIsTheEarliest() throws {
+        let earliest = Timestamp(microseconds: .min)
+        #expect(Timestamp(seconds: .nan) == earliest)
+        #expect(Timestamp(seconds: -.infinity) == earliest)
+        #expect(Timestamp(seconds: .infinity) == .distantFuture)
+        #expect(Timestamp(seconds: -1e300) < Timestamp(seconds: -1e12))
+        try withStore { store in
+            try store.put([1], for: "k")
+            for seconds in [Double.nan, -.infinity] {
+                try #expect(store.remove(.storedBefore(Timestamp(seconds: seconds))) == 0)
+                try #expect(store.remove(.unusedSince(Timestamp(seconds: seconds))) == 0)
+            }
+            try #expect(store.keys() == ["k"])
+        }
     }
 
     @Test(

@@ -54,7 +54,7 @@ import Testing
             let new = try open(path, "2.0")
             try new.put([1], for: "new")
             // Opening does the same in the background; either way nothing old is left.
-            try new.engine.removeEntries(ofOtherVersionsThan: #require(new.version))
+            try new.engine.requireWriting().removals.removeEntries(ofOtherVersionsThan: #require(new.version))
             try new.collect()
             try #expect(new.keys() == ["new"])
             try finish(new)
@@ -258,12 +258,12 @@ import Testing
             let engine = any.engine
             let opened = Mutex<Store?>(nil)
             let opening = try engine.mutate(.housekeeping) { mutation in
-                try engine.forgetVersions(mutation)
+                try engine.versions.forget(in: mutation)
                 let opening = Threads(1) { _ in
                     let store = try Store(at: path, .testing { $0.version = "v0" })
                     opened.withLock { $0 = store }
                 }
-                while !engine.audience.versions.contains("v0") { sched_yield() }
+                while !engine.context.audience.versions.contains("v0") { sched_yield() }
                 return opening
             }
             try opening.join()
@@ -277,9 +277,9 @@ import Testing
     }
 
     @Test func numbersThatWereForgottenAreTakenWhenNoOthersAreLeft() {
-        #expect(Engine.freeVersion([]) == 1)
-        #expect(Engine.freeVersion([1, 7]) == 8)
-        #expect(Engine.freeVersion([1, 2, 65_534]) == 3)
-        #expect(Engine.freeVersion(Set(1...65_534)) == nil)
+        #expect(Versions.freeVersion([]) == 1)
+        #expect(Versions.freeVersion([1, 7]) == 8)
+        #expect(Versions.freeVersion([1, 2, 65_534]) == 3)
+        #expect(Versions.freeVersion(Set(1...65_534)) == nil)
     }
 }

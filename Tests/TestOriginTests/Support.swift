@@ -14,7 +14,3 @@ func withOrigin(
     }
     await origin.stop()
 }
-
-func get(_ path: String, _ fields: String...) -> String {
-    "GET \(path) HTTP/1.1\r\nHost: test\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n"
-}

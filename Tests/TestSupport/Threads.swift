@@ -77,7 +77,11 @@ public final class Counter: Sendable {
 
     /// Adds one; returns the new count.
     @discardableResult
-    public func increment() -> Int { count.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue }
+    public func increment() -> Int { add(1) }
+
+    /// Adds a number; returns the new count.
+    @discardableResult
+    public func add(_ number: Int) -> Int { count.wrappingAdd(number, ordering: .sequentiallyConsistent).newValue }
 
     /// Waits until the count has reached `number`.
     public func wait(for number: Int) {

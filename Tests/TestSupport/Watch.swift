@@ -7,7 +7,7 @@
     public enum Watch {
         /// Runs `body` and records an issue for every call that may wait and that is made on a thread which runs a task.
         public static func expectNone(
-            _ store: Store, also: @escaping @Sendable (String) -> Void = { _ in },
+            _ store: Store, _ work: String = "the work", also: @escaping @Sendable (String) -> Void = { _ in },
             sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
         ) async throws {
             let calls = Mutex<[String: Int]>([:])
@@ -19,7 +19,7 @@
             try await body()
             withExtendedLifetime(scope) {}
             let found = calls.withLock { $0 }.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
-            #expect(found == [], "made by tasks", sourceLocation: sourceLocation)
+            #expect(found == [], "made by tasks in \(work)", sourceLocation: sourceLocation)
         }
     }
 #endif

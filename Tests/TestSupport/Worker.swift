@@ -76,6 +76,9 @@ public final class Worker {
         #endif
     }
 
+    /// Waits for its end only. What it printed may still be held open by a process that was started meanwhile.
+    public func waitUntilEnd() { process.waitUntilExit() }
+
     /// Reads everything it printed and waits for its end; returns the lines.
     public func finish() -> [String] {
         let data = output.fileHandleForReading.readDataToEndOfFile()

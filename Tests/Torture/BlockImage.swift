@@ -1,3 +1,5 @@
+import SeededData
+
 #if os(Linux)
     import Foundation
 
@@ -51,7 +53,7 @@
         ) throws {
             let descriptor = try newFile(path)
             defer { close(descriptor) }
-            var generator = SplitMix(state: seed)
+            var generator = SeededGenerator(seed: seed)
             try log.bytes.withUnsafeBytes { raw in
                 for write in writes where write.kind == .write {
                     if Int.random(in: 0..<100, using: &generator) < share {

@@ -1,3 +1,5 @@
+import SeededData
+
 #if os(Linux)
     import Foundation
 
@@ -6,7 +8,7 @@
     /// processes continue with it.
     struct BlockLossRun {
         private let options: Options
-        private var generator: SplitMix
+        private var generator: SeededGenerator
         private var kept: String?
 
         /// The results for one file system.
@@ -37,7 +39,7 @@
 
         init(_ options: Options) {
             self.options = options
-            generator = SplitMix(state: options.seed)
+            generator = SeededGenerator(seed: options.seed)
         }
 
         private let fresh = PrivateMounts.root + "/fresh"

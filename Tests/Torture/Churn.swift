@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// Bodies of 5 KB to 2 MB come and go: most of what is on disk is always new, and in many pieces.
@@ -10,7 +11,7 @@ enum Churn {
     static func work(_ path: String, _ seed: UInt64, _ operations: Int, names: Int) throws {
         let store = try Store(at: FilePath(path), Workload.configuration(of: ProcessInfo.processInfo.environment))
         WorkerMain.say("READY")
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         for number in 0..<operations {
             let key = Key("c/\(Int.random(in: 0..<names, using: &generator))")
             try WorkerMain.attempt {
@@ -31,14 +32,14 @@ enum Churn {
         try store.close()
     }
 
-    private static func body(_ key: Key, _ generator: inout SplitMix) -> [UInt8] {
+    private static func body(_ key: Key, _ generator: inout SeededGenerator) -> [UInt8] {
         let length = Int(5000 * pow(400, Double.random(in: 0...1, using: &generator)))
         return Workload.body(key.description, seed: generator.next() % 4, length: length)
     }
 
     /// In pieces of a size, the last one shorter. Half of the bodies have more than 1 MiB: space for what comes after
     /// that is allocated ahead, so that a power loss can leave a file of the right length with a hole at its beginning.
-    private static func stream(_ store: Store, _ key: Key, _ generator: inout SplitMix) throws {
+    private static func stream(_ store: Store, _ key: Key, _ generator: inout SeededGenerator) throws {
         let bytes =
             generator.oneIn(2)
             ? body(key, &generator)

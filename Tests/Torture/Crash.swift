@@ -1,4 +1,5 @@
 import Foundation
+import SeededData
 
 /// One power loss and what is found after it.
 struct Crash {
@@ -70,7 +71,7 @@ struct Crash {
     /// A worker opens the store, recovers and continues, and the power fails again at some moment of that run. What
     /// survived the first loss is on disk.
     private func loseAgain(_ journal: inout Journal, _ outcome: inout Outcome) throws {
-        var generator = SplitMix(state: seed ^ 0x7A11)
+        var generator = SeededGenerator(seed: seed ^ 0x7A11)
         let image = try DiskImage(path)
         try FileManager.default.copyItem(atPath: path, toPath: path + "-first")
         let child = try Child(

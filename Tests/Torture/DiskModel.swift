@@ -1,4 +1,5 @@
 import Foundation
+import SeededData
 
 /// What may be on a disk when the power fails.
 ///
@@ -17,7 +18,7 @@ struct DiskModel {
     private let end: Int
     /// What was permanently on the disk when the recording began; nil: nothing.
     private let base: DiskImage?
-    private var generator: SplitMix
+    private var generator: SeededGenerator
 
     init(
         _ recording: Recording, crashAt end: Int, isHarsh: Bool, ignoresSyncs: Bool, seed: UInt64,
@@ -28,7 +29,7 @@ struct DiskModel {
         self.recording = recording
         self.end = end
         self.isHarsh = isHarsh
-        generator = SplitMix(state: seed)
+        generator = SeededGenerator(seed: seed)
     }
 
     private typealias Operation = Recording.Operation

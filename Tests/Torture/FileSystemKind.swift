@@ -1,3 +1,5 @@
+import SeededData
+
 #if os(Linux)
     import Foundation
 
@@ -70,7 +72,7 @@
         /// has many extents, and their list takes blocks of its own once it is written.
         func age(_ place: String) throws {
             try FileManager.default.createDirectory(atPath: place + "/old", withIntermediateDirectories: true)
-            var generator = SplitMix(state: 1)
+            var generator = SeededGenerator(seed: 1)
             var (count, total) = (0, 0)
             while total < min(bytes, 320 << 20) / 10 * 6 {
                 let length = 4096 * Int.random(in: 1...9, using: &generator)

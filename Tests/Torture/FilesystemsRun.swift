@@ -1,3 +1,5 @@
+import SeededData
+
 #if os(Linux)
     import Foundation
     import Larder
@@ -8,7 +10,7 @@
     /// they are killed, and the store is checked, on the file system as it is and after it was mounted again.
     struct FilesystemsRun {
         private let options: Options
-        private var generator: SplitMix
+        private var generator: SeededGenerator
         private var journal = Journal()
 
         /// The results for one file system.
@@ -36,7 +38,7 @@
 
         init(_ options: Options) {
             self.options = options
-            generator = SplitMix(state: options.seed)
+            generator = SeededGenerator(seed: options.seed)
         }
 
         mutating func run() throws -> Bool {

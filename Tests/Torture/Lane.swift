@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// One store of a run with kills, and what is known about it.
@@ -8,7 +9,7 @@ struct Lane {
     private let workers: Int
     private let number: Int
     private let seed: UInt64
-    private var generator: SplitMix
+    private var generator: SeededGenerator
     private var points: [String]
     private var journal = Journal()
     private var damaged: Set<String> = []
@@ -21,7 +22,7 @@ struct Lane {
         self.number = number
         workers = options.processes ?? 2
         seed = options.seed &* 1000 &+ UInt64(number)
-        generator = SplitMix(state: seed)
+        generator = SeededGenerator(seed: seed)
         // Lanes begin at different points, so that a short run does not see the same ones twice.
         let all = KillsRun.points
         points = Array(

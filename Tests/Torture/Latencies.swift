@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// Workers of the run with many processes: those that measure how long readers wait, and those that collect.
@@ -27,7 +28,7 @@ enum Latencies {
     static func read(_ path: String, _ seed: UInt64, _ operations: Int) throws {
         let store = try Store(at: FilePath(path), Workload.configuration)
         WorkerMain.say("READY")
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var times: [UInt64] = []
         var second = DispatchTime.now().uptimeNanoseconds
         var phase = Phase.now

@@ -1,4 +1,5 @@
 import Foundation
+import SeededData
 
 /// The options of a run.
 struct Options: Sendable {
@@ -76,18 +77,7 @@ struct Options: Sendable {
     var deadline: Date { Date().addingTimeInterval((minutes ?? 1e6) * 60) }
 }
 
-/// SplitMix64: the same numbers for the same seed.
-struct SplitMix: RandomNumberGenerator, Sendable {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
+extension SeededGenerator {
     /// True in one of `n` cases.
     mutating func oneIn(_ n: Int) -> Bool { Int.random(in: 0..<n, using: &self) == 0 }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// R2: the writes of one worker or several are recorded, LMDB's included; the disk as it may be after a power loss at
@@ -22,7 +23,7 @@ struct PowerLossRun {
 
     func run() throws -> Bool {
         print("power loss: --seed \(options.seed), in \(directory)")
-        var generator = SplitMix(state: options.seed)
+        var generator = SeededGenerator(seed: options.seed)
         let (start, end) = (Date(), options.deadline)
         var (recordings, cycles, harsh, twice, operations, promised, afterwards) = (0, 0, 0, 0, 0, 0, 0)
         var kinds: [String: Int] = [:]
@@ -69,7 +70,7 @@ struct PowerLossRun {
     }
 
     /// Runs a worker on an empty directory; returns what it did and the inode of the directory.
-    private func record(_ seed: UInt64, _ generator: inout SplitMix) throws -> (Recording, UInt64) {
+    private func record(_ seed: UInt64, _ generator: inout SeededGenerator) throws -> (Recording, UInt64) {
         let store = directory + "/store"
         try? FileManager.default.removeItem(atPath: store)
         try? FileManager.default.removeItem(atPath: directory + "/log")
@@ -94,7 +95,7 @@ struct PowerLossRun {
     }
 
     /// A moment at random, or one beside a sync, a change of names or an acknowledgement.
-    private func moment(_ recording: Recording, _ generator: inout SplitMix) -> Int {
+    private func moment(_ recording: Recording, _ generator: inout SeededGenerator) -> Int {
         let count = recording.operations.count
         let any = Int.random(in: 0...count, using: &generator)
         if generator.oneIn(2) { return any }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// R5: processes of every kind on one store with a budget: two that write, one of them killed and started again all the
@@ -8,7 +9,7 @@ import SystemPackage
 final class ProcessesRun {
     private let options: Options
     private let directory: String
-    private var generator: SplitMix
+    private var generator: SeededGenerator
     private var journal = Journal()
     private var damaged: Set<String> = []
     private var violations: [String] = []
@@ -22,7 +23,7 @@ final class ProcessesRun {
     init(_ options: Options) throws {
         self.options = options
         directory = try options.makeDirectory()
-        generator = SplitMix(state: options.seed)
+        generator = SeededGenerator(seed: options.seed)
     }
 
     private var path: String { directory + "/store" }

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import Synchronization
 import SystemPackage
 
@@ -73,7 +74,7 @@ enum WorkerMain {
         let isOver = Atomic<Bool>(false)
         let done = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
-            var generator = SplitMix(state: seed ^ 0x5EED)
+            var generator = SeededGenerator(seed: seed ^ 0x5EED)
             while !isOver.load(ordering: .relaxed) {
                 let name = "s/\(Int.random(in: 0..<40, using: &generator))"
                 do {

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import SeededData
 import SystemPackage
 
 /// The work of a worker on a store: random operations of every kind until it has made enough of them or is killed.
@@ -15,14 +16,14 @@ final class Workload: @unchecked Sendable {
     var isGentle = false
     /// Leaves it to the store to decide when everything is synced.
     var isLazy = false
-    private var generator: SplitMix
+    private var generator: SeededGenerator
     private let says: @Sendable (String) -> Void
 
     init(_ store: Store, path: String, slot: Int, seed: UInt64, says: @escaping @Sendable (String) -> Void) {
         self.store = store
         self.path = path
         self.slot = slot
-        generator = SplitMix(state: seed)
+        generator = SeededGenerator(seed: seed)
         self.says = says
     }
 
@@ -48,7 +49,7 @@ final class Workload: @unchecked Sendable {
     // MARK: Bodies
 
     static func body(_ key: String, seed: UInt64, length: Int) -> [UInt8] {
-        var generator = SplitMix(state: seed)
+        var generator = SeededGenerator(seed: seed)
         var body = Array((key + "\n").utf8)
         body.reserveCapacity(length + 8)
         // A fourth of the bodies can be compressed, which some file systems do.

@@ -19,9 +19,21 @@ package enum SizeArgument {
     package static func parse(_ text: String, in range: ClosedRange<ByteCount>) throws -> ByteCount {
         let size = try parse(text)
         guard range.contains(size) else {
-            throw ValidationError("'\(text)' is out of range. Use \(range.lowerBound) ... \(range.upperBound).")
+            throw ValidationError(
+                "'\(text)' is out of range. Use \(exact(range.lowerBound)) ... \(exact(range.upperBound)).")
         }
         return size
+    }
+
+    /// A bound without rounding: it must be accepted when the user writes it.
+    private static func exact(_ size: ByteCount) -> String {
+        let units = ["", "KiB", "MiB", "GiB", "TiB"]
+        var (value, unit) = (size.bytes, 0)
+        while value >= 1_024, value % 1_024 == 0, unit < units.count - 1 {
+            value /= 1_024
+            unit += 1
+        }
+        return "\(value)\(units[unit])"
     }
 
     /// Reads a size, or `unlimited`.

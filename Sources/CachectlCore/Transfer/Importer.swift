@@ -34,7 +34,7 @@ package final class Importer: Sendable {
 
     /// Stores all files on `workers` threads. One of them calls `progress` after each of its files.
     package func run(workers: Int, progress: @escaping @Sendable (Outcome, Int) -> Void) throws -> Outcome {
-        try Thread.concurrently(workers) { [self] number in
+        try Threads.concurrently(workers) { [self] number in
             let walk = TreeWalk(root)
             while let file = takeFile() {
                 try Interruption.check()
@@ -62,7 +62,8 @@ package final class Importer: Sendable {
             switch error.code {
             case .tooLarge: outcome.withLock { $0.tooLarge.append("\(path): \(ByteCount(file.length))") }
             case .io where error.path == path, .invalidArgument, .lengthMismatch:
-                // Only this file failed: it is unreadable or missing, or it changed meanwhile. The others are still imported.
+                // Only this file failed: it is unreadable or missing, or it changed meanwhile. The others are still
+                // imported.
                 let cause = error.cause.map { " (\($0))" } ?? ""
                 outcome.withLock { $0.failed.append(error.message + cause) }
             default: throw error

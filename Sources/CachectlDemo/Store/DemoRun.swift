@@ -25,16 +25,16 @@ final class DemoRun: Sendable {
 
     /// Runs until `isOver` returns true (it is called about ten times a second), or until a thread fails.
     func run(readers: Int, writers: Int, until isOver: () -> Bool) throws {
-        var threads: [Thread] = []
+        var threads: [WorkerThread] = []
         defer {
             isStopped.store(true, ordering: .relaxed)
             queue.close()
             for thread in threads { thread.join() }
         }
         for number in 0..<readers {
-            threads.append(try Thread { [self] in guarded { try read(RandomBytes(seed: UInt64(number) + 1)) } })
+            threads.append(try Threads.start { [self] in guarded { try read(RandomBytes(seed: UInt64(number) + 1)) } })
         }
-        for _ in 0..<writers { threads.append(try Thread { [self] in guarded { try write() } }) }
+        for _ in 0..<writers { threads.append(try Threads.start { [self] in guarded { try write() } }) }
         while !isOver(), failure.first == nil { usleep(100_000) }
         if let error = failure.first { throw error }
     }

@@ -1,4 +1,5 @@
 import CachectlCore
+import Larder
 import Synchronization
 import SystemPackage
 
@@ -10,7 +11,7 @@ final class Sampler: Sendable {
     private let stop = Atomic<Bool>(false)
     private let highest = Atomic<Int64>(0)
     private let samples = Atomic<Int>(0)
-    private let thread = Mutex<Thread?>(nil)
+    private let thread = Mutex<WorkerThread?>(nil)
 
     /// - Parameter budget: the size that no measurement should exceed.
     init(_ path: FilePath, budget: Int64) {
@@ -29,7 +30,7 @@ final class Sampler: Sendable {
 
     /// Starts to measure every half second.
     func start() throws {
-        let running = try Thread { [self] in
+        let running = try Threads.start { [self] in
             while !stop.load(ordering: .relaxed) {
                 if let bytes = try? sample() {
                     highest.max(bytes, ordering: .relaxed)

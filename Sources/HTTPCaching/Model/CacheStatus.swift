@@ -47,7 +47,7 @@ public struct CacheStatus: Sendable, Hashable {
     /// More, as a short text (section 2.8).
     public var detail: String?
 
-    /// Makes a member.
+    /// Makes a member. Each parameter sets the property of its name; what is left out is not a part of the member.
     public init(
         cacheName: String, outcome: Outcome, forwardStatus: Int? = nil, ttlSeconds: Int64? = nil,
         isStored: Bool = false,
@@ -83,6 +83,8 @@ public struct CacheStatus: Sendable, Hashable {
     }
 
     /// Appends the member behind those of caches nearer to the origin (section 2), as a line of its own.
+    ///
+    /// - Parameter fields: of the response.
     public func append(to fields: inout HTTPFields) { fields.append(HTTPField(name: .cacheStatus, value: fieldValue)) }
 
     /// A token where the text is one, otherwise a string; nil when it is neither.

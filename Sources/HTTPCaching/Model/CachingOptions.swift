@@ -83,6 +83,8 @@ public struct CachingOptions: Sendable, Hashable {
     public var extraStatusCodes: Set<Int> = []
 
     /// Makes options with the defaults for a mode.
+    ///
+    /// - Parameter mode: for many users, or for one. Default: shared.
     public init(mode: CacheMode = .shared) { self.mode = mode }
 
     /// The defaults for a private cache, such as an app's.

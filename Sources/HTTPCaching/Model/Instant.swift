@@ -7,9 +7,13 @@ public struct Instant: Sendable, Hashable, Comparable, CustomStringConvertible {
     public var milliseconds: Int64
 
     /// Makes an instant from milliseconds since the Unix epoch.
+    ///
+    /// - Parameter milliseconds: negative before 1970.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// Makes an instant from seconds since the Unix epoch; saturates beyond ±292 million years.
+    ///
+    /// - Parameter seconds: negative before 1970.
     public init(seconds: Int64) {
         let (value, overflow) = seconds.multipliedReportingOverflow(by: 1_000)
         milliseconds = overflow ? (seconds < 0 ? .min : .max) : value
@@ -21,13 +25,19 @@ public struct Instant: Sendable, Hashable, Comparable, CustomStringConvertible {
         return milliseconds % 1_000 < 0 ? quotient - 1 : quotient
     }
 
-    /// Milliseconds from `earlier` to this instant, saturating; negative when `earlier` is later.
+    /// Milliseconds from `earlier` to this instant, saturating.
+    ///
+    /// - Parameter earlier: the instant to count from.
+    /// - Returns: the difference; negative when `earlier` is later.
     public func milliseconds(since earlier: Instant) -> Int64 {
         let (value, overflow) = milliseconds.subtractingReportingOverflow(earlier.milliseconds)
         return overflow ? (milliseconds < 0 ? .min : .max) : value
     }
 
     /// This instant moved by a number of milliseconds, saturating.
+    ///
+    /// - Parameter delta: milliseconds; negative ones move it back.
+    /// - Returns: the instant that much later.
     public func advanced(byMilliseconds delta: Int64) -> Instant {
         Instant(milliseconds: milliseconds.addingSaturating(delta))
     }

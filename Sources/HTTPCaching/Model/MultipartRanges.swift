@@ -11,6 +11,8 @@ public struct MultipartRanges: Sendable, Hashable {
 
     /// The bytes before the content of a part.
     /// - Parameter index: the position of the part in ``ranges``.
+    ///
+    /// - Returns: the delimiter, the fields of the part and the empty line.
     public func header(of index: Int) -> [UInt8] {
         var text = index == 0 ? "--\(boundary)\r\n" : "\r\n--\(boundary)\r\n"
         if let contentType { text += "Content-Type: \(contentType)\r\n" }

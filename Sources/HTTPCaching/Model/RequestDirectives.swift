@@ -23,6 +23,8 @@ public struct RequestDirectives: Sendable, Hashable {
     public init() {}
 
     /// Parses the combined lines of `Cache-Control`. Never fails.
+    ///
+    /// - Parameter bytes: the values of all lines, joined by commas. What cannot be parsed is passed over.
     public init(_ bytes: [UInt8]) {
         for directive in DirectiveList.parse(bytes) {
             var seconds: Int64?

@@ -49,6 +49,9 @@ public struct ServedResponse: Sendable, Hashable {
     }
 
     /// The member for `Cache-Status` when it is served without asking the origin.
+    ///
+    /// - Parameter name: of the cache, as the member gives it (RFC 9211 section 2).
+    /// - Returns: a member with `hit`, and the time that is left.
     public func cacheStatus(name: String) -> CacheStatus {
         CacheStatus(cacheName: name, outcome: .hit, ttlSeconds: ttlSeconds)
     }

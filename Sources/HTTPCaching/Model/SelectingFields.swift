@@ -35,6 +35,9 @@ public struct SelectingFields: Sendable, Hashable {
     }
 
     /// Whether a request has the same nominated fields.
+    ///
+    /// - Parameter request: the fields of the request, compared as RFC 9111 section 4.1 says.
+    /// - Returns: true also where nothing is nominated.
     public func matches(_ request: HTTPFields) -> Bool {
         fields.allSatisfy { SelectingValue.normalized(name: $0.name, in: request) == $0.value }
     }
@@ -56,6 +59,8 @@ public struct SelectingFields: Sendable, Hashable {
     }
 
     /// Reads ``encoded``; nil when the bytes are anything else.
+    ///
+    /// - Parameter bytes: what ``encoded`` gave.
     public init?(encoded bytes: [UInt8]) {
         var index = 0
         func part() -> [UInt8]? {

@@ -8,6 +8,8 @@ public struct StoredPolicy: Sendable, Hashable {
         /// The bits.
         public let rawValue: UInt16
         /// Makes flags from bits.
+        ///
+        /// - Parameter rawValue: the sum of the raw values of flags.
         public init(rawValue: UInt16) { self.rawValue = rawValue }
         /// `no-cache` without field names: to be validated before every use (RFC 9111 section 5.2.2.4).
         public static let noCache = Flags(rawValue: 1 << 0)
@@ -81,17 +83,28 @@ public struct StoredPolicy: Sendable, Hashable {
     }
 
     /// The current age in milliseconds (section 4.2.3); never less than the initial age, whatever the clock does.
+    ///
+    /// - Parameter now: the current time.
+    /// - Returns: milliseconds; saturates.
     public func ageMilliseconds(at now: Instant) -> Int64 {
         initialAgeMilliseconds.addingSaturating(max(0, now.milliseconds(since: responseTime)))
     }
 
     /// Whether it is fresh (section 4.2). A clock that has gone back by more than `clockSkewTolerance` milliseconds
     /// makes it stale: its age is unknown then.
+    ///
+    /// - Parameters:
+    ///   - now: the current time.
+    ///   - clockSkewTolerance: in milliseconds. Default: a minute.
+    /// - Returns: whether the current age is below the freshness lifetime.
     public func isFresh(at now: Instant, clockSkewTolerance: Int64 = 60_000) -> Bool {
         lifetimeMilliseconds > ageMilliseconds(at: now) && responseTime.milliseconds(since: now) <= clockSkewTolerance
     }
 
     /// How long it has been stale, in milliseconds; 0 when fresh.
+    ///
+    /// - Parameter now: the current time.
+    /// - Returns: the current age less the freshness lifetime.
     public func stalenessMilliseconds(at now: Instant) -> Int64 {
         max(0, ageMilliseconds(at: now).subtractingSaturating(lifetimeMilliseconds))
     }
@@ -103,6 +116,8 @@ public struct StoredPolicy: Sendable, Hashable {
 
     /// Takes another lifetime than the response's own, as a caller's policy may want. It counts from the time of the
     /// response, whose age stays what it is: other caches go by that.
+    ///
+    /// - Parameter lifetimeSeconds: from the time of the response on; 0 or less makes it stale at once.
     public mutating func override(lifetimeSeconds: Int64) {
         lifetimeSource = .override
         lifetimeMilliseconds = max(0, lifetimeSeconds).secondsAsMilliseconds.addingSaturating(initialAgeMilliseconds)

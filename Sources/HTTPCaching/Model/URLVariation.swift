@@ -19,6 +19,8 @@ public struct URLVariation: Sendable, Hashable {
 
     /// What a response says (sections 3 and 4). Nil where every byte of the query counts: without the field, with one
     /// that is not valid, and with one that says just that.
+    ///
+    /// - Parameter response: its `No-Vary-Search` field counts.
     public init?(of response: HTTPResponse) {
         guard let value = response.headerFields.combined(.noVarySearch) else { return nil }
         var parser = StructuredFieldValueParser(value)
@@ -64,6 +66,8 @@ public struct URLVariation: Sendable, Hashable {
     ///
     /// Bytes that are not UTF-8 stay as they are, where the draft lets a cache treat them all as U+FFFD: this gives
     /// fewer hits, and no false ones.
+    ///
+    /// - Returns: text that is equal for queries that count as the same.
     public func canonical(_ query: String?) -> String {
         var pairs: [(name: [UInt8], value: [UInt8])] = []
         for part in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {
@@ -142,6 +146,8 @@ public struct URLVariation: Sendable, Hashable {
     }
 
     /// Reads ``text``; nil when it is anything else.
+    ///
+    /// - Parameter text: what ``text`` gave.
     public init?(text: some StringProtocol) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
         guard let kind = parts.first, kind.count == 2 else { return nil }

@@ -20,6 +20,9 @@ extension CacheRules {
     }
 
     /// Which loads a request may share.
+    ///
+    /// - Parameter request: the client's request.
+    /// - Returns: none, one that is under way, or only one that is sent later.
     public func collapsing(of request: HTTPRequest) -> Collapsing {
         guard request.method == .get || request.method == .head else { return .none }
         let facts = RequestFacts(request, options: options)
@@ -34,11 +37,17 @@ extension CacheRules {
     }
 
     /// Whether a request has conditions that a cache can evaluate.
+    ///
+    /// - Parameter request: the client's request.
+    /// - Returns: true for `If-None-Match` and `If-Modified-Since`.
     public func isConditional(_ request: HTTPRequest) -> Bool {
         request.headerFields.contains(.ifNoneMatch) || request.headerFields.contains(.ifModifiedSince)
     }
 
     /// A request without the directives that a load which was sent later satisfies.
+    ///
+    /// - Parameter request: the client's request.
+    /// - Returns: the same request, for ``reuse(_:hasContent:stored:now:isDisconnected:)`` after that load.
     public func satisfiedByValidation(_ request: HTTPRequest) -> HTTPRequest {
         var request = request
         request.headerFields.remove(.cacheControl)
@@ -50,9 +59,12 @@ extension CacheRules {
     /// conditions and range. Nil when it may not be used for the request.
     ///
     /// - Parameters:
+    ///   - new: the response that is arriving.
+    ///   - request: the one to answer.
     ///   - length: of the body; nil while it is not known. Then a range is not cut out.
     ///   - isFollower: true for a request that did not itself bring the response: then it has to be fresh, and the
     ///     request has to match.
+    ///   - now: the current time.
     /// - Returns: with the content `none`, `whole` or `range`.
     public func serve(
         arriving new: NewResponse, to request: HTTPRequest, length: Int64?, isFollower: Bool, now: Instant
@@ -73,7 +85,13 @@ extension CacheRules {
     }
 
     /// The same for a 206 that is arriving, and a request whose range it brings.
-    /// - Parameter contentRange: of the 206; a stored part does not keep it.
+    ///
+    /// - Parameters:
+    ///   - new: the part as it will be stored.
+    ///   - contentRange: of the 206; a stored part does not keep it.
+    ///   - request: a request that shares the load.
+    ///   - now: the current time.
+    /// - Returns: the answer; nil when the part may not be used for the request.
     public func serve(
         arrivingPart new: NewResponse, contentRange: String?, to request: HTTPRequest, now: Instant
     ) -> ServedResponse? {
@@ -95,6 +113,11 @@ extension CacheRules {
     /// either, and waiting for it is of no use. Fields of the request, and errors of the server, say nothing about
     /// that; nor do refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are
     /// about the resource.
+    ///
+    /// - Parameters:
+    ///   - obstacle: why it was not stored.
+    ///   - status: the status code of the response.
+    /// - Returns: false where the next response may be stored.
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
         guard status < 400 || status == 404 || status == 410 else { return false }
         switch obstacle {

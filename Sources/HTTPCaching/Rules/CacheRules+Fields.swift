@@ -8,6 +8,11 @@ extension CacheRules {
     /// proxy that was used (`Proxy-Authenticate`, `Proxy-Authentication-Info`, `Proxy-Authorization`), and those
     /// named by `no-cache="…"`, in a shared cache also by `private="…"`. A missing `Date` is added, as RFC 9110
     /// section 6.6.1 demands.
+    ///
+    /// - Parameters:
+    ///   - response: as received.
+    ///   - responseTime: when its head was received; the `Date` of a response that has none.
+    /// - Returns: a subset of the fields, each with all its values.
     public func storedFields(of response: HTTPResponse, responseTime: Instant) -> HTTPFields {
         let excluded = excludedNames(of: response)
         var fields = HTTPFields()

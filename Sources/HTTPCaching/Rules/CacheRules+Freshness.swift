@@ -4,6 +4,9 @@ import HTTPTypes
 extension CacheRules {
     /// The directives that apply to a response: those of the first valid targeted field on the target list (RFC 9213
     /// section 2.2), otherwise those of `Cache-Control`.
+    ///
+    /// - Parameter response: as received, or as stored.
+    /// - Returns: the parsed directives; none where there is no such field.
     public func directives(of response: HTTPResponse) -> ResponseDirectives { control(of: response).directives }
 
     /// The directives that apply, and whether they come from a targeted field, which replaces `Cache-Control` and
@@ -20,6 +23,13 @@ extension CacheRules {
     }
 
     /// Parses what a stored response's fields say about its use.
+    ///
+    /// - Parameters:
+    ///   - response: as received.
+    ///   - requestTime: when the request was sent.
+    ///   - responseTime: when the head was received.
+    /// - Returns: freshness lifetime, initial age (RFC 9111 sections 4.2.1 and 4.2.3) and flags; store it with the
+    ///   response.
     public func policy(for response: HTTPResponse, requestTime: Instant, responseTime: Instant) -> StoredPolicy {
         let fields = response.headerFields
         let (directives, isTargeted) = control(of: response)

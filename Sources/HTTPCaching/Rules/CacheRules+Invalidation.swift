@@ -7,6 +7,11 @@ extension CacheRules {
     /// The target URI always, the URIs in `Location` and `Content-Location` when they have the target's origin, and
     /// the groups in `Cache-Group-Invalidation`. A method whose safety is unknown counts as unsafe; only 2xx and 3xx
     /// responses are not errors.
+    ///
+    /// - Parameters:
+    ///   - response: the final response.
+    ///   - request: the one that it answers.
+    /// - Returns: keys and groups to invalidate before any caller sees the response (RFC 9111 section 4.4).
     public func invalidation(by response: HTTPResponse, to request: HTTPRequest) -> Invalidation? {
         guard !isSafe(request.method), (200...399).contains(response.status.code),
             let target = cacheKey(for: request)?.with(method: nil)

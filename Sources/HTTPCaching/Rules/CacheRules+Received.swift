@@ -92,6 +92,12 @@ extension CacheRules {
 
     /// Decides what to do when no response came: a stored response that may be served (RFC 9111 section 4.2.4, RFC
     /// 5861 section 4), or nil: answer 502 or 504.
+    ///
+    /// - Parameters:
+    ///   - forwardedRequest: what could not be sent, or was not answered.
+    ///   - stored: the responses that ``reuse(_:hasContent:stored:now:isDisconnected:)`` was given.
+    ///   - now: the current time.
+    /// - Returns: the stale response to serve; nil if none may be.
     public func failed(_ forwardedRequest: ForwardedRequest, stored: [StoredResponse], now: Instant) -> ServedResponse?
     {
         guard let selected = forwardedRequest.selected, stored.indices.contains(selected) else { return nil }
@@ -107,6 +113,8 @@ extension CacheRules {
     ///   - stored: what was or will be stored of it, nil when nothing.
     ///   - isCollapsed: whether other requests share the forwarded request.
     ///   - now: the current time.
+    ///
+    /// - Returns: the member of this cache.
     public func cacheStatus(
         forwarded forwardedRequest: ForwardedRequest, receivedStatus: Int?, sentStatus: Int, stored: StoredPolicy?,
         isCollapsed: Bool = false, now: Instant

@@ -97,6 +97,11 @@ extension CacheRules {
 
     /// The same for a request that is known to be GET, without content, precondition, range, `Cache-Control` and
     /// `Pragma`, and for a response that does not vary. Allocates nothing.
+    ///
+    /// - Parameters:
+    ///   - policy: of the stored response.
+    ///   - now: the current time.
+    /// - Returns: the age in whole seconds; nil when it is not fresh, or was parsed under other options.
     public func plainHitAge(policy: StoredPolicy, now: Instant) -> Int64? {
         guard policy.flags.isDisjoint(with: .noCache),
             policy.fingerprint == fingerprint || policy.lifetimeSource == .override,

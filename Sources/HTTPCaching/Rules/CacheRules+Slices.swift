@@ -5,6 +5,11 @@ import HTTPTypes
 extension CacheRules {
     /// The `Range` to send for a request's own, its ends moved to multiples of `sliceBytes`; nil where it stays: no
     /// range, several, another unit, or the last bytes of a representation of unknown length.
+    ///
+    /// - Parameters:
+    ///   - request: the client's request.
+    ///   - sliceBytes: the length of a slice in bytes, above 0.
+    /// - Returns: the value of the field.
     public func widenedRange(of request: HTTPRequest, sliceBytes: Int64) -> String? {
         guard sliceBytes > 0, request.method == .get, options.storesPartialResponses,
             let value = request.headerFields.single(.range), case .bytes(let field) = RangeField.parse(value),
@@ -18,6 +23,10 @@ extension CacheRules {
 
     /// The answer to a request from a part that brings more than it asked for.
     ///
+    /// - Parameters:
+    ///   - response: the head of the 206.
+    ///   - request: the client's request, with its own range.
+    ///   - now: the current time.
     /// - Returns: 206 with the range in the content that arrives, counted from its first byte, or 416; nil when the
     ///   part does not have what was asked for: then it is passed on as it came.
     public func serve(slices response: HTTPResponse, to request: HTTPRequest, now: Instant) -> ServedResponse? {

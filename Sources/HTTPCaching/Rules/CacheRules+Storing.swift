@@ -55,9 +55,15 @@ extension CacheRules {
         directives.mustRevalidate || directives.isPublic || directives.sMaxage.isPresent
     }
 
-    /// Why a response may not or should not be stored; nil when it may.
+    /// Why a response may not or should not be stored (RFC 9111 section 3).
     ///
-    /// - Parameter lifetimeSeconds: see ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``.
+    /// - Parameters:
+    ///   - response: the final response as received.
+    ///   - request: the one that it answers.
+    ///   - hasContent: whether the request has content.
+    ///   - policy: what ``policy(for:requestTime:responseTime:)`` made of the response.
+    ///   - lifetimeSeconds: see ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``.
+    /// - Returns: the first obstacle; nil when it may be stored.
     public func storingObstacle(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy,
         lifetimeSeconds: Int64? = nil
@@ -185,6 +191,15 @@ extension CacheRules {
     ///   target, such as 401, 412 and 416: under the URL they would answer other requests;
     /// - in a shared cache, what belongs to one user: `private`, `Set-Cookie`, an answer to `Authorization`, and a
     ///   `Vary` that matches nothing.
+    ///
+    /// - Parameters:
+    ///   - response: the final response as received.
+    ///   - request: the request as the client sent it.
+    ///   - hasContent: whether the request has content.
+    ///   - stored: what is stored under its key.
+    ///   - requestTime: when the request was sent.
+    ///   - responseTime: when the head was received.
+    /// - Returns: what to store.
     public func storingRegardless(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, stored: [StoredResponse],
         requestTime: Instant, responseTime: Instant

@@ -5,6 +5,11 @@ extension CacheRules {
     /// The secondary keys, of those there are, whose responses can be chosen for a request: those that match it, and
     /// where none does, those that might match by language alone. The others need not be read: their entity tags are
     /// not sent either (section 4.3.1 allows that).
+    ///
+    /// - Parameters:
+    ///   - variants: all secondary keys of the URL.
+    ///   - request: the fields of the request.
+    /// - Returns: a subset of `variants`, in their order.
     public func variantsToLookUp(_ variants: [SelectingFields], for request: HTTPFields) -> [SelectingFields] {
         // Nearly always all name the same fields, whose normalisation costs more than all the rest.
         var asked: [[String]: SelectingFields] = [:]

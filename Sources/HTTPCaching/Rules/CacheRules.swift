@@ -10,8 +10,9 @@ import HTTPTypes
 /// 1. ``cacheKey(for:)``: nil means forward and store nothing.
 /// 2. Load what is stored under the key, and ask ``reuse(_:hasContent:stored:now:isDisconnected:)``.
 /// 3. A served response is sent. Otherwise the forwarded request in the decision says what to forward.
-/// 4. Every response that comes back goes to ``received(_:for:stored:requestTime:responseTime:)``, a failure to get
-///    one to ``failed(_:stored:now:)``. The result says what to update, remove, invalidate, store and send.
+/// 4. Every response that comes back goes to
+///    ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``, a failure to get one to
+///    ``failed(_:stored:now:)``. The result says what to update, remove, invalidate, store and send.
 /// 5. When the body of something to store has arrived, ``NewResponse/finished(receivedBytes:isComplete:)`` makes the
 ///    stored response.
 public struct CacheRules: Sendable {
@@ -20,6 +21,8 @@ public struct CacheRules: Sendable {
     let fingerprint: UInt32
 
     /// Makes rules for a cache.
+    ///
+    /// - Parameter options: of the cache. Default: those of a shared cache.
     public init(_ options: CachingOptions = CachingOptions()) {
         self.options = options
         fingerprint = options.fingerprint
@@ -32,7 +35,10 @@ public struct CacheRules: Sendable {
 
     var isShared: Bool { options.mode == .shared }
 
-    /// Whether a method is safe (RFC 9110 section 9.2.1). Unknown methods are not.
+    /// Whether a method is safe (RFC 9110 section 9.2.1).
+    ///
+    /// - Parameter method: compared with regard to case.
+    /// - Returns: false for a method that neither the specifications nor the options name.
     public func isSafe(_ method: HTTPRequest.Method) -> Bool {
         switch method.rawValue {
         case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "REPORT", "SEARCH": true
@@ -42,6 +48,9 @@ public struct CacheRules: Sendable {
 
     /// Whether the caching requirements of a status code are implemented here (RFC 9111 section 3): 200, 203, 204,
     /// 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501 and the extra ones.
+    ///
+    /// - Parameter status: a status code.
+    /// - Returns: whether a response with it may be stored for what the status alone says.
     public func understands(status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 501: true

@@ -5,7 +5,9 @@ extension CacheRules {
     /// The codings of a list that a request takes, in the order of the list and joined by ", "; `identity` for none of
     /// them, and for a request without the field.
     ///
-    /// - Parameter codings: the content codings that count, in lower case.
+    /// - Parameters:
+    ///   - fields: those of the request.
+    ///   - codings: the content codings that count, in lower case.
     /// - Returns: nil where the field cannot be folded without changing what the request says: it refuses `identity`,
     ///   or a member is broken.
     public static func foldedAcceptEncoding(_ fields: HTTPFields, to codings: [String]) -> String? {

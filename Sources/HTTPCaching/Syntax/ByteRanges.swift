@@ -4,11 +4,15 @@ public struct ByteRanges: Sendable, Hashable {
     public private(set) var ranges: [Range<Int64>] = []
 
     /// Makes a set from ranges in any order. Empty and negative parts are left out.
+    ///
+    /// - Parameter ranges: may overlap. Default: none.
     public init(_ ranges: some Sequence<Range<Int64>> = EmptyCollection()) {
         for range in ranges { insert(range) }
     }
 
     /// Adds positions.
+    ///
+    /// - Parameter range: may overlap what is there; an empty or negative one changes nothing.
     public mutating func insert(_ range: Range<Int64>) {
         var lower = max(0, range.lowerBound)
         var upper = range.upperBound
@@ -30,11 +34,17 @@ public struct ByteRanges: Sendable, Hashable {
     }
 
     /// Whether all positions of a range are in the set.
+    ///
+    /// - Parameter range: positions.
+    /// - Returns: true for an empty range.
     public func contains(_ range: Range<Int64>) -> Bool {
         range.isEmpty || ranges.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
     }
 
     /// The positions of `whole` that are not in the set, ascending.
+    ///
+    /// - Parameter whole: positions.
+    /// - Returns: what lacks of them; empty if nothing does.
     public func gaps(in whole: Range<Int64>) -> [Range<Int64>] {
         var result: [Range<Int64>] = []
         var position = whole.lowerBound
@@ -48,10 +58,16 @@ public struct ByteRanges: Sendable, Hashable {
     }
 
     /// The positions of both sets.
+    ///
+    /// - Parameter other: another set.
+    /// - Returns: a set with the positions of both.
     public func union(_ other: ByteRanges) -> ByteRanges { union(CollectionOfOne(other)) }
 
     /// The positions of all sets. It takes the time of sorting their ranges once: clients that ask for thousands of
     /// small ranges decide how many there are.
+    ///
+    /// - Parameter others: further sets.
+    /// - Returns: a set with the positions of all.
     public func union(_ others: some Sequence<ByteRanges>) -> ByteRanges {
         var all = ranges
         for other in others { all += other.ranges }
@@ -73,6 +89,9 @@ public struct ByteRanges: Sendable, Hashable {
 
     /// Where a position is when the ranges are kept one after the other in ascending order; nil when it is not in the
     /// set.
+    ///
+    /// - Parameter position: of the representation.
+    /// - Returns: bytes from the first that is kept.
     public func storageOffset(of position: Int64) -> Int64? {
         var offset: Int64 = 0
         for range in ranges {

@@ -6,6 +6,10 @@ public struct ContentRange: Sendable, Hashable {
     public var completeLength: Int64?
 
     /// Makes a value.
+    ///
+    /// - Parameters:
+    ///   - range: the positions; nil for `*`, of a 416.
+    ///   - completeLength: of the representation in bytes; nil where it is not known.
     public init(range: Range<Int64>?, completeLength: Int64?) {
         self.range = range
         self.completeLength = completeLength
@@ -13,6 +17,8 @@ public struct ContentRange: Sendable, Hashable {
 
     /// Parses a value: nil for another unit, for a last position before the first, and for a complete length that
     /// does not reach past the last position.
+    ///
+    /// - Parameter bytes: the value of `Content-Range` (RFC 9110 section 14.4).
     public init?(_ bytes: [UInt8]) {
         guard bytes.count > 6, FieldBytes.lowercased(bytes[..<6]) == Array("bytes ".utf8),
             let slash = bytes.firstIndex(of: UInt8(ascii: "/"))

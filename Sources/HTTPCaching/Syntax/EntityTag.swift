@@ -6,6 +6,8 @@ public struct EntityTag: Sendable, Hashable {
     public var opaque: [UInt8]
 
     /// Parses exactly one entity tag. An unquoted value, a lower-case `w/` and anything behind the tag give nil.
+    ///
+    /// - Parameter bytes: without white space around it.
     public init?(_ bytes: some Collection<UInt8>) {
         var rest = Array(bytes)[...]
         isWeak = rest.starts(with: [0x57, 0x2F])
@@ -20,9 +22,15 @@ public struct EntityTag: Sendable, Hashable {
     public var bytes: [UInt8] { isWeak ? [0x57, 0x2F] + opaque : opaque }
 
     /// Weak comparison (section 8.8.3.2): the opaque parts agree. For `If-None-Match`.
+    ///
+    /// - Parameter other: another tag.
+    /// - Returns: whether they match.
     public func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
     /// Strong comparison (section 8.8.3.2): neither is weak and they agree. For `If-Range` and for combining.
+    ///
+    /// - Parameter other: another tag.
+    /// - Returns: whether they match.
     public func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
 
     /// The tags of an `If-None-Match` value (section 13.1.2): members that are not entity tags are left out.

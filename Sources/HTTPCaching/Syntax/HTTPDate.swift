@@ -22,6 +22,9 @@ public enum HTTPDate {
     }
 
     /// The date as IMF-fixdate, the only format that may be generated; years outside 0...9999 are clamped.
+    ///
+    /// - Parameter instant: milliseconds are cut off.
+    /// - Returns: such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7).
     public static func format(_ instant: Instant) -> String {
         let seconds = min(max(instant.seconds, -62_167_219_200), 253_402_300_799)
         let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400

@@ -21,7 +21,10 @@ public struct RangeField: Sendable, Hashable {
     /// The specifications in the order of the field; at least one.
     public var specifications: [Specification]
 
-    /// Parses a value. Numbers beyond 2^62 count as 2^62, which is past the end of everything.
+    /// Parses a value. Numbers beyond 2^56 count as 2^56, which is past the end of everything.
+    ///
+    /// - Parameter bytes: the value of `Range` (RFC 9110 section 14.2).
+    /// - Returns: the ranges, or why the field counts as absent.
     public static func parse(_ bytes: [UInt8]) -> Parsed {
         guard let equals = bytes.firstIndex(of: FieldBytes.equals), FieldBytes.isToken(bytes[..<equals]) else {
             return .invalid
@@ -51,6 +54,9 @@ public struct RangeField: Sendable, Hashable {
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? { FieldBytes.number(bytes, ceiling: 1 << 56) }
 
     /// The satisfiable ranges of a representation of `length` bytes, in the order of the field (section 14.1.2).
+    ///
+    /// - Parameter length: of the representation, in bytes.
+    /// - Returns: positions; empty when none is satisfiable, which is answered with 416.
     public func resolved(length: Int64) -> [Range<Int64>] {
         specifications.compactMap { specification in
             switch specification {

@@ -54,7 +54,7 @@ extension Check {
         }
         // Before the allocated bytes: a file that lost some of its bytes takes less space, too, and a corrected record
         // would make the damage look like one.
-        if readsBodies, try Engine.digest(of: file, length: head.storedLength) != head.digest {
+        if readsBodies, try Digest.of(file, length: head.storedLength) != head.digest {
             try report(damaged: id, head, "the bytes of its file do not match")
             return status.size
         }
@@ -74,7 +74,7 @@ extension Check {
         }
         // A removal that fails and is tried again takes it away again.
         for _ in 0..<3 {
-            try engine.reportVanished(id, head)
+            try engine.damage.reportVanished(id, head)
             guard let now = try current(id) else { return nil }
             if now.isDamaged {
                 needsRebuild = true
@@ -94,7 +94,7 @@ extension Check {
         guard let now = try current(id), now.isSameFile(as: head) else { return }
         violation(.I7, "the body \(head.digest) is damaged: \(what)")
         if isRepairing {
-            try engine.quarantine(id, now, what)
+            try engine.damage.quarantine(id, now, what)
             needsRebuild = true
         }
     }
@@ -134,7 +134,7 @@ extension Check {
             guard try mutation.reading.get(engine.index.blobs, id).flatMap(BlobRecord.init) == head else { return }
             var corrected = head
             corrected.allocated = UInt64(max(0, settled))
-            try mutation.rewrite(id, head, corrected)
+            try mutation.blobs.rewrite(id, head, corrected)
         }
     }
 
@@ -163,13 +163,13 @@ extension Check {
     }
 
     private func isUsed(_ name: String) throws -> Bool {
-        try engine.read { try Collector.isUsed(name, engine, $0) }
+        try engine.read { try engine.index.hasBlobFile(name, $0) }
     }
 
     private func removeOrphan(_ name: String, _ directory: Directory) throws {
-        let engine = engine
+        let index = engine.index
         try engine.mutate(.housekeeping) { mutation in
-            if try !Collector.isUsed(name, engine, mutation.reading) { try FileSystem.unlinkFile(name, in: directory) }
+            if try !index.hasBlobFile(name, mutation.reading) { try FileSystem.unlinkFile(name, in: directory) }
         }
     }
 

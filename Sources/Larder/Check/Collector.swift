@@ -31,9 +31,9 @@ struct Collector {
                 }
             }
         case .dangling: try removeDangling(progress)
-        case .orphans: try removeOrphans(progress)
+        case .orphans: try removeOrphans(writing, progress)
         case .displace: try displace(writing, progress)
-        case .compact: try self.compact(everything: compact)
+        case .compact: try self.compact(writing, everything: compact)
         }
     }
 
@@ -42,9 +42,9 @@ struct Collector {
     private mutating func sweep(_ writing: Engine.Writing?) throws {
         let before = try staleFiles(writing)
         if !isDryRun, let writing {
-            try engine.sweepDead(writing)
-            try engine.clearDeadReaders()
-            try engine.tidyQuarantine(writing)
+            try writing.recovery.sweepDead()
+            try engine.context.clearDeadReaders()
+            try writing.quarantine.tidy()
             report.staleFiles = before - (try staleFiles(writing))
         } else {
             report.staleFiles = before
@@ -75,11 +75,11 @@ struct Collector {
         _ selection: Selection, _ version: UInt16?, _ progress: (CollectionReport) throws -> Void,
         _ note: (inout CollectionReport, Int) -> Void
     ) throws -> Int {
-        let filter = try engine.filter(selection, version: version)
+        let filter = try engine.descriptions.filter(selection, version: version)
         var walk = EntryWalk(filter)
         var count = 0
         while !walk.isOver {
-            let limit = try engine.removalLimit()
+            let limit = try engine.context.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             if isDryRun {
                 count += batch.keys.count
@@ -113,7 +113,7 @@ struct Collector {
                         let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
                         guard try Collector.isGone(head, record, engine, isLocked: true) else { return 0 }
                         if let head, !head.isDamaged, record.fits(head.digest) {
-                            try mutation.markDamaged(record.blob)
+                            try mutation.blobs.markDamaged(record.blob)
                         }
                         try mutation.remove(key)
                         return 1
@@ -130,53 +130,25 @@ struct Collector {
     ) throws -> Bool {
         guard let head, !head.isDamaged, record.fits(head.digest) else { return true }
         guard head.location == .file else { return false }
-        return isLocked ? try engine.isLost(head) : try engine.files.blobStatus(head) == nil
+        return isLocked ? try engine.damage.isLost(head) : try engine.files.blobStatus(head) == nil
     }
 
-    /// Files in `blobs/` that the index does not have. Renames into `blobs/` happen under the writer lock with a record
-    /// in place, so under that lock a file without one is an orphan at once: no grace period is needed.
-    private mutating func removeOrphans(_ progress: (CollectionReport) throws -> Void) throws {
+    /// Files in `blobs/` that the index does not have; see `OrphanBlobs`.
+    private mutating func removeOrphans(
+        _ writing: Engine.Writing?, _ progress: (CollectionReport) throws -> Void
+    ) throws {
         for directory in try engine.files.shards() {
-            if isDryRun {
-                let orphans = try Collector.orphans(in: directory, engine)
+            guard !isDryRun, let writing else {
+                let orphans = try engine.context.orphanBlobs(in: directory)
                 report.orphanBlobs += orphans.count
                 for name in orphans { estimatedFreed += try FileSystem.status(name, in: directory)?.allocated ?? 0 }
-                if orphans.isEmpty { continue }
-            } else {
-                let removed = try Collector.removeOrphans(in: directory, engine)
-                report.orphanBlobs += removed
-                if removed == 0 { continue }
+                if !orphans.isEmpty { try progress(report) }
+                continue
             }
-            try progress(report)
+            let removed = try writing.orphans.remove(in: directory)
+            report.orphanBlobs += removed
+            if removed > 0 { try progress(report) }
         }
-    }
-
-    /// Removes the orphans in a directory of `blobs/`; returns how many.
-    static func removeOrphans(in directory: Directory, _ engine: Engine) throws -> Int {
-        let orphans = try orphans(in: directory, engine)
-        if orphans.isEmpty { return 0 }
-        return try engine.mutate(.housekeeping) { mutation in
-            var removed = 0
-            for name in orphans where try !isUsed(name, engine, mutation.reading) {
-                if try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
-            }
-            return removed
-        }
-    }
-
-    private static func orphans(in directory: Directory, _ engine: Engine) throws -> [String] {
-        let names = try directory.names()
-        if names.isEmpty { return [] }
-        return try engine.read { transaction in try names.filter { try !isUsed($0, engine, transaction) } }
-    }
-
-    static func isUsed(_ name: String, _ engine: Engine, _ transaction: ReadTransaction) throws -> Bool {
-        guard let digest = Digest(hexadecimal: name),
-            let record = try digest.withBytes({ try transaction.get(engine.index.digests, $0) }).flatMap(
-                DigestRecord.init),
-            let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
-        else { return false }
-        return head.location == .file && !head.isDamaged
     }
 
     private mutating func displace(_ writing: Engine.Writing?, _ progress: (CollectionReport) throws -> Void) throws {
@@ -186,13 +158,13 @@ struct Collector {
             let excess = try writing.room.excess(adding: 0, engine.state())
             if excess == 0 { return }
             let step = min(excess, 16 << 20)
-            let hasMadeRoom = try engine.makeRoom(
-                step, writing, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) })
+            let hasMadeRoom = try writing.roomMaker.makeRoom(
+                step, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) })
             if !hasMadeRoom {
                 // What is left is pinned or leased. That is an error only if it exceeds the budget, not the headroom.
                 let state = try engine.state()
                 if try writing.room.claimed(state) <= state.budget.bytes.bytes { return }
-                throw engine.noRoom()
+                throw engine.context.noRoom()
             }
             report.displacedEntries += Int(clamping: before) - Int(clamping: try engine.state().entryCount)
             try progress(report)
@@ -233,20 +205,29 @@ struct Collector {
         estimatedFreed += freed
     }
 
-    private mutating func compact(everything: Bool) throws {
-        let free = try engine.indexFree()
-        if isDryRun {
-            estimatedFreed += free
+    private mutating func compact(_ writing: Engine.Writing?, everything: Bool) throws {
+        guard !isDryRun, let writing else {
+            estimatedFreed += try engine.context.freeIndexBytes()
             return
         }
         // Two passes of long runs leave few short ones; compacting takes those too.
-        while try engine.punch(upTo: 32 << 20, minimumRun: 4) >= 1 << 20 {}
-        if everything { while try engine.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
+        while try writing.space.punch(upTo: 32 << 20, minimumRun: 4) >= 1 << 20 {}
+        if everything { while try writing.space.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
         // The list of free pages is itself made of pages; a sync makes the next run see all of them.
-        do {
-            try engine.syncIndex()
-        } catch {
-            throw engine.translate(error)
-        }
+        try writing.transactions.syncIndex()
+    }
+
+    // MARK: Entries in memory
+
+    /// Removes, or counts, what has expired in memory and what other application versions have there.
+    mutating func collectMemory(_ writing: Engine.Writing?) throws {
+        report.expiredEntries += try collectMemory(.expired, nil, writing)
+        report.otherVersionEntries += try collectMemory(.otherVersions, version, writing)
+    }
+
+    private func collectMemory(_ selection: Selection, _ version: UInt16?, _ writing: Engine.Writing?) throws -> Int {
+        let filter = try engine.descriptions.filter(selection, version: version)
+        guard !isDryRun, let writing else { return try engine.descriptions.inMemory(filter).count }
+        return try writing.removals.removeInMemory(filter)
     }
 }

@@ -6,7 +6,7 @@ import SystemPackage
 enum Rebuild {
     static func run(_ path: FilePath, _ configuration: Configuration) throws -> RebuildReport {
         let root = try Directory(path: path)
-        try Engine.requirePrivate(root, configuration)
+        try DirectoryTrust.requirePrivate(root, configuration)
         let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
         // The process that made an ephemeral store keeps this lock as long as it runs.
         guard try FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path) else { throw inUse(path) }
@@ -62,7 +62,7 @@ enum Rebuild {
                 throw error
             }
             try FileSystem.unlink(Layout.format + ".new", in: root)
-            try Engine.replace(.fresh(), in: root)
+            try Creation.replace(.fresh(), in: root)
             return true
         }
     }

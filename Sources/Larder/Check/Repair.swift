@@ -149,7 +149,7 @@ struct Repair {
                 try mutation.transaction.delete(index.blobs, id)
                 continue
             }
-            try mutation.writeDigest(head.digest, DigestRecord(blob: id, references: references))
+            try mutation.blobs.writeDigest(head.digest, DigestRecord(blob: id, references: references))
             state.blobCount &+= 1
             state.storedBytes &+= head.storedLength
             guard head.location == .file else { continue }
@@ -157,7 +157,7 @@ struct Repair {
             let isPublished = try FileSystem.status(Layout.blob(head.digest), in: files.blobs) != nil
             // By its row sweeps and checkpoints find a file that is not in its place, or may not be on disk.
             if !head.isDamaged, !isPublished || head.epoch > state.syncedEpoch {
-                try mutation.noteUnpublished(head, id)
+                try mutation.blobs.noteUnpublished(head, id)
             }
             if let status = try files.blobStatus(head), status.allocated != head.allocated.asBytes {
                 corrected.allocated = UInt64(Allocation.settled(status, in: files))

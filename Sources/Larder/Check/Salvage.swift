@@ -104,7 +104,7 @@ struct Salvage {
         // What a full disk stopped must not keep it full.
         defer { if !isWritten { try? Salvage.discard(files) } }
         do {
-            try Engine.allocateLockFile(files.index.directory(Layout.rebuilt))
+            try IndexLockFile.allocate(files.index.directory(Layout.rebuilt))
             let environment = try Environment(path: path.string)
             defer { environment.close() }
             guard let index = try Index(environment: environment, create: true) else { return }

@@ -10,6 +10,7 @@ extension Store {
     ///     counters are made to agree with the entries, files without an entry are removed.
     ///   - readingBodies: false leaves I7 out, and with it most of the time.
     ///   - progress: called as bodies are read. Throw from it to stop.
+    /// - Returns: what was found, and what of it was repaired.
     /// - Throws: `closed`, `readOnly`, `corruption`, `io`, what `progress` throws, and `CancellationError` in a
     ///   cancelled task.
     public func check(
@@ -18,7 +19,7 @@ extension Store {
         if repair { _ = try writing() } else { try requireOpen() }
         try Cancellation.check()
         // First of all: rows are read and written through LMDB, which trusts its pages, and heads of bodies in place.
-        try engine.checkPages(.heads)
+        try engine.context.checkPages(.heads)
         engine.commitPending()
         var check = Check(engine: engine, isRepairing: repair, readsBodies: readingBodies)
         return try check.run {
@@ -27,7 +28,10 @@ extension Store {
         }
     }
 
-    /// As the synchronous `check`, on a thread that may wait for the disk. Cancelling the task stops it.
+    /// Verifies the invariants I1 to I8, and with `readingBodies` every byte against its digest.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
+    /// Cancelling the task stops it with `CancellationError`.
     public func check(
         repair: Bool = false, readingBodies: Bool = true,
         progress: @escaping @Sendable (CheckProgress) throws -> Void = { _ in }
@@ -43,8 +47,14 @@ extension Store {
     /// An index that cannot be read at all is kept in `quarantine/`, and body files, which nothing names any more, are
     /// removed. A `FORMAT` file that lost its contents is written again. No process may have the store open. Needs room
     /// for a second index, which may exceed the byte budget meanwhile.
-    /// - Parameter configuration: with which the store is opened for the check. Errors: `locked` if the store is open
-    ///   somewhere; `formatMismatch` if `path` is not a store, or has a newer format; `noSpace`; `io`.
+    ///
+    /// Reads the whole index and every body.
+    /// - Parameters:
+    ///   - path: the directory of the store.
+    ///   - configuration: with which the store is opened for the check.
+    /// - Returns: what was kept and what was lost.
+    /// - Throws: `locked` if the store is open somewhere; `formatMismatch` if `path` is not a store, or has a newer
+    ///   format; `noSpace`; `io`.
     @discardableResult
     public static func rebuildIndex(
         at path: FilePath, _ configuration: Configuration = Configuration()

@@ -91,26 +91,3 @@ struct Pace {
         due = uptime &+ max(backoff.remaining(at: uptime), Self.interval)
     }
 }
-
-extension Engine {
-    /// Tells of a failure of the engine's own work, once for each cause.
-    func failed(_ work: StandingFailure.Work, _ error: any Error) {
-        let error = translate(error)
-        guard health.note(error, of: work, at: clock.now()) else { return }
-        logger.error(
-            "the store's own work fails; it is tried again, and this is not repeated",
-            metadata: ["work": "\(work)", "error": "\(error)", "path": "\(path)"])
-        configuration.observer?(.failing(work, error))
-    }
-
-    /// The work was done. True if that ends a failure.
-    @discardableResult
-    func succeeded(_ work: StandingFailure.Work) -> Bool {
-        guard let ended = health.clear(work) else { return false }
-        logger.notice(
-            "the store's own work is done again",
-            metadata: ["work": "\(work)", "failures": "\(ended.count)", "path": "\(path)"])
-        configuration.observer?(.recovered(work))
-        return true
-    }
-}

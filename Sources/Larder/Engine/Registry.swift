@@ -32,12 +32,12 @@ enum Registry {
     ) throws -> (Engine, UInt32) {
         try configuration.validate()
         // By the directory and not by its name, of which it may have several; so it has to be there.
-        if !configuration.isReadOnly { try Engine.makeRoot(path) }
-        guard let identity = try identity(of: path) else { throw Engine.noStore(at: path) }
+        if !configuration.isReadOnly { try Creation.makeRoot(path) }
+        guard let identity = try identity(of: path) else { throw Opening.noStore(at: path) }
         guard let engine = claim(identity) else {
             var opened: Engine?
             defer { settle(identity, opened.map { .open($0, uses: 1) }) }
-            let engine = try Engine.open(path, configuration, lock: lock)
+            let engine = try Opening.open(path, configuration, lock: lock)
             guard try self.identity(of: engine.files.root) == identity else {
                 try? engine.close()
                 throw LarderError(.io, "\(path) was replaced while it was opened: open it again", path: path)
@@ -47,7 +47,7 @@ enum Registry {
         }
         do {
             try share(engine, path, configuration)
-            return (engine, engine.audience.join(configuration))
+            return (engine, engine.context.audience.join(configuration))
         } catch {
             try release(engine, nil)
             throw error
@@ -83,8 +83,8 @@ enum Registry {
     /// What an open asks for in addition to settings is done at every open.
     private static func share(_ engine: Engine, _ path: FilePath, _ configuration: Configuration) throws {
         try configuration.requireSharable(with: engine.configuration, path)
-        try Engine.requirePrivate(engine.files.root, configuration)
-        if configuration.indexCheck == .always { try engine.checkPages(.heads) }
+        try DirectoryTrust.requirePrivate(engine.files.root, configuration)
+        if configuration.indexCheck == .always { try engine.context.checkPages(.heads) }
         if let budget = configuration.budget { try engine.adopt(budget) }
     }
 
@@ -105,7 +105,7 @@ enum Registry {
         guard last.isLast else {
             engine.commitPending()
             guard let handle else { return }
-            engine.audience.leave(handle)
+            engine.context.audience.leave(handle)
             return try engine.throwFailure(of: handle)
         }
         defer { if let identity = last.identity { settle(identity, nil) } }

@@ -66,7 +66,7 @@ struct StoreFiles: Sendable {
         guard names.count > 1 else { return names.first }
         return try names.first { name in
             guard let file = try FileSystem.openIfPresent(name, in: trash, flags: O_RDONLY) else { return false }
-            return try Engine.digest(of: file, length: head.storedLength) == head.digest
+            return try Digest.of(file, length: head.storedLength) == head.digest
         }
     }
 

@@ -7,28 +7,15 @@ import LMDB
 final class Mutation {
     let index: Index
     let transaction: WriteTransaction
-    /// Counters as they will be after the commit.
-    var state: StoreState
+    /// What the changes come to.
+    private let tally: MutationTally
+    /// Changes to blobs and their files.
+    let blobs: BlobChanges
     /// Store time of this transaction.
     let now: Timestamp
 
-    /// Body files that lost their last entry: renamed to `trash/` just before the commit.
-    private(set) var deadFiles: [BlobRecord] = []
-    /// Body files that the commit makes part of the store: renamed into `blobs/` right after it.
-    private(set) var newFiles: [BlobRecord] = []
-    /// Staged files that turned out to be duplicates: unlinked after the commit.
-    private(set) var surplusFiles: [StagedFile] = []
-    /// Body files of others' puts that a durable put shares, and that may not be synced yet.
-    private(set) var sharedDurably: [BlobRecord] = []
     /// True if a durable put is among the changes.
     private(set) var isDurable = false
-    /// Staged bytes that the commit moves from this process's reservation into the counters.
-    private(set) var stagedBytes: Int64 = 0
-    /// Pages of inline bodies written, and an upper bound of other pages touched.
-    private(set) var writtenPages = 0
-    /// Pages that removals set free, which the commit has to list.
-    var freedPages = 0
-
     /// Stamp of the entry that was put last: it must not make room for itself.
     private(set) var lastPut: UInt64 = 0
 
@@ -40,18 +27,28 @@ final class Mutation {
 
     private let original: StoreState
 
-    private let files: StoreFiles
-
     init(index: Index, files: StoreFiles, transaction: WriteTransaction, now: Timestamp) throws {
         self.index = index
-        self.files = files
         self.transaction = transaction
         self.now = now
-        state = try index.state(transaction.reading)
-        original = state
+        original = try index.state(transaction.reading)
+        tally = MutationTally(original)
+        blobs = BlobChanges(index: index, files: files, transaction: transaction, tally: tally)
     }
 
     var reading: ReadTransaction { transaction.reading }
+
+    /// Counters as they will be after the commit.
+    var state: StoreState {
+        get { tally.state }
+        _modify { yield &tally.state }
+    }
+
+    /// Pages written, an upper bound.
+    var writtenPages: Int { tally.writtenPages }
+
+    /// Pages set free.
+    var freedPages: Int { tally.freedPages }
 
     /// Writes the counters, if they changed.
     func finish() throws {
@@ -68,7 +65,10 @@ final class Mutation {
     }
 
     /// Every change counts the pages it may copy: one path from root to leaf in each tree it touches.
-    func noteChange(trees: Int) { writtenPages += trees * 3 }
+    func noteChange(trees: Int) { tally.noteChange(trees: trees) }
+
+    /// Pages that a removal of many entries sets free.
+    func noteFreed(pages: Int) { tally.freedPages += pages }
 
     // MARK: Entries
 
@@ -89,7 +89,7 @@ final class Mutation {
         if put.isDurable { isDurable = true }
         if put.removal != nil { try remove(key) }
         var new = EntryRecord()
-        new.blob = try acquire(put)
+        new.blob = try blobs.acquire(put)
         new.id = state.nextID
         new.stamp = takeStamp()
         lastPut = new.stamp
@@ -125,7 +125,7 @@ final class Mutation {
             new.reseal(for: key)
             if let old {
                 try deleteRows(of: old)
-                try release(old.blob)
+                try blobs.release(old.blob)
                 state.logicalBytes &-= old.length
             }
             try transaction.put(index.entries, key, new.bytes)
@@ -134,7 +134,7 @@ final class Mutation {
             state.entryCount &+= 1
         }
         try insertRows(of: new, key: key)
-        writtenPages += count / index.environment.pageSize
+        tally.writtenPages += count / index.environment.pageSize
         noteChange(trees: 6)
     }
 
@@ -163,7 +163,7 @@ final class Mutation {
         // A damaged record cannot say which rows are its own; `Check` finds and removes those.
         guard let record else { return nil }
         try deleteRows(of: record)
-        try release(record.blob)
+        try blobs.release(record.blob)
         state.logicalBytes &-= record.length
         return record
     }
@@ -180,7 +180,7 @@ final class Mutation {
         try deleteRows(of: old)
         try insertRows(of: new, key: key)
         try transaction.put(index.entries, key, new.bytes)
-        writtenPages += new.byteCount / index.environment.pageSize
+        tally.writtenPages += new.byteCount / index.environment.pageSize
         noteChange(trees: 4)
         return true
     }
@@ -221,15 +221,11 @@ final class Mutation {
         }
     }
 
-    private func takeID() -> UInt64 {
-        defer { state.nextID &+= 1 }
-        return state.nextID
-    }
+    /// A number for an entry, a blob, or the row of a lease.
+    func takeID() -> UInt64 { tally.takeID() }
 
-    func takeStamp() -> UInt64 {
-        defer { state.nextStamp &+= 1 }
-        return state.nextStamp
-    }
+    /// The highest stamp so far: the young end of the access order.
+    func takeStamp() -> UInt64 { tally.takeStamp() }
 
     // MARK: Conditions
 
@@ -238,19 +234,14 @@ final class Mutation {
     /// - Parameter isDurable: the caller relies on the body to survive power loss.
     func useFreshEntry(_ key: [UInt8], isDurable: Bool, where sees: (UInt16) -> Bool) throws -> Bool {
         guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
-            let head = try blob(record.blob), !head.isDamaged
+            let head = try blobs.record(record.blob), !head.isDamaged
         else { return false }
         // A file that a power loss may have damaged is compared when it is read, as for every lookup.
         if head.location == .file {
-            guard try files.blobStatus(head)?.size == Int64(clamping: head.storedLength) else { return false }
-            if isDurable { sharedDurably.append(head) }
+            guard try blobs.isWhole(head) else { return false }
+            if isDurable { blobs.noteSharedDurably(head) }
         }
         return try touch(stamp: record.stamp, hits: 0, accessed: now)
-    }
-
-    /// A put's body is not needed after all.
-    func drop(_ body: PendingPut.Body) {
-        if case .staged(let file) = body { surplusFiles.append(file) }
     }
 
     /// Removes the entries with some content; returns how many.
@@ -306,174 +297,6 @@ final class Mutation {
         try withUnsafeBytes(of: stamp) { try transaction.put(database, $0, key) }
     }
 
-    // MARK: Blobs
-
-    /// The blob with the body of `put`, with one more reference; stored now if no blob has these bytes.
-    private func acquire(_ put: PendingPut) throws -> UInt64 {
-        let digest = put.digest
-        let fresh = DigestRecord(blob: state.nextID, references: 1)
-        let present = try digest.withBytes {
-            try transaction.insert(index.digests, $0, count: DigestRecord.length) { fresh.write(to: $0) }
-        }
-        // A row that leads to a body of another digest is damaged: that body is left alone, and `Check` counts again.
-        if let present, var shared = DigestRecord(present), case let head = try blob(shared.blob),
-            head.map({ $0.digest == digest }) ?? true
-        {
-            shared.references &+= 1
-            try writeDigest(digest, shared)
-            if let head, try isSound(head) {
-                if case .staged(let file) = put.body { surplusFiles.append(file) }
-                if put.isDurable, head.location == .file { sharedDurably.append(head) }
-            } else {
-                if let head {
-                    forget(head)
-                    if head.location == .file {
-                        try transaction.delete(index.unpublished, head.token.indexKey)
-                        if !head.isDamaged { deadFiles.append(head) }
-                    }
-                }
-                try storeBlob(shared.blob, put, replacing: true)
-            }
-            return shared.blob
-        }
-        // A record that cannot be read is replaced.
-        if present != nil { try writeDigest(digest, fresh) }
-        let id = takeID()
-        try storeBlob(id, put, replacing: false)
-        return id
-    }
-
-    /// The record of a blob that may be replaced or deleted next; nil if there is none, or it cannot be read.
-    private func blob(_ id: UInt64) throws -> BlobRecord? {
-        guard let raw = try reading.get(index.blobs, id) else { return nil }
-        try reading.checkHead(of: raw, keyCount: 8)
-        return BlobRecord(raw)
-    }
-
     /// The digest of a blob; nil if there is no such blob, or its record cannot be read.
-    func digest(ofBlob id: UInt64) throws -> Digest? { try blob(id)?.digest }
-
-    /// True if a body that is there may stand for one that is put now: its file has not vanished, nor lost bytes to a
-    /// power loss as far as is known. Otherwise the bytes at hand replace it.
-    private func isSound(_ head: BlobRecord) throws -> Bool {
-        if head.isDamaged { return false }
-        guard head.location == .file else { return true }
-        if state.isSuspect(epoch: head.epoch) { return false }
-        return try files.blobStatus(head)?.size == Int64(clamping: head.storedLength)
-    }
-
-    private func storeBlob(_ id: UInt64, _ put: PendingPut, replacing: Bool) throws {
-        var head = BlobRecord(digest: put.digest)
-        head.length = put.length
-        head.storedLength = put.length
-        switch put.body {
-        case .inline(let body):
-            let count = BlobRecord.inlineLength + body.count
-            let fill: (UnsafeMutableRawBufferPointer) -> Void = { raw in
-                head.write(to: raw)
-                UnsafeMutableRawBufferPointer(rebasing: raw[BlobRecord.inlineLength...]).copyBytes(from: body)
-            }
-            if replacing {
-                try transaction.replace(index.blobs, id, count: count, fill: fill)
-            } else {
-                try transaction.append(index.blobs, id, count: count, fill: fill)
-            }
-            writtenPages += count / index.environment.pageSize + 2
-        case .staged(let file):
-            head.location = .file
-            head.allocated = UInt64(file.allocated)
-            head.epoch = state.epoch
-            head.token = file.token
-            try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
-            try noteUnpublished(head, id)
-            newFiles.append(head)
-            stagedBytes += file.reserved
-            state.fileAllocated &+= head.allocated
-            state.fileCount &+= 1
-        }
-        state.blobCount &+= 1
-        state.storedBytes &+= head.storedLength
-    }
-
-    /// Gives a body file the row that it has until a checkpoint has synced it and its name.
-    func noteUnpublished(_ head: BlobRecord, _ id: UInt64) throws {
-        try transaction.put(index.unpublished, head.token.indexKey, bigEndian(id))
-    }
-
-    /// Takes a blob out of the counters.
-    private func forget(_ head: BlobRecord) {
-        state.blobCount &-= 1
-        state.storedBytes &-= head.storedLength
-        if head.location == .file {
-            state.fileAllocated &-= head.allocated
-            state.fileCount &-= 1
-        }
-    }
-
-    /// Drops one reference, and with the last one the blob.
-    private func release(_ id: UInt64) throws {
-        guard let blob = try withUnsafeBytes(of: id, { try transaction.position(index.blobs, $0) }) else { return }
-        defer { blob.close() }
-        try reading.checkHead(of: blob.value, keyCount: 8)
-        guard let head = BlobRecord(blob.value) else { return }
-        guard let row = try head.digest.withBytes({ try transaction.position(index.digests, $0) }) else { return }
-        defer { row.close() }
-        guard var shared = DigestRecord(row.value), shared.blob == id else { return }
-        if shared.references > 1 {
-            shared.references -= 1
-            try shared.withBytes { try row.replace($0) }
-            return
-        }
-        try row.delete()
-        try blob.delete()
-        try noteDeletion(of: head)
-    }
-
-    /// Removes a blob's record and, just before the commit, its file.
-    func deleteBlob(_ id: UInt64, _ head: BlobRecord) throws {
-        try transaction.delete(index.blobs, id)
-        try noteDeletion(of: head)
-    }
-
-    /// What follows from the removal of a blob's record.
-    private func noteDeletion(of head: BlobRecord) throws {
-        forget(head)
-        switch head.location {
-        case .inline:
-            freedPages += Int(head.storedLength.asBytes) / index.environment.pageSize + 1
-        case .file:
-            try transaction.delete(index.unpublished, head.token.indexKey)
-            if !head.isDamaged { deadFiles.append(head) }
-        }
-    }
-
-    /// Marks a blob whose bytes are lost: entries that use it become misses, and the next put of these bytes heals it.
-    /// The caller has moved the file away.
-    func markDamaged(_ id: UInt64) throws {
-        guard var head = try blob(id), !head.isDamaged else { return }
-        forget(head)
-        head.isDamaged = true
-        head.allocated = 0
-        head.storedLength = 0
-        state.blobCount &+= 1
-        if head.location == .file {
-            state.fileCount &+= 1
-            try transaction.delete(index.unpublished, head.token.indexKey)
-        }
-        try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
-        noteChange(trees: 2)
-    }
-
-    /// Replaces a file blob's record; for corrections of its allocated size and for moves out of suspicion.
-    func rewrite(_ id: UInt64, _ old: BlobRecord, _ new: BlobRecord) throws {
-        state.fileAllocated = state.fileAllocated &- old.allocated &+ new.allocated
-        try transaction.replace(index.blobs, id, count: new.headLength) { new.write(to: $0) }
-        noteChange(trees: 1)
-    }
-
-    func writeDigest(_ digest: Digest, _ record: DigestRecord) throws {
-        try digest.withBytes { key in
-            try record.withBytes { try transaction.put(index.digests, key, $0) }
-        }
-    }
+    func digest(ofBlob id: UInt64) throws -> Digest? { try blobs.digest(of: id) }
 }

@@ -14,9 +14,14 @@ public struct Timestamp: Hashable, Sendable, Comparable {
     /// A moment by its microseconds since 1970-01-01 00:00 UTC.
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
-    /// A moment by its seconds since 1970-01-01 00:00 UTC. Values beyond 290,000 years are cut.
+    /// A moment by its seconds since 1970-01-01 00:00 UTC. Values beyond 290,000 years are cut; infinity is
+    /// `distantFuture`. NaN is the earliest moment, as minus infinity is: nothing was stored before it.
     public init(seconds: Double) {
-        microseconds = seconds.isFinite ? Int64(max(-9.1e18, min(9.1e18, seconds * 1e6))) : .max
+        guard seconds.isFinite else {
+            microseconds = seconds == .infinity ? .max : .min
+            return
+        }
+        microseconds = Int64(max(-9.1e18, min(9.1e18, seconds * 1e6)))
     }
 
     /// Seconds since 1970-01-01 00:00 UTC.

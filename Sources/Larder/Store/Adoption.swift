@@ -91,8 +91,8 @@ struct Adoption: Sendable {
         let engine = store.engine
         let writing = try store.writing()
         let reservation = max(StagedFile.allocation(status.size), status.allocated)
-        try engine.reserve(reservation, for: key, writing)
-        let token = engine.nextToken(writing)
+        try writing.roomMaker.reserve(reservation, for: key)
+        let token = writing.staged.nextToken()
         var file = StagedFile(token: token, descriptor: source, length: status.size, reserved: reservation)
         do {
             if try method != .copy && link(as: token) {
@@ -102,15 +102,15 @@ struct Adoption: Sendable {
                 engine.reach("adopt.copied")
             }
             // The staged file itself is hashed: what the store has is what the digest names.
-            guard let digest = try Engine.digest(of: file.descriptor, length: UInt64(status.size)) else {
+            guard let digest = try Digest.of(file.descriptor, length: UInt64(status.size)) else {
                 throw changed()
             }
             try requireUnchanged()
             if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
-            try engine.settle(&file, isDurable: store.isDurable(options), writing)
+            try writing.stager.settle(&file, isDurable: store.isDurable(options))
             return store.makePut(key, digest, UInt64(status.size), .staged(file), options)
         } catch {
-            engine.discard(file, writing)
+            writing.staged.discard(file)
             throw error
         }
     }

@@ -24,6 +24,6 @@ extension Store {
     /// - Throws: `closed`, `io`.
     public func applicationVersions() throws -> [String: ApplicationVersion] {
         try requireOpen()
-        return try engine.read { try engine.versions($0) }.compactMapValues(ApplicationVersion.init)
+        return try engine.read { try engine.index.versions($0) }.compactMapValues(ApplicationVersion.init)
     }
 }

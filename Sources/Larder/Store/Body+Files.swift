@@ -8,8 +8,10 @@ extension Body {
     /// A body in a file is the whole file. One in memory is copied to a memory file that nothing can change any more
     /// (memfd_create(2) with its seals; on Darwin an unlinked temporary file), which is gone after the call.
     ///
-    /// The descriptor is valid inside `body`. It must not be written to, moved or closed; read at offsets (pread(2)),
-    /// as its position may be shared with others.
+    /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)), as its position may be
+    /// shared with others.
+    /// - Parameter body: gets the descriptor, which is valid inside it only, and the offsets of the bytes.
+    /// - Returns: what `body` returned.
     /// - Throws: `io` if no memory file can be made, and what `body` throws.
     public func withFileRange<R>(_ body: (FileDescriptor, Range<Int64>) throws -> R) throws -> R {
         switch storage {
@@ -28,10 +30,12 @@ extension Body {
     }
 
     /// Runs `body` with all bytes, those of a file mapped into memory instead of read: parts that are not touched cost
-    /// nothing. The span must not leave `body`.
+    /// nothing.
     ///
     /// A page that the disk cannot deliver ends the process with SIGBUS, as mmap(2) says; `withBytes(_:)` throws `io`
     /// instead.
+    /// - Parameter body: gets all bytes; the span must not leave it.
+    /// - Returns: what `body` returned.
     /// - Throws: `corruption` if the file is shorter than it should be, `io`, and what `body` throws.
     public func withMappedBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         guard case .file(let descriptor, let path) = storage, length.bytes > 0 else { return try withBytes(body) }

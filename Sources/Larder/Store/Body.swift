@@ -23,7 +23,8 @@ public struct Body: Sendable {
         self.length = length
     }
 
-    /// All bytes. Errors: `io`; `corruption` if the file is shorter than it should be.
+    /// All bytes: a copy. A body in a file is read, so this may wait for the disk.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes() throws -> [UInt8] {
         switch storage {
         case .memory(let bytes): return bytes
@@ -31,7 +32,9 @@ public struct Body: Sendable {
         }
     }
 
-    /// The bytes of a range, cut to the body. Errors as `bytes()`.
+    /// The bytes of a range: a copy.
+    /// - Parameter range: offsets from the start of the body; what is beyond its end is left out.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
         let range = range.clamped(to: 0..<length.bytes)
         switch storage {
@@ -64,7 +67,8 @@ public struct Body: Sendable {
         return LarderError(.corruption, "the body \(path) \(found)", remedy: .repair, path: path)
     }
 
-    /// All bytes, read on a thread that may wait for the disk.
+    /// All bytes: a copy. A body in a file is read on a thread that may wait for the disk.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes() async throws -> [UInt8] {
         try Task.checkCancellation()
         if case .memory(let bytes) = storage { return bytes }
@@ -73,7 +77,10 @@ public struct Body: Sendable {
     }
 
     /// Runs `body` with all bytes, without a copy where they are in memory, and without an allocation for a file of up
-    /// to 4 MiB. The span must not leave `body`. Errors as `bytes()`.
+    /// to 4 MiB.
+    /// - Parameter body: gets all bytes; the span must not leave it.
+    /// - Returns: what `body` returned.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be; what `body` throws.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
         case .file(let descriptor, let path) where length.bytes <= BufferPool.largest:
@@ -90,7 +97,11 @@ public struct Body: Sendable {
 
     /// The file behind a large body, for sendfile(2), splice(2) or mmap(2); nil for a small one.
     ///
-    /// The descriptor is valid inside `body` and must not be written to, moved or closed; the body is the whole file.
+    /// The descriptor must not be written to, moved or closed; the body is the whole file. `withFileRange(_:)` works
+    /// for every body.
+    /// - Parameter body: gets the descriptor, which is valid inside it only.
+    /// - Returns: what `body` returned; nil for a body in memory.
+    /// - Throws: what `body` throws.
     public func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
         guard case .file(let descriptor, _) = storage else { return nil }
         return try body(FileDescriptor(rawValue: descriptor.raw))
@@ -136,7 +147,9 @@ public struct BodyChunks: AsyncSequence, Sendable {
 }
 
 extension Body {
-    /// The bytes of a range, cut to the body, read on a thread that may wait for the disk. Errors as `bytes()`.
+    /// The bytes of a range, read on a thread that may wait for the disk.
+    /// - Parameter range: offsets from the start of the body; what is beyond its end is left out.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
         try Task.checkCancellation()
         let body = self

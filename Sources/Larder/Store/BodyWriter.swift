@@ -47,10 +47,11 @@ public final class BodyWriter: @unchecked Sendable {
 
     deinit { cancel() }
 
-    /// Appends bytes.
-    ///
-    /// Errors: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`,
-    /// `io`, `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
+    /// Appends bytes. Waits for the disk where the body is in a file, and displaces other entries where the budget is
+    /// full.
+    /// - Parameter bytes: the next bytes of the body; not used after the call.
+    /// - Throws: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`,
+    ///   `io`, `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
     public func write(_ bytes: UnsafeRawBufferPointer) throws {
         try turn.locked { try appendOrDrop(bytes) }
     }
@@ -65,33 +66,42 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// Appends bytes; errors as above.
+    /// Appends bytes. Meaning and errors are those of `write(_:)` for a buffer.
+    /// - Parameter bytes: the next bytes of the body.
     public func write(_ bytes: [UInt8]) throws {
         try bytes.withUnsafeBytes { try write($0) }
     }
 
-    /// Appends the bytes of a collection; errors as above.
+    /// Appends the bytes of a collection, without a copy if they are contiguous. Meaning and errors are those of
+    /// `write(_:)` for a buffer.
+    /// - Parameter bytes: the next bytes of the body.
     public func write(_ bytes: some Collection<UInt8>) throws {
         let isDone: Void? = try bytes.withContiguousStorageIfAvailable { try write(UnsafeRawBufferPointer($0)) }
         if isDone == nil { try write(Array(bytes)) }
     }
 
-    /// Appends the bytes of a span; errors as above.
+    /// Appends the bytes of a span. Meaning and errors are those of `write(_:)` for a buffer.
+    /// - Parameter bytes: the next bytes of the body; not used after the call.
     public func write(_ bytes: RawSpan) throws { try bytes.withUnsafeBytes { try write($0) } }
 
-    /// As the synchronous `write`, on a thread that may wait for the disk.
+    /// Appends the bytes of a collection, on a thread that may wait for the disk. Meaning and errors are those of
+    /// `write(_:)` for a buffer.
+    /// - Parameter bytes: the next bytes of the body.
     public func write(_ bytes: some Collection<UInt8> & Sendable) async throws {
         try await IOPool.shared.run { [self] in try write(bytes) }
     }
 
     /// Appends everything a sequence delivers; memory stays at one of its pieces.
+    /// - Parameter pieces: the rest of the body, or a part of it.
+    /// - Throws: as `write(_:)`, and what the sequence throws: then the writer can still be used or cancelled.
     public func write<Pieces: AsyncSequence>(contentsOf pieces: Pieces) async throws where Pieces.Element == [UInt8] {
         for try await piece in pieces { try await write(piece) }
     }
 
     /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with, if they are known only
-    /// when the body has ended. The storage policy stays. Errors: `tooLarge`, `invalidArgument`; the writer can still
-    /// be used after one.
+    /// when the body has ended. The storage policy stays.
+    /// - Parameter options: replaces those of `Store.writer(for:_:length:digest:)`.
+    /// - Throws: `tooLarge`, `invalidArgument`; the writer can still be used after one.
     public func use(_ options: PutOptions) throws {
         try options.validate(key: key)
         turn.locked {
@@ -101,10 +111,10 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// Stores what was written under the writer's key, and returns its digest.
-    ///
-    /// Errors: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and those of `Store.put`. The writer is
-    /// over either way, and after an error nothing is left of it.
+    /// Stores what was written under the writer's key. Waits for the sync of the body's file where the put is durable.
+    /// - Returns: the SHA-256 of the body.
+    /// - Throws: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and what `Store.put` throws. The
+    ///   writer is over either way, and after an error nothing is left of it.
     @discardableResult
     public func commit() throws -> Digest {
         let (put, generation) = try finish()
@@ -112,7 +122,9 @@ public final class BodyWriter: @unchecked Sendable {
         return put.digest
     }
 
-    /// As the synchronous `commit`, without holding a thread of the cooperative pool.
+    /// Stores what was written under the writer's key.
+    ///
+    /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
     @discardableResult
     public func commit() async throws -> Digest {
         let (put, generation) = try await IOPool.shared.run { [self] in try finish() }
@@ -133,7 +145,9 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     /// The bytes of a range that were written so far, cut to what there is. They stay readable after `commit()`,
-    /// `cancel()` and a failed `write`, for as long as the writer is held. Errors: `io`.
+    /// `cancel()` and a failed `write`, for as long as the writer is held. Safe from any thread.
+    /// - Parameter range: offsets from the start of the body.
+    /// - Throws: `io`.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
         let (source, written) = lock.locked { (isOver ? kept : current, length) }
         let range = range.clamped(to: 0..<written)
@@ -151,7 +165,10 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// As the synchronous `bytes(in:)`; a file is read on a thread that may wait for the disk.
+    /// The bytes of a range that were written so far. A file is read on a thread that may wait for the disk; otherwise
+    /// as the synchronous `bytes(in:)`.
+    /// - Parameter range: offsets from the start of the body.
+    /// - Throws: `io`.
     public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
         try Task.checkCancellation()
         let read: @Sendable () throws -> [UInt8] = { [self] in try bytes(in: range) }
@@ -207,7 +224,7 @@ public final class BodyWriter: @unchecked Sendable {
         } else {
             try spill(total)
             let offset = length
-            try store.engine.displacingWhenFull(Int64(bytes.count), store.writing()) { try write(bytes, at: offset) }
+            try store.writing().roomMaker.displacingWhenFull(Int64(bytes.count)) { try write(bytes, at: offset) }
             lock.locked { length = total }
         }
     }
@@ -219,18 +236,18 @@ public final class BodyWriter: @unchecked Sendable {
         if file == nil {
             let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
-            let created = try store.engine.createStaged(reserving: max(needed, expected), for: key, writing)
+            let created = try writing.stager.create(reserving: max(needed, expected), for: key)
             lock.locked { file = created }
-            try store.engine.displacingWhenFull(max(needed, expected), writing) {
+            try writing.roomMaker.displacingWhenFull(max(needed, expected)) {
                 if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
                 try memory.withUnsafeBytes { try write($0, at: 0) }
             }
             lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
-            try store.engine.reserve(more, for: key, writing)
+            try writing.roomMaker.reserve(more, for: key)
             lock.locked { file?.reserved += more }
-            try store.engine.displacingWhenFull(more, writing) {
+            try writing.roomMaker.displacingWhenFull(more) {
                 try preallocate(from: length, to: min(length + more, total + Self.step))
             }
             // The largest entry may have been changed meanwhile.
@@ -240,7 +257,7 @@ public final class BodyWriter: @unchecked Sendable {
 
     private func preallocate(from start: Int64, to end: Int64) throws {
         guard let file else { return }
-        try store.engine.preallocate(file, from: start, to: end)
+        try store.writing().stager.preallocate(file, from: start, to: end)
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
@@ -270,7 +287,7 @@ public final class BodyWriter: @unchecked Sendable {
         guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
         file.length = length
         let writing = try store.writing()
-        try store.engine.settle(&file, isDurable: store.isDurable(options), writing)
+        try writing.stager.settle(&file, isDurable: store.isDurable(options))
         lock.locked { self.file = file }
         return store.makePut(key, digest, UInt64(length), .staged(file), options)
     }
@@ -287,7 +304,7 @@ public final class BodyWriter: @unchecked Sendable {
         let unneeded = file
         lock.locked { end() }
         guard let unneeded, let writing = store.engine.writing else { return }
-        store.engine.discard(unneeded, writing)
+        writing.staged.discard(unneeded)
     }
 
     private func lengthMismatch(_ actual: Int64, isMore: Bool) -> LarderError {
@@ -303,9 +320,13 @@ public final class BodyWriter: @unchecked Sendable {
 extension Store {
     /// A writer for the body of `key`, for bodies that come in pieces or do not fit memory.
     /// - Parameters:
-    ///   - length: the length the body will have; nil if not known.
-    ///   - digest: the SHA-256 the body will have; nil if not known.
-    /// Errors: `invalidArgument`, `tooLarge`, `closed`, `readOnly`.
+    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - options: as for `put`. Default: no tags, and the store's lifetime.
+    ///   - length: the length the body will have; nil (the default) if not known. Its room is reserved at once, so that
+    ///     a body that does not fit fails early.
+    ///   - digest: the SHA-256 the body will have; nil (the default) if not known.
+    /// - Returns: a writer that nothing is written with yet.
+    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`.
     public func writer(
         for key: Key, _ options: PutOptions = PutOptions(), length: ByteCount? = nil, digest: Digest? = nil
     ) throws -> BodyWriter {

@@ -7,6 +7,9 @@
 ///
 /// Where an index leads to the entries, only those are looked at: by key, prefix, host, tag, lifetime and pin, also as
 /// a part of `&&`, and in every part of `||`. Everything else looks at each entry of the store.
+///
+/// A walk over `pinned`, or through `||`, keeps the ids of the entries it has visited, some 16 bytes each. An entry that
+/// changes meanwhile may be left out if it leaves a part of `||` that is not reached yet for one that was.
 public struct Selection: Sendable, Hashable {
     indirect enum Condition: Sendable, Hashable {
         case all
@@ -48,12 +51,12 @@ public struct Selection: Sendable, Hashable {
 
     /// URLs of a host with any scheme and port: keys in which it follows the first `://`, in lower case and without
     /// user information. The caller decides what comes before the scheme: `QUERY https://example.com/` belongs to the
-    /// host, too.
+    /// host, too. A `://` that ends behind byte 478 of a key is not looked for.
     public static func host(_ host: String) -> Selection { Selection(.host(host.lowercased())) }
 
     // MARK: By what is known of an entry
 
-    /// Entries put with this tag.
+    /// Entries put with this tag, byte for byte: other forms of a Unicode string are other tags.
     public static func tag(_ tag: String) -> Selection { Selection(.tag(tag)) }
 
     /// Entries of a storage policy.
@@ -137,7 +140,7 @@ public struct RemovalProgress: Sendable, Hashable {
     public let examined: Int
     /// Entries removed.
     public let removed: Int
-    /// Entries in the store when it began: the most that `examined` can reach, but for entries that two parts of a
-    /// selection with `||` lead to.
+    /// Entries in the store when it began: the most that `examined` can reach, but for entries that a walk comes to
+    /// twice: through two parts of a selection with `||`, or as they are pinned and used meanwhile.
     public let total: Int
 }

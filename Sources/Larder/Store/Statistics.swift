@@ -38,67 +38,21 @@ public struct Statistics: Sendable, Hashable {
 extension Store {
     /// The size of the store. Commits first what this process has pending, so that the figures are exact. O(1) in the
     /// entries; the few files in `staging/`, `trash/` and `quarantine/` are looked at.
+    /// - Throws: `closed`, `io`, `readersFull`.
     public func statistics() throws -> Statistics {
         try requireOpen()
         engine.commitPending()
         return try engine.statistics()
     }
 
-    /// As the synchronous `statistics`, without holding a thread.
+    /// The size of the store, exact.
+    ///
+    /// Meaning and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
     public func statistics() async throws -> Statistics {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending()
         let engine = engine
         return try await IOPool.shared.run { try engine.statistics() }
-    }
-}
-
-extension Engine {
-    /// True if the index has a body file of that digest, which is neither published nor staged.
-    private func isCounted(_ digest: Digest, _ transaction: ReadTransaction) throws -> Bool {
-        guard
-            let row = try digest.withBytes({ try transaction.get(index.digests, $0) }).flatMap(DigestRecord.init),
-            let head = try transaction.get(index.blobs, row.blob).flatMap(BlobRecord.init),
-            head.location == .file, !head.isDamaged
-        else { return false }
-        return try files.blobStatus(head) == nil
-    }
-
-    func statistics() throws -> Statistics {
-        if let writing { writing.reaper.drain() }
-        return try read { transaction in
-            let state = try index.state(transaction)
-            // A staged file that is committed and not yet renamed is counted in the index already.
-            let staged = try files.allocated(in: files.staging) { name in
-                guard let token = StagingToken(name: name) else { return false }
-                return try transaction.get(index.unpublished, token.indexKey) != nil
-            }
-            var transient = staged
-            // So is a file whose removal was not committed, or is about to be.
-            transient += try files.allocated(in: files.trash) { name in
-                guard let digest = Layout.parseTrash(name)?.digest else { return false }
-                return try isCounted(digest, transaction)
-            }
-            transient += try files.allocated(in: files.quarantine)
-            let data = try FileSystem.status(Layout.data, in: files.index)?.allocated ?? 0
-            let lock = try FileSystem.status(Layout.lock, in: files.index)?.allocated ?? 0
-            let small = try files.smallFilesAllocated()
-            let inMemory = memory.size
-            let live = try index.environment.usedPages(in: transaction, databases: index.databases)
-            return Statistics(
-                entryCount: Int(clamping: state.entryCount),
-                blobCount: Int(clamping: state.blobCount),
-                logicalBytes: ByteCount(Int64(clamping: state.logicalBytes)),
-                storedBytes: ByteCount(Int64(clamping: state.storedBytes)),
-                allocatedBytes: ByteCount(data + lock + small + transient + state.fileAllocated.asBytes),
-                indexBytes: ByteCount(data),
-                liveIndexBytes: ByteCount(Int64(live * index.environment.pageSize)),
-                fileCount: Int(clamping: state.fileCount),
-                transientBytes: ByteCount(transient),
-                budget: state.budget,
-                displacedCount: Int(clamping: displacedCount.load(ordering: .relaxed)), failures: health.failures,
-                memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes))
-        }
     }
 }

@@ -51,6 +51,7 @@ extension Store {
     ///   - dryRun: only counts; nothing changes.
     ///   - compact: gives back every free page instead of only the long runs of them.
     ///   - progress: called at each step and while a step runs, with what was found so far. Throw from it to stop.
+    /// - Returns: what was found and done.
     /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError`
     ///   in a cancelled task. What was done before stays done.
     @discardableResult
@@ -61,7 +62,7 @@ extension Store {
         let writing = dryRun ? engine.writing : try writing()
         try requireOpen()
         // What is not found in a damaged index would be taken for garbage.
-        try engine.checkPages()
+        try engine.context.checkPages()
         engine.commitPending()
         var report = CollectionReport()
         report.allocatedBefore = try engine.statistics().allocatedBytes
@@ -74,14 +75,16 @@ extension Store {
                 try progress(step, $0)
             }
         }
-        collector.report.expiredEntries += try engine.collectMemory(.expired, nil, isDryRun: dryRun)
-        collector.report.otherVersionEntries += try engine.collectMemory(.otherVersions, version, isDryRun: dryRun)
+        try collector.collectMemory(writing)
         collector.report.allocatedAfter = try engine.statistics().allocatedBytes
         if dryRun { collector.report.allocatedAfter = collector.estimatedAfter }
         return collector.report
     }
 
-    /// As the synchronous `collect`, on a thread that may wait for the disk. Cancelling the task stops it.
+    /// Puts the store in order while others use it.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
+    /// Cancelling the task stops it with `CancellationError`.
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,

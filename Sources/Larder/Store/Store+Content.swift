@@ -5,35 +5,42 @@
 /// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement:
 /// where that matters, look up the entry, or hold a ``Lease``. Safe from any thread.
 extension Store {
-    /// Whether there is content with a digest. Looks at the index only: O(log n), no look at a file.
+    /// Whether there is content with a digest. Looks at the index only, not at a file.
     ///
     /// Waits for puts that are under way in this process.
+    /// - Complexity: O(log n) in the bodies.
     /// - Parameter digest: SHA-256 of the body.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func contains(digest: Digest) throws -> Bool { try missing(of: [digest]).isEmpty }
 
-    /// As the synchronous `contains(digest:)`, without holding a thread of the cooperative pool.
+    /// Whether there is content with a digest.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func contains(digest: Digest) async throws -> Bool { try await missing(of: [digest]).isEmpty }
 
-    /// Those digests that there is no content with, in the order given, by one snapshot of the index. O(k log n) for k
-    /// digests.
+    /// Those digests that there is no content with, in the order given, by one snapshot of the index.
     ///
     /// Waits for puts that are under way in this process.
+    /// - Complexity: O(k log n) for k digests.
     /// - Parameter digests: SHA-256 of bodies; one that is given twice is answered twice.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
         try requireOpen()
         engine.commitPending(touches: false)
-        return try engine.missing(Array(digests))
+        return try engine.bodies.missing(Array(digests))
     }
 
-    /// As the synchronous `missing(of:)`, without holding a thread of the cooperative pool.
+    /// Those digests that there is no content with, in the order given, by one snapshot of the index.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let (engine, digests) = (engine, Array(digests))
-        return try await IOPool.shared.run { try engine.missing(digests) }
+        return try await IOPool.shared.run { try engine.bodies.missing(digests) }
     }
 
     /// The content with a digest; nil if there is none, or if it turns out to be damaged.
@@ -45,16 +52,19 @@ extension Store {
     public func body(digest: Digest) throws -> Body? {
         try requireOpen()
         engine.commitPending(touches: false)
-        return try engine.body(digest)
+        return try engine.bodies.body(digest)
     }
 
-    /// As the synchronous `body(digest:)`, without holding a thread of the cooperative pool.
+    /// The content with a digest; nil if there is none, or if it turns out to be damaged.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func body(digest: Digest) async throws -> Body? {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let engine = engine
-        return try await IOPool.shared.run { try engine.body(digest) }
+        return try await IOPool.shared.run { try engine.bodies.body(digest) }
     }
 
     /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
@@ -65,15 +75,18 @@ extension Store {
     public func bodies(digests: [Digest]) throws -> [Body?] {
         try requireOpen()
         engine.commitPending(touches: false)
-        return try engine.bodies(digests)
+        return try engine.bodies.bodies(digests)
     }
 
-    /// As the synchronous `bodies(digests:)`, without holding a thread of the cooperative pool.
+    /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func bodies(digests: [Digest]) async throws -> [Body?] {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let engine = engine
-        return try await IOPool.shared.run { try engine.bodies(digests) }
+        return try await IOPool.shared.run { try engine.bodies.bodies(digests) }
     }
 }

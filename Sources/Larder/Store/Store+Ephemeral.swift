@@ -3,6 +3,9 @@ import SystemPackage
 extension Store {
     /// Opens a new, empty store in the temporary directory, removed when it is closed. What a crash leaves behind is
     /// removed when the next ephemeral store is opened.
+    /// - Parameter configuration: settings of the store. Default: no budget.
+    /// - Returns: an open store in a directory that no other process uses.
+    /// - Throws: as `init(at:_:)`.
     public static func ephemeral(_ configuration: Configuration = Configuration()) throws -> Store {
         try Ephemeral.sweep()
         let (path, lock) = try Ephemeral.makeDirectory()

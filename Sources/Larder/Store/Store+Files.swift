@@ -25,9 +25,16 @@ extension Store {
     /// written to, it stays; between that look and the removal no other file may be put in its place. Of a symbolic
     /// link the link is removed, not its target.
     ///
-    /// Errors: those of `put`; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed
-    /// meanwhile; `io` if a moved file cannot be removed: then the entry is stored, and the file stays. After every
-    /// other error, too, the file is where it was.
+    /// - Parameters:
+    ///   - path: a regular file, or a symbolic link to one.
+    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - options: as for `put`. Default: no tags, and the store's lifetime.
+    ///   - method: whether the file is copied, moved or linked. Default: copied.
+    ///   - digest: the SHA-256 the file is declared to have. Nil (the default): computed and trusted.
+    /// - Returns: the SHA-256 of the body.
+    /// - Throws: what `put` throws; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed
+    ///   meanwhile; `io` if a moved file cannot be removed: then the entry is stored, and the file stays. After every
+    ///   other error, too, the file is where it was.
     @discardableResult
     public func adopt(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
@@ -40,7 +47,10 @@ extension Store {
         return put.digest
     }
 
-    /// As the synchronous `adopt`, on a thread that may wait for the disk; waiting for the commit holds none.
+    /// Stores the file at `path` under `key` without passing its bytes through the caller.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
+    /// Waiting for the commit holds no thread.
     @discardableResult
     public func adopt(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
@@ -62,6 +72,10 @@ extension Store {
     ///
     /// The file appears under its name when it is whole. Until then it has another in the same directory, which starts
     /// with `.larder-` and which only a process that dies leaves behind.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - path: where the file is to be; nothing may be there.
+    ///   - method: `copy` (the default), or `link` for a file that no one writes to.
     /// - Returns: false if there is no fresh entry.
     /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: nothing is left of the file then.
     @discardableResult
@@ -112,7 +126,9 @@ extension Store {
         if renamed != 0 { throw .system("rename", renamed, path: path) }
     }
 
-    /// As the synchronous `export`, on a thread that may wait for the disk.
+    /// Writes the body of `key` to a new file at `path`.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     @discardableResult
     public func export(_ key: Key, to path: FilePath, method: TransferMethod = .copy) async throws -> Bool {
         try Task.checkCancellation()

@@ -4,16 +4,26 @@ extension Store {
     /// The entry under `key`; nil if there is none, it has expired, or another application version put it.
     ///
     /// A small body is copied out of the index (about 1 us); a large one is opened, not read. Counts as an access.
-    /// - Parameter includingExpired: true returns an expired entry that is still there, for callers that can validate
-    ///   it. Errors: `closed`, `io`, `readersFull`.
+    /// Waits only for page faults in the index, and once for each body that was written shortly before the machine went
+    /// down: it is compared with its digest.
+    /// - Complexity: O(log n) in the entries.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - includingExpired: true returns an expired entry that is still there, for callers that can validate it.
+    ///     Default: false.
+    /// - Returns: a snapshot of the entry, which stays readable whatever happens to the store; nil for a miss.
+    /// - Throws: `closed`, `io`, `readersFull`, `corruption` (a damaged index).
     @inline(__always)
     public func get(_ key: Key, includingExpired: Bool = false) throws -> Entry? {
         try requireOpen()
         return try engine.get(key, visibility(includingExpired))
     }
 
-    /// As the synchronous `get`, with checks of a large body's bytes, where the configuration asks for them, on a
-    /// thread that may wait for the disk.
+    /// The entry under `key`; nil if there is none, it has expired, or another application version put it.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. The lookup itself runs on the thread of the
+    /// caller, as it takes about a microsecond. A large body's bytes are checked, where the configuration asks for
+    /// that, on a thread that may wait for the disk.
     public func get(_ key: Key, includingExpired: Bool = false) async throws -> Entry? {
         try Task.checkCancellation()
         let found = try lookUp(key, includingExpired: includingExpired)
@@ -37,7 +47,11 @@ extension Store {
         return try engine.get(keys, visibility(includingExpired))
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at
+    /// all.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func get(_ keys: [Key], includingExpired: Bool = false) async throws -> [Entry?] {
         try Task.checkCancellation()
         try requireOpen()
@@ -66,9 +80,16 @@ extension Store {
         }
     }
 
-    /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index; nil if there is
-    /// no fresh entry. The span points into the index's mapping: it must not leave `body`. `body` should be short, as
-    /// it keeps pages of the index from being reused.
+    /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index. Counts as an
+    /// access.
+    ///
+    /// The span points into the index's mapping: it must not leave `body`, which should be short, as it keeps pages of
+    /// the index from being reused.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - body: gets all bytes.
+    /// - Returns: what `body` returned; nil if there is no fresh entry.
+    /// - Throws: `closed`, `io`, `readersFull`, `corruption`, and what `body` throws.
     @inlinable  // The caller's module knows the type of the result: generic code would look it up on each call.
     public func withBody<R>(of key: Key, _ body: (RawSpan) throws -> R) throws -> R? {
         var result: R?
@@ -98,12 +119,19 @@ extension Store {
     }
 
     /// True if `get` would find an entry. Looks at the index only: neither an access nor a look at the body.
+    /// - Complexity: O(log n) in the entries.
+    /// - Parameter key: what the entry was put under.
+    /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func contains(_ key: Key) throws -> Bool {
         try requireOpen()
         return try engine.contains(key, visibility(false))
     }
 
     /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
+    ///
+    /// Waits for the commit of what this process has pending, so that the figures are exact.
+    /// - Parameter key: what the entry was put under.
+    /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func attributes(of key: Key) throws -> Attributes? {
         try requireOpen()
         engine.commitPending()
@@ -119,7 +147,9 @@ extension Store {
     }
 
     /// The bytes under `key`: reading gives nil for a miss and for any failure; setting stores with default options, or
-    /// removes when nil, and reports a failure to the configuration's logger only.
+    /// removes when nil, and reports a failure to the configuration's logger only. Where failures matter, use `get`,
+    /// `put` and `remove`.
+    /// - Parameter key: what the entry is put under.
     public subscript(key: Key) -> [UInt8]? {
         get { (try? get(key))?.flatMap { try? $0.body.bytes() } }
         set {

@@ -5,7 +5,9 @@ extension Store {
 
     /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is given, the ceiling applied.
     ///
+    /// Waits for the commit that it joins.
     /// - Parameters:
+    ///   - key: what the entry was put under.
     ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
     ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
     ///     says.
@@ -17,7 +19,10 @@ extension Store {
         return try write(.change(key, EntryChange(lifetime: lifetime, isAccess: true), nil), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is given, the ceiling applied.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     @discardableResult
     public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) async throws -> Bool {
         try Task.checkCancellation()
@@ -28,14 +33,23 @@ extension Store {
     // MARK: Pins
 
     /// Keeps the entry under `key` out of displacement until `unpin`: in the store, or in memory for one of policy
-    /// `memoryOnly`. Parameters, result and errors are those of `touch(_:lifetime:durability:)`.
+    /// `memoryOnly`. It does not count as an access. Waits for the commit that it joins.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
+    /// - Returns: false if there is no entry, or only one of another application version.
+    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func pin(_ key: Key, durability: Durability? = nil) throws -> Bool {
         try key.validate()
         return try write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// Keeps the entry under `key` out of displacement until `unpin`.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     @discardableResult
     public func pin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         try Task.checkCancellation()
@@ -43,16 +57,24 @@ extension Store {
         return try await write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
     }
 
-    /// Unpins an entry: displacement may remove it again. Parameters, result and errors are those of
-    /// `touch(_:lifetime:durability:)`.
+    /// Unpins an entry: displacement may remove it again, unless one of its tags is pinned. Waits for the commit that
+    /// it joins.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
+    /// - Returns: false if there is no entry, or only one of another application version.
+    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func unpin(_ key: Key, durability: Durability? = nil) throws -> Bool {
         try key.validate()
         return try write(.change(key, EntryChange(isPinned: false), nil), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
-    /// task.
+    /// Unpins an entry: displacement may remove it again.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool. It is carried through in a cancelled task.
     @discardableResult
     public func unpin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         try key.validate()
@@ -71,8 +93,11 @@ extension Store {
     /// version and in every process: a tag is pinned in the store, not in an entry.
     ///
     /// If it throws, entries may be pinned already that the tag does not pin yet: call it again, or `unpin(tag:)`.
-    /// - Parameter durability: whether the pin has to survive power loss. Nil (the default): as
-    ///   `Configuration.durability` says.
+    /// - Complexity: O(k log n) for k entries with the tag, in several transactions; it waits for each.
+    /// - Parameters:
+    ///   - tag: 1 to 200 bytes of UTF-8, no NUL.
+    ///   - durability: whether the pin has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
     /// - Returns: how many entries that this store sees have the tag now.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
@@ -84,7 +109,7 @@ extension Store {
         // put, used or overwritten meanwhile, and that has a later stamp than `start`.
         try engine.mutate(.put) { mutation in
             for key in try mutation.keys(from: start) {
-                try mutation.update(key) { if $0.tags.contains(tag) { $0.isPinnedByTag = true } }
+                try mutation.update(key) { if $0.tags.has(tag) { $0.isPinnedByTag = true } }
             }
             try mutation.transaction.put(engine.index.pinnedTags, Array(tag.utf8), [])
             mutation.noteChange(trees: 1)
@@ -100,8 +125,15 @@ extension Store {
         return try await IOPool.long.run { [self] in try pin(tag: tag, durability: durability) }
     }
 
-    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so. Parameters, result and
-    /// errors are those of `pin(tag:durability:)`.
+    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so.
+    ///
+    /// - Complexity: O(k log n) for k entries with the tag, in several transactions; it waits for each.
+    /// - Parameters:
+    ///   - tag: the one that was pinned. One that is not pinned is not an error.
+    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
+    /// - Returns: how many entries that this store sees have the tag.
+    /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func unpin(tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
@@ -110,7 +142,7 @@ extension Store {
             mutation.noteChange(trees: 1)
         }
         let count = try updateEntries(tag, .housekeeping) { $1.isPinnedByTag = try $0.hasPinnedTag($1.tags) }
-        try engine.steer()
+        try writing().watermarks.steer()
         try settle(durability)
         return count + inMemory(tag)
     }
@@ -122,7 +154,7 @@ extension Store {
     }
 
     private func inMemory(_ tag: String) -> Int {
-        engine.memory.all.count { sees($0.version) && $0.options.tags.contains(tag) }
+        engine.memory.all.count { sees($0.version) && $0.options.tags.has(tag) }
     }
 
     private func prepare(_ tag: String) throws {
@@ -133,12 +165,12 @@ extension Store {
 
     /// Changes the entries with a tag in transactions that fit the headroom; returns how many of them the store sees.
     private func updateEntries(
-        _ tag: String, _ purpose: Engine.Purpose, _ change: (Mutation, inout EntryRecord) throws -> Void
+        _ tag: String, _ purpose: Transactions.Purpose, _ change: (Mutation, inout EntryRecord) throws -> Void
     ) throws -> Int {
         var walk = EntryWalk(.tag(tag), version: nil, now: engine.clock.now())
         var count = 0
         while !walk.isOver {
-            let limit = try engine.removalLimit()
+            let limit = try engine.context.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             count += try engine.mutate(purpose) { mutation in
                 var seen = 0
@@ -154,7 +186,8 @@ extension Store {
         return count
     }
 
-    /// The tags that are pinned, in order.
+    /// The tags that are pinned, in the order of their bytes.
+    /// - Throws: `closed`, `io`, `readersFull`.
     public func pinnedTags() throws -> [String] {
         try requireOpen()
         return try engine.read { transaction in

@@ -3,10 +3,13 @@ extension Store {
     /// its last reference is dropped. The entry need not exist yet. A store with an application version leases entries
     /// of that version only. A `memoryOnly` entry stays in memory for as long.
     ///
+    /// Waits for the commit that it joins. For many leases, use `WriteBatch`.
     /// - Parameters:
+    ///   - key: what the entry is put under.
     ///   - duration: how long the lease holds unless it is released. Default: 60 seconds.
     ///   - durability: whether the lease has to survive power loss. Nil (the default): as `Configuration.durability`
     ///     says.
+    /// - Returns: the lease, which has to be kept.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     public func lease(
         _ key: Key, for duration: Duration = .seconds(60), durability: Durability? = nil
@@ -15,7 +18,11 @@ extension Store {
         return try makeLease(.key, key.bytes, duration, durability)
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// Keeps the entry under `key` out of displacement by any process for `duration`, or until the lease is released or
+    /// its last reference is dropped.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func lease(
         _ key: Key, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) async throws -> Lease {
@@ -25,7 +32,15 @@ extension Store {
     }
 
     /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or its last
-    /// reference is dropped. Parameters, versions and errors are those of `lease(_:for:durability:)`.
+    /// reference is dropped, those that are put meanwhile included. Versions and `memoryOnly` entries are treated as by
+    /// `lease(_:for:durability:)`. Waits for the commit that it joins.
+    /// - Parameters:
+    ///   - tag: 1 to 200 bytes of UTF-8, no NUL.
+    ///   - duration: how long the lease holds unless it is released. Default: 60 seconds.
+    ///   - durability: whether the lease has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
+    /// - Returns: the lease, which has to be kept.
+    /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) throws -> Lease {
@@ -33,7 +48,11 @@ extension Store {
         return try makeLease(.tag, Array(tag.utf8), duration, durability)
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or its last
+    /// reference is dropped.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) async throws -> Lease {
@@ -79,7 +98,7 @@ extension Store {
 
 /// Keeps an entry, or the entries of a tag, out of displacement while it lives. See `Store.lease(_:for:durability:)`.
 public final class Lease: @unchecked Sendable {
-    // SAFETY: `row` is immutable; `store` is set to nil under `lock`.
+    // SAFETY: `row` is immutable; `store` is read, and set to nil, only under `lock`.
     private let lock = Monitor()
     private var store: Store?
     private let row: [UInt8]

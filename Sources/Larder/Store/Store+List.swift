@@ -9,19 +9,30 @@ extension Store {
     /// first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection with `||` in the order
     /// of its parts, each entry once. Entries of policy `memoryOnly` come first, in no order. Entries of other
     /// application versions are listed only for a selection that has `otherVersions` or `version` in it.
+    ///
+    /// Waits for the commit of what this process has pending.
+    /// - Parameter selection: which entries. Default: all.
+    /// - Throws: `closed`, `io`; and while the sequence is read `closed`, `io`, `corruption`, and `CancellationError`
+    ///   in a cancelled task.
     public func entries(_ selection: Selection = .all) throws -> Entries {
         try requireOpen()
-        return Entries(store: self, filter: try engine.filter(selection, version: version))
+        return Entries(store: self, filter: try engine.descriptions.filter(selection, version: version))
     }
 
-    /// The keys of the selected entries, in the order of `entries`.
+    /// The keys of the selected entries, in the order of `entries`. All of them are in memory at once.
+    /// - Parameter selection: which entries. Default: all.
+    /// - Throws: `closed`, `io`, `corruption`.
     public func keys(_ selection: Selection = .all) throws -> [Key] {
         var keys: [Key] = []
         try forEach(selection) { keys.append($0.key) }
         return keys
     }
 
-    /// Calls `body` with the attributes of each selected entry, in the order of `entries`. Throw from it to stop.
+    /// Calls `body` with the attributes of each selected entry, in the order of `entries`.
+    /// - Parameters:
+    ///   - selection: which entries. Default: all.
+    ///   - body: may call the store. Throw from it to stop.
+    /// - Throws: `closed`, `io`, `corruption`, and what `body` throws.
     public func forEach(_ selection: Selection = .all, _ body: (Attributes) throws -> Void) throws {
         var batches = try entries(selection).makeBatches()
         engine.commitPending()
@@ -43,10 +54,10 @@ extension Store {
     /// caller does. Cancelling the task stops it with `CancellationError`.
     public func forEach(
         _ selection: Selection = .all, isolation: isolated (any Actor)? = #isolation,
-        _ body: (Attributes) async throws -> Void
+        _ body: (Attributes) throws -> Void
     ) async throws {
         var iterator = try entries(selection).makeAsyncIterator()
-        while let attributes = try await iterator.next() { try await body(attributes) }
+        while let attributes = try await iterator.next() { try body(attributes) }
     }
 }
 
@@ -109,8 +120,8 @@ public struct Entries: AsyncSequence, Sendable {
             try store.requireOpen()
             if !hasLookedIntoMemory {
                 hasLookedIntoMemory = true
-                let found = try store.engine.inMemory(walk.filter)
-                if !found.isEmpty { return try found.map(store.engine.attributes(ofMemory:)) }
+                let found = try store.engine.descriptions.inMemory(walk.filter)
+                if !found.isEmpty { return try found.map(store.engine.descriptions.attributes(ofMemory:)) }
             }
             guard !walk.isOver else { return nil }
             let engine = store.engine
@@ -118,7 +129,7 @@ public struct Entries: AsyncSequence, Sendable {
             _ = try engine.read { transaction in
                 try walk.visit(engine.index, transaction, limit: 256) { key, record, raw in
                     guard let blob = try transaction.get(engine.index.blobs, record.blob),
-                        let attributes = try engine.attributes(raw, blob, key, transaction)
+                        let attributes = try engine.descriptions.attributes(raw, blob, key, transaction)
                     else { return }
                     found.append(attributes)
                 }

@@ -43,7 +43,9 @@ extension Store {
         try adopt(FilePath(fileURL: url), for: key, options, method: method, digest: digest)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk.
+    /// Stores the file that a file URL names.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     @discardableResult
     public func adopt(
         _ url: URL, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
@@ -62,7 +64,9 @@ extension Store {
         try adopt(FilePath(checking: path), for: key, options, method: method, digest: digest)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk.
+    /// Stores the file at `path`.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     @discardableResult
     public func adopt(
         _ path: String, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
@@ -78,7 +82,9 @@ extension Store {
         try export(key, to: FilePath(fileURL: url), method: method)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk.
+    /// Writes the body of `key` to a new file.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     @discardableResult
     public func export(_ key: Key, to url: URL, method: TransferMethod = .copy) async throws -> Bool {
         try await export(key, to: FilePath(fileURL: url), method: method)
@@ -91,7 +97,9 @@ extension Store {
         try export(key, to: FilePath(checking: path), method: method)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk.
+    /// Writes the body of `key` to a new file at `path`.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     @discardableResult
     public func export(_ key: Key, to path: String, method: TransferMethod = .copy) async throws -> Bool {
         try await export(key, to: FilePath(checking: path), method: method)

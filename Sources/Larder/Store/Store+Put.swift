@@ -6,9 +6,18 @@ extension Store {
     ///
     /// A body over the inline threshold is written to a file by this call, which displaces other entries first where
     /// the budget is full.
-    /// - Parameter digest: the SHA-256 the body is declared to have. Nil: computed and trusted.
+    ///
+    /// Waits while the batch of puts that are not committed is full (`Configuration.pendingLimit`), and for the disk
+    /// with a body in a file.
+    /// - Complexity: O(length) to hash the body, and O(log n) in the entries at the commit.
+    /// - Parameters:
+    ///   - body: the bytes; may be empty.
+    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
+    ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
     /// - Returns: the SHA-256 of the body.
-    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`.
+    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`. A relaxed put
+    ///   that cannot be committed later is reported by `flush(_:)` or `close()`.
     @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
@@ -20,7 +29,10 @@ extension Store {
         return put.digest
     }
 
-    /// As the synchronous `put`, waiting for disks and commits without holding a thread of the cooperative pool.
+    /// Stores `body` under `key`, replacing what was there.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting for disks and commits holds no thread
+    /// of the cooperative pool.
     @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
@@ -60,7 +72,7 @@ extension Store {
     /// ones need runs of free pages, which the snapshot keeps, and a file gives its room back when it is removed.
     func inlineLimit(_ budget: Budget) -> Int64 {
         let limit = configuration.inlineLimit(budget)
-        guard engine.snapshots.mayBeHeld else { return limit }
+        guard engine.writing?.snapshots.mayBeHeld ?? false else { return limit }
         return min(limit, Int64(engine.index.environment.pageSize - 16 - BlobRecord.inlineLength))
     }
 
@@ -77,7 +89,7 @@ extension Store {
             return makePut(key, digest, UInt64(body.count), .inline(body), options)
         }
         let file = try body.withUnsafeBytes { bytes in
-            try engine.stage(bytes, for: key, writing, isDurable: isDurable(options))
+            try writing.stager.stage(bytes, for: key, isDurable: isDurable(options))
         }
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
@@ -96,7 +108,7 @@ extension Store {
         try Store.checkSize(Int64(body.count), key, budget)
         let digest = Digest.of(body)
         if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
-        let file = try engine.stage(body, for: key, writing, isDurable: isDurable(options))
+        let file = try writing.stager.stage(body, for: key, isDurable: isDurable(options))
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
 
@@ -144,23 +156,14 @@ extension Store {
     }
 
     private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
-        if mayWait { engine.reach("wait.batch") }
-        if put.options.storagePolicy == .memoryOnly { return try engine.submitToMemory(put, writing(), mayWait) }
+        let writing: Engine.Writing
         do {
-            let writing = try writing()
-            let memory = engine.memory
-            // Together: another thread's put of the key to memory comes before or after both.
-            guard
-                let added = try writing.pending.add(
-                    .put(put), memory: put.memory, mayWait: mayWait,
-                    alongside: { if let old = memory.remove(put.key) { put.inherit(from: old) } })
-            else { return nil }
-            if case .staged(let file)? = added.replaced?.body { engine.discard(file, writing) }
-            return put.isDurable ? added.generation : 0
+            writing = try self.writing()
         } catch {
-            if case .staged(let file) = put.body, let writing = engine.writing { engine.discard(file, writing) }
+            if case .staged(let file) = put.body { engine.writing?.staged.discard(file) }
             throw error
         }
+        return try writing.submission.submit(put, mayWait: mayWait)
     }
 
     func isDurable(_ options: PutOptions) -> Bool {
@@ -224,102 +227,5 @@ extension Configuration {
         case .duration(let duration): now + max(.zero, duration)
         case .until(let moment): moment
         }
-    }
-}
-
-extension Engine {
-    /// Writes a body to a new file in `staging/`, its room reserved.
-    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, _ writing: Writing, isDurable: Bool) throws -> StagedFile
-    {
-        var file = try createStaged(reserving: StagedFile.allocation(Int64(bytes.count)), for: key, writing)
-        do {
-            let path = files.staging.path(of: file.token.name)
-            reach("stage.created")
-            let created = file
-            try displacingWhenFull(Int64(bytes.count), writing) {
-                try preallocate(created, from: 0, to: Int64(bytes.count))
-                try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
-            }
-            file.length = Int64(bytes.count)
-            reach("stage.written")
-            try settle(&file, isDurable: isDurable, writing)
-            return file
-        } catch {
-            discard(file, writing)
-            throw error
-        }
-    }
-
-    /// A new file in `staging/` with `bytes` of the budget.
-    func createStaged(reserving bytes: Int64, for key: Key?, _ writing: Writing) throws -> StagedFile {
-        try reserve(bytes, for: key, writing)
-        let token = nextToken(writing)
-        do {
-            let descriptor = try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
-            return StagedFile(token: token, descriptor: descriptor, reserved: bytes, isOwn: true)
-        } catch {
-            writing.ledger.add(-bytes)
-            throw error
-        }
-    }
-
-    /// Allocates blocks of a large file before they are written: then what it takes on disk, the list of its extents
-    /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
-    func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
-        guard end >= 1 << 20, end > start else { return }
-        let path = files.staging.path(of: file.token.name)
-        _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: path)
-    }
-
-    /// The file is complete: learns what it takes on disk, and makes the reservation just that.
-    func settle(_ file: inout StagedFile, isDurable: Bool, _ writing: Writing) throws {
-        let path = files.staging.path(of: file.token.name)
-        var status = try FileSystem.status(file.descriptor, path: path)
-        // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
-        // end).
-        if file.isOwn, status.allocated > Allocation.length(status) {
-            try FileSystem.truncate(file.descriptor, to: file.length, path: path)
-            status = try FileSystem.status(file.descriptor, path: path)
-        }
-        if isDurable {
-            try Sync.data(file.descriptor, path: path)
-            status = try FileSystem.status(file.descriptor, path: path)
-        }
-        file.allocated = Allocation.charge(status)
-        writing.ledger.add(file.allocated - file.reserved)
-        file.reserved = file.allocated
-        reach("stage.settled")
-    }
-
-    /// Waits for the commit of a durable put.
-    func awaitCommit(_ generation: UInt64, _ put: PendingPut) throws {
-        guard generation > 0, let writing else { return }
-        reach("wait.commit")
-        writing.pending.wait(for: generation)
-        try requireCommitted(generation, put, writing)
-    }
-
-    /// As above, without holding a thread.
-    func awaitCommit(_ generation: UInt64, _ put: PendingPut) async throws {
-        guard generation > 0, let writing else { return }
-        await writing.pending.wait(for: generation)
-        try requireCommitted(generation, put, writing)
-    }
-
-    /// Throws why a change whose batch is over is not in the store.
-    func requireCommitted(_ generation: UInt64, _ change: PendingChange, _ writing: Writing) throws {
-        guard writing.pending.completedGeneration >= generation else {
-            throw LarderError(
-                .closed, "the store at \(path) was closed before \(change.key) was committed", path: path,
-                key: change.key)
-        }
-        if let failure = change.failure { throw failure }
-    }
-}
-
-extension StagedFile {
-    /// What a file of `length` bytes takes at most: whole blocks, and for a large one the blocks that list its extents.
-    static func allocation(_ length: Int64) -> Int64 {
-        (length + 4095) / 4096 * 4096 + (length > 4 << 20 ? 16384 + length / 1024 : 0)
     }
 }

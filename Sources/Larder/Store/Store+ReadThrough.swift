@@ -10,14 +10,20 @@ extension Store {
     /// others do as `ReadThroughOptions.others` says; the claim of a process that died is worth nothing.
     ///
     /// A cancelled caller gets `CancellationError` and leaves the others alone. When the last caller has gone, the
-    /// computation is cancelled.
+    /// computation is cancelled. A value that it returns in spite of that is not stored.
     ///
-    /// A value that cannot be stored, as it is too large or the disk is full, is returned all the same, and the log
-    /// tells why it was not stored.
+    /// A value that cannot be stored, as it is too large, the disk is full or the store is damaged, is returned all the
+    /// same, and the log tells why it was not stored.
+    ///
+    /// With `ReadThroughOptions.staleFor` a value may be refreshed in the background. The log tells of a refresh that
+    /// failed, and for five seconds after it the key is not refreshed again. A refresh that takes long is not cancelled
+    /// unless callers have waited for it and the last one has left.
     /// - Parameters:
     ///   - key: what to look up.
     ///   - options: what other processes do meanwhile, and whether a stale value will do.
-    ///   - compute: makes the value; called at most once at a time for a key. It must not ask for the same key.
+    ///   - compute: makes the value; called at most once at a time for a key. It may ask for other keys, but for none
+    ///     whose computation waits for this one: it gets `invalidArgument` then. That is noticed in the task that runs
+    ///     it, in children of that task and in tasks they make, not in detached ones.
     /// - Returns: the entry; nil if the computation said that there is nothing, now or within the time it gave.
     /// - Throws: `invalidArgument`, `tooLarge` (the key), `closed`, `readOnly` (a miss in a read-only store), `io`,
     ///   `corruption`, `CancellationError`, and what `compute` throws.
@@ -35,42 +41,51 @@ extension Store {
             if expires > now { return found.valueOrNothing }
             if now < expires + staleFor, !found.isNothing {
                 // A read-only store has no way to refresh it.
-                if engine.writing != nil { _ = try flight(for: key, options, isBackground: true, compute) }
+                if engine.writing != nil { refresh(key, options, compute) }
                 return found
             }
         }
         _ = try writing()
-        return try await flight(for: key, options, isBackground: false, compute).join()
+        let place = Computations.Place(key: key, version: version)
+        let computation = engine.computations.enter(place, isBackground: false) { [self] computation in
+            try await computeAndStore(key, options, computation, compute)
+        }
+        return try await computation.join()
     }
 
-    /// The computation of a key that is under way, or a new one.
-    private func flight(
-        for key: Key, _ options: ReadThroughOptions, isBackground: Bool,
-        _ compute: @escaping @Sendable (Key) async throws -> Computed
-    ) throws -> Computation {
-        let place = Computations.Place(key: key, version: version)
-        return engine.computations.enter(place, isBackground: isBackground) { [self] in
-            try await computeAndStore(key, options, isRefreshing: isBackground, compute)
-        }
+    private func refresh(
+        _ key: Key, _ options: ReadThroughOptions, _ compute: @escaping @Sendable (Key) async throws -> Computed
+    ) {
+        let engine = engine
+        engine.computations.refresh(
+            Computations.Place(key: key, version: version),
+            uptime: { engine.configuration.clock.uptime() },
+            failed: { error in
+                engine.logger.warning(
+                    "a stale value is not refreshed", metadata: ["error": "\(error)", "key": "\(key)"])
+            },
+            { [self] in try await computeAndStore(key, options, $0, compute) })
     }
 
     private func computeAndStore(
-        _ key: Key, _ options: ReadThroughOptions, isRefreshing: Bool,
+        _ key: Key, _ options: ReadThroughOptions, _ computation: Computation,
         _ compute: @Sendable (Key) async throws -> Computed
     ) async throws -> Entry? {
         var claim: [UInt8]?
-        switch try await takeClaim(key, options, isRefreshing: isRefreshing) {
+        switch try await takeClaim(key, options) {
         case .taken(let row): claim = row
         case .found(let entry): return entry.valueOrNothing
         case .left: break
         }
         do {
-            // Another process, or an earlier computation, may have stored it between the lookup and the claim.
-            if !isRefreshing, let found = try await get(key) {
+            // Another process, or an earlier computation, may have stored it between the lookup and the claim: a fresh
+            // one, of course, in place of a stale one.
+            if let found = try await get(key) {
                 await release(claim)
                 return found.valueOrNothing
             }
             let computed = try await compute(key)
+            guard computation.beginStoring() else { throw CancellationError() }
             let entry = try await store(computed, key)
             await release(claim)
             return entry
@@ -83,12 +98,13 @@ extension Store {
     private func store(_ computed: Computed, _ key: Key) async throws -> Entry? {
         do {
             try await put(computed.body, for: key, computed.options)
-        } catch let error as LarderError where error.code == .noSpace || error.code == .tooLarge || error.code == .io {
+            if computed.isNothing { return nil }
+            // It may be displaced already.
+            if let stored = try await get(key), stored.digest == Digest.of(computed.body) { return stored }
+        } catch let error as LarderError where error.code != .invalidArgument && error.code != .closed {
             engine.logger.warning("a computed value is not stored", metadata: ["error": "\(error)", "key": "\(key)"])
         }
         if computed.isNothing { return nil }
-        // It may be displaced already, or not stored at all.
-        if let stored = try await get(key), stored.digest == Digest.of(computed.body) { return stored }
         let put = makePut(
             key, Digest.of(computed.body), UInt64(computed.body.count), .inline(computed.body), computed.options)
         return Entry(key: key, body: Body(computed.body), source: .pending(put, put.legacy))
@@ -100,16 +116,22 @@ extension Store {
         case taken(row: [UInt8])
         /// Another process has computed it meanwhile.
         case found(Entry)
-        /// Another process computes it, and this one does so, too.
+        /// Another process computes it, or there was no room for a claim: this one computes it, too.
         case left
     }
 
-    private func takeClaim(_ key: Key, _ options: ReadThroughOptions, isRefreshing: Bool) async throws -> Claim {
+    private func takeClaim(_ key: Key, _ options: ReadThroughOptions) async throws -> Claim {
         let start = ContinuousClock.now
         var pause = Duration.milliseconds(5)
         while true {
             let job = makeJob([.claim(key.bytes, .seconds(24 * 3600))], .relaxed)
-            try await engine.run(job)
+            do {
+                try await engine.run(job)
+            } catch let error as LarderError where error.code != .closed {
+                // Without a claim others may compute the value, too; without the value this caller has nothing.
+                engine.logger.info("a claim is not written", metadata: ["error": "\(error)", "key": "\(key)"])
+                return .left
+            }
             if case .leased(let row)? = job.results.first { return .taken(row: row) }
             guard case .wait(let limit) = options.others, ContinuousClock.now - start < limit else { return .left }
             // Nothing tells one process of another's commits, so it looks, ever less often.
@@ -118,7 +140,7 @@ extension Store {
                 pause = min(pause * 2, .milliseconds(250))
                 if ContinuousClock.now - start >= limit { break }
             }
-            if !isRefreshing, let found = try await get(key) { return .found(found) }
+            if let found = try await get(key) { return .found(found) }
         }
     }
 
@@ -142,6 +164,9 @@ public struct Computed: Sendable {
     public var options: PutOptions
 
     /// A value to store.
+    /// - Parameters:
+    ///   - body: the value; may be empty.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     public init(_ body: [UInt8], _ options: PutOptions = PutOptions()) {
         self.body = body
         self.options = options
@@ -151,6 +176,7 @@ public struct Computed: Sendable {
     ///
     /// It is stored as an entry without bytes that has the tag `Computed.nothingTag`, which `Store.get` finds like any
     /// other.
+    /// - Parameter duration: how long that is remembered.
     public static func nothing(for duration: Duration) -> Computed {
         Computed([], PutOptions(lifetime: .duration(duration), tags: [nothingTag]))
     }
@@ -174,7 +200,8 @@ public struct ReadThroughOptions: Sendable, Hashable {
     /// What to do while another process computes the value. Default: wait for 30 seconds.
     public var others: Others
     /// For how long after its expiry a value is returned at once, while it is computed again in the background. Nil
-    /// (the default): not at all. A store keeps what has expired for `Configuration.expiredRetention`.
+    /// (the default): not at all. A store keeps what has expired for `Configuration.expiredRetention`. One process at a
+    /// time computes it, and those that wait for that take its value, as for a miss.
     public var staleFor: Duration?
 
     /// Options; every one has a default.

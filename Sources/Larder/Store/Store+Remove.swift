@@ -4,8 +4,10 @@ extension Store {
     /// Removes the entry under `key`. Readers of this process see it gone at once; the index with the next commit, or
     /// when the call returns with `Durability.durable`.
     ///
-    /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
-    ///   `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
+    ///     `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
     /// - Returns: false if there was no entry, or only one of another application version, which stays.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
     @discardableResult
@@ -14,7 +16,7 @@ extension Store {
         guard removal.isDue else { return false }
         let writing = try writing()
         if let generation = try submit(&removal, writing, mayWait: true) {
-            try engine.awaitCommit(generation, removal.pending, writing)
+            try writing.submission.awaitCommit(generation, removal.pending)
         }
         return removal.hasExisted
     }
@@ -27,14 +29,14 @@ extension Store {
         guard removal.isDue else { return false }
         let writing = try writing()
         if let generation = try submit(&removal, writing, mayWait: false) {
-            try await engine.awaitCommit(generation, removal.pending, writing)
+            try await writing.submission.awaitCommit(generation, removal.pending)
             return removal.hasExisted
         }
         let (generation, hasExisted) = try await IOPool.shared.run { [self, removal] in
             var removal = removal
             return (try submit(&removal, writing, mayWait: true) ?? 0, removal.hasExisted)
         }
-        try await engine.awaitCommit(generation, removal.pending, writing)
+        try await writing.submission.awaitCommit(generation, removal.pending)
         return hasExisted
     }
 
@@ -66,7 +68,7 @@ extension Store {
         var wasInMemory = false
         defer { if wasInMemory { removal.hasExisted = true } }
         let pending = removal.pending
-        return try engine.submit(pending, writing, mayWait: mayWait) {
+        return try writing.submission.submit(pending, mayWait: mayWait) {
             if memory.remove(pending.key, where: { sees($0.version) }) != nil { wasInMemory = true }
         }
     }
@@ -81,10 +83,10 @@ extension Store {
     /// - Throws: `closed`, `readOnly`, `noSpace`, `io`: then nothing was removed.
     @discardableResult
     public func clear(durability: Durability? = nil) throws -> Int {
-        _ = try writing()
+        let writing = try writing()
         engine.commitPending()
         // Those on disk first: if that fails nothing is lost.
-        let onDisk = try engine.clear()
+        let onDisk = try writing.removals.clear()
         let inMemory = engine.memory.remove { _ in true }
         try settle(durability)
         return onDisk + inMemory
@@ -100,6 +102,7 @@ extension Store {
     ///
     /// In a cancelled task the removal stops with `CancellationError`. What was removed before stays removed.
     /// - Parameters:
+    ///   - selection: which entries.
     ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
     ///     `Configuration.durability` says.
     ///   - progress: called after each batch; throw from it to stop.
@@ -110,16 +113,16 @@ extension Store {
         _ selection: Selection, durability: Durability? = nil,
         progress: (RemovalProgress) throws -> Void = { _ in }
     ) throws -> Int {
-        _ = try writing()
+        let writing = try writing()
         engine.commitPending()
-        let filter = try engine.filter(selection, version: version)
-        var removed = try engine.removeInMemory(filter)
+        let filter = try engine.descriptions.filter(selection, version: version)
+        var removed = try writing.removals.removeInMemory(filter)
         let total = Int(clamping: try engine.state().entryCount)
         var examined = 0
         var walk = EntryWalk(filter)
         while !walk.isOver {
             try Cancellation.check()
-            let limit = try engine.removalLimit()
+            let limit = try engine.context.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
             if !batch.keys.isEmpty {
@@ -141,7 +144,10 @@ extension Store {
         }
     }
 
-    /// As the synchronous `remove(_:progress:)`, on a thread that may wait for the disk. Cancelling the task stops it.
+    /// Removes the selected entries, pinned ones too, in small batches that let others write in between.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
+    /// Cancelling the task stops it with `CancellationError`; what was removed before stays removed.
     @discardableResult
     public func remove(
         _ selection: Selection, durability: Durability? = nil,
@@ -153,58 +159,17 @@ extension Store {
     }
 
     /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that
-    /// died.
+    /// died. Waits for the commit of what is pending and of the removal.
+    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`.
     public func endSession() throws {
         let writing = try writing()
         engine.commitPending()
-        try engine.endSession()
-        try engine.sweepDead(writing)
+        try writing.recovery.endSession()
+        try writing.recovery.sweepDead()
     }
 
     /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
     public func endSession() async throws {
         try await IOPool.long.run { [self] in try endSession() }
-    }
-}
-
-extension Mutation {
-    /// Removes those entries of a walk that are still selected; returns how many.
-    func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
-        var count = 0
-        for (key, id) in keys {
-            // An entry that was put again since it was looked at may no longer be selected.
-            guard let record = try record(key), record.id == id,
-                try filter.includes(record.key(key), record, digest: { try digest(ofBlob: record.blob) })
-            else { continue }
-            if try remove(key) != nil { count += 1 }
-        }
-        return count
-    }
-}
-
-extension Engine {
-    /// Empties every database but `meta`, in one transaction.
-    func clear() throws -> Int {
-        try mutate(.housekeeping) { mutation in
-            let count = Int(clamping: mutation.state.entryCount)
-            var files: [(UInt64, BlobRecord)] = []
-            try mutation.reading.withCursor(index.blobs) { cursor in
-                var pair = try cursor.first()
-                while let (key, value) = pair {
-                    if let head = BlobRecord(value), head.location == .file { files.append((key.field(0), head)) }
-                    pair = try cursor.next()
-                }
-            }
-            for (id, head) in files { try mutation.deleteBlob(id, head) }
-            for database in [
-                index.entries, index.recency, index.pinned, index.expiry, index.tags, index.sessions, index.digests,
-                index.blobs, index.unpublished,
-            ] {
-                try mutation.transaction.removeAll(database)
-            }
-            mutation.forgetAll()
-            try forgetVersions(mutation)
-            return count
-        }
     }
 }

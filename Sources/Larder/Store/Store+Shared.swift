@@ -30,3 +30,15 @@ extension Store {
         getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
     }
 }
+
+extension Store {
+    /// Whether the store still is where it was opened: throws if its directory, or the index in it, was removed,
+    /// renamed or replaced since. Entries can be read then, and what is put is lost with the directory.
+    ///
+    /// Cheap: two calls of the file system, stat(2) and fstatat(2). Errors: `closed`; `io`, whose remedy is to open the
+    /// store again.
+    public func checkPlace() throws {
+        try requireOpen()
+        try engine.context.checkPlace()
+    }
+}

@@ -3,11 +3,14 @@ extension Store {
     /// entry is still the one that `get` returned, put with the same body and metadata. False if it is another by now,
     /// or gone.
     ///
+    /// Waits for the commit that it joins.
     /// - Parameters:
+    ///   - entry: what `get` returned.
     ///   - metadata: at most 1 MiB.
     ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
     ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
     ///     says.
+    /// - Returns: whether it was changed.
     /// - Throws: `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func update(
@@ -18,7 +21,10 @@ extension Store {
         return try write(.change(entry.key, change, .init(entry)), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool.
+    /// Gives an entry new metadata, and a new lifetime if one is given, if it is still the one that `get` returned.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     @discardableResult
     public func update(
         _ entry: Entry, metadata: [UInt8], lifetime: Lifetime? = nil, durability: Durability? = nil
@@ -30,16 +36,22 @@ extension Store {
     }
 
     /// Removes an entry if it is still the one that `get` returned. False if it is another by now, or gone.
-    /// - Parameter durability: whether the removal has to survive power loss. Nil (the default): as
-    ///   `Configuration.durability` says.
+    /// Waits for the commit that it joins.
+    /// - Parameters:
+    ///   - entry: what `get` returned.
+    ///   - durability: whether the removal has to survive power loss. Nil (the default): as `Configuration.durability`
+    ///     says.
+    /// - Returns: whether it was removed.
     /// - Throws: `closed`, `readOnly`, `io`.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) throws -> Bool {
         try write(.remove(entry.key, .init(entry)), durability).isSuccess
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
-    /// task.
+    /// Removes an entry if it is still the one that `get` returned.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool. It is carried through in a cancelled task.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) async throws -> Bool {
         try await write(.remove(entry.key, .init(entry)), durability).isSuccess

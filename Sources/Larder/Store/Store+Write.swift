@@ -27,8 +27,12 @@ extension Store {
         return job.writeResults
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool. Cancelling the task before the batch
-    /// is on its way throws `CancellationError` and changes nothing; after that the batch is written.
+    /// Writes the operations of a batch in one commit: those that can be done become visible together, in the order in
+    /// which they were added, and a crash keeps all of them or none.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool. Cancelling the task before the batch is on its way throws `CancellationError` and changes nothing; after
+    /// that the batch is written.
     @discardableResult
     public func write(_ batch: WriteBatch, durability: Durability? = nil) async throws -> [WriteResult] {
         if batch.isEmpty { return [] }
@@ -76,12 +80,12 @@ extension Store {
         var operations: [PendingJob.Operation] = []
         operations.reserveCapacity(batch.count)
         do {
-            let content = try engine.keys(of: batch.removedContent)
+            let content = try writing.submission.keys(of: batch.removedContent)
             for operation in batch.operations {
                 operations.append(try prepare(operation, isDurable(durability) ? .durable : .relaxed, content))
             }
         } catch {
-            for file in makeJob(operations, durability).stagedFiles { engine.discard(file, writing) }
+            for file in makeJob(operations, durability).stagedFiles { writing.staged.discard(file) }
             throw error
         }
         return makeJob(operations, durability)
@@ -158,7 +162,7 @@ extension Store {
             if let refusal = change.refusalInMemory(key) { return .failed(refusal) }
             if !put.isUnchanged(expected) { return .changed }
             let (now, uptime) = (engine.clock.advance(), engine.uptime.uptime())
-            let isDone = try engine.changeInMemory(key) {
+            let isDone = try writing().submission.changeInMemory(key) {
                 $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
             return isDone ? .done : nil

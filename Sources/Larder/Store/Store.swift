@@ -25,12 +25,15 @@ public final class Store: Sendable {
 
     /// Opens the store at `path`, creating the directory and its parents if they are missing.
     ///
-    /// Errors: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's
-    /// directory, a newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process with
-    /// other settings that stores of one path share).
-    ///
-    /// Cost: does not grow with the store. The pages of the index are looked at first, about a second for a million
-    /// entries, only where `Configuration.indexCheck` asks for it, or says that it has to be.
+    /// It waits for disks, so call it on a thread that may.
+    /// - Complexity: O(1) in the entries. The pages of the index are looked at first, about a second for a million
+    ///   entries, only where `Configuration.indexCheck` asks for it, or says that it has to be.
+    /// - Parameters:
+    ///   - path: a directory, on a local file system. A relative path is one from the current directory.
+    ///   - configuration: settings of this store. Default: no budget, everything else as documented there.
+    /// - Throws: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's
+    ///   directory, a newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process
+    ///   with other settings that stores of one path share).
     public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
         try self.init(path: path, configuration, ephemeral: nil)
     }
@@ -38,7 +41,7 @@ public final class Store: Sendable {
     init(path: FilePath, _ configuration: Configuration, ephemeral: OwnedDescriptor?) throws {
         let (engine, handle) = try Registry.acquire(path, configuration, lock: ephemeral)
         do {
-            version = try engine.version(configuration.version)
+            version = try engine.versions.number(of: configuration.version)
         } catch {
             try Registry.release(engine, handle)
             throw error
@@ -55,8 +58,9 @@ public final class Store: Sendable {
         try? close()
     }
 
-    /// Commits what is pending and gives the store's files back. Later calls throw `closed`. Idempotent.
-    /// Throws what this store's relaxed puts and removals could not report; see `flush(_:)`.
+    /// Commits what is pending and gives the store's files back. Later calls throw `closed`. Idempotent, and safe from
+    /// any thread. Waits for the last commit and its sync.
+    /// - Throws: what this store's relaxed puts and removals could not report (see `flush(_:)`); `io`.
     public func close() throws {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
@@ -112,7 +116,9 @@ public final class Store: Sendable {
         try finishFlush(durability)
     }
 
-    /// As the synchronous `flush`, without holding a thread of the cooperative pool.
+    /// Commits everything put and removed so far by this process, access times included, and syncs the index.
+    ///
+    /// Parameters and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
     public func flush(_ durability: Durability = .relaxed) async throws {
         try requireOpen()
         await engine.commitPending()
@@ -122,8 +128,12 @@ public final class Store: Sendable {
 
     private func finishFlush(_ durability: Durability) throws {
         let synced = Result {
-            guard engine.writing != nil else { return }
-            if durability == .durable { try engine.checkpoint() } else { try engine.syncIndexIfNeeded() }
+            guard let writing = engine.writing else { return }
+            if durability == .durable {
+                try writing.checkpoints.make()
+            } else {
+                try writing.transactions.syncIndexIfNeeded()
+            }
         }
         // What was lost first, with its keys: a disk that failed for that fails for the sync, too.
         try engine.throwFailure(of: handle)

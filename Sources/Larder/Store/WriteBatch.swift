@@ -60,33 +60,48 @@ public struct WriteBatch: Sendable {
 
     // MARK: Entries
 
-    /// Changes whatever entry is under `key` then.
+    /// Changes whatever entry is under `key` when the batch is committed. Its result is `done`, or `absent`.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - change: what to change; the body stays where it is.
     public mutating func change(_ key: Key, _ change: EntryChange) {
         operations.append(.change(key, change, nil))
     }
 
-    /// Changes an entry if it is still the one that `get` returned, with the same body and metadata.
+    /// Changes an entry if it is still the one that `get` returned, with the same body and metadata. Its result is
+    /// `done`, `changed` if it is another by then, or `absent`.
+    /// - Parameters:
+    ///   - entry: what `get` returned.
+    ///   - change: what to change; the body stays where it is.
     public mutating func update(_ entry: Entry, _ change: EntryChange) {
         operations.append(.change(entry.key, change, Expected(entry)))
     }
 
     /// Gives the entry under `key` a new lifetime, counted from the commit, the ceiling applied. It does not count as
-    /// an access.
+    /// an access. Its result is `done`, or `absent`.
+    /// - Parameters:
+    ///   - key: what the entry was put under.
+    ///   - lifetime: how long it is fresh.
     public mutating func extend(_ key: Key, to lifetime: Lifetime) {
         change(key, EntryChange(lifetime: lifetime))
     }
 
-    /// Counts as an access of the entry under `key`.
+    /// Counts as an access of the entry under `key`. Its result is `done`, or `absent`.
+    /// - Parameter key: what the entry was put under.
     public mutating func touch(_ key: Key) { change(key, EntryChange(isAccess: true)) }
 
-    /// Removes the entry under `key`.
+    /// Removes the entry under `key`. Its result is `done`, or `absent`.
+    /// - Parameter key: what the entry was put under.
     public mutating func remove(_ key: Key) { operations.append(.remove(key, nil)) }
 
-    /// Removes an entry if it is still the one that `get` returned, with the same body and metadata.
+    /// Removes an entry if it is still the one that `get` returned, with the same body and metadata. Its result is
+    /// `done`, `changed` if it is another by then, or `absent`.
+    /// - Parameter entry: what `get` returned.
     public mutating func remove(_ entry: Entry) { operations.append(.remove(entry.key, Expected(entry))) }
 
     /// Removes every entry with this content, of every application version. The index leads from entries to content and
-    /// not back, so this looks at every entry: seconds for some millions.
+    /// not back, so this looks at every entry: seconds for some millions. Its result is `done`, or `absent`.
+    /// - Parameter digest: SHA-256 of the body.
     public mutating func remove(digest: Digest) { operations.append(.removeContent(digest)) }
 
     // MARK: Leases
@@ -96,16 +111,25 @@ public struct WriteBatch: Sendable {
     ///
     /// Unlike a `Lease` it has no holder: it ends with its time only, also when the process ends, and a further one for
     /// the same key makes it longer, never shorter.
+    /// - Parameters:
+    ///   - key: what the entry is put under.
+    ///   - duration: counted from the commit.
     public mutating func lease(_ key: Key, for duration: Duration) {
         operations.append(.lease(.key, key.bytes, duration))
     }
 
     /// As `lease(_:for:)`, for all entries with this tag.
+    /// - Parameters:
+    ///   - tag: 1 to 200 bytes of UTF-8, no NUL.
+    ///   - duration: counted from the commit.
     public mutating func lease(tag: String, for duration: Duration) {
         operations.append(.lease(.tag, Array(tag.utf8), duration))
     }
 
     /// As `lease(_:for:)`, for all entries with this content, of every application version.
+    /// - Parameters:
+    ///   - digest: SHA-256 of the body.
+    ///   - duration: counted from the commit.
     public mutating func lease(digest: Digest, for duration: Duration) {
         operations.append(.lease(.digest, digest.bytes, duration))
     }

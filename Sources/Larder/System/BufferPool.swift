@@ -12,7 +12,7 @@ final class BufferPool: Sendable {
     private static let keptCount = 2
 
     private struct Buffers: @unchecked Sendable {
-        // SAFETY: a buffer is in the list or with one caller.
+        // SAFETY: only inside a `Mutex`; a buffer is in the list or with one caller, which alone touches its bytes.
         var free: [UnsafeMutableRawBufferPointer] = []
     }
 

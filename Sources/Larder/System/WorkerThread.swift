@@ -1,7 +1,7 @@
 import Failpoints
 
-/// A thread of our own, outside Swift's cooperative pool, which must not block.
-final class WorkerThread: @unchecked Sendable {
+/// A thread of our own, outside Swift's cooperative pool, which must not block. The commands of `cachectl` use it, too.
+package final class WorkerThread: @unchecked Sendable {
     // SAFETY: `handle` is written once before the object is shared and read by `join` only.
     #if canImport(Darwin)
         private var handle: pthread_t?
@@ -15,7 +15,7 @@ final class WorkerThread: @unchecked Sendable {
     }
 
     /// Starts `body` on a new thread. Throws `io` if the system has no thread left. pthread_create(3).
-    init(_ body: @escaping @Sendable () -> Void) throws(LarderError) {
+    package init(_ body: @escaping @Sendable () -> Void) throws(LarderError) {
         if case .failure(let number)? = injectedFault("pthread_create", at: "") {
             throw .system("pthread_create", number, path: nil)
         }
@@ -39,7 +39,7 @@ final class WorkerThread: @unchecked Sendable {
     }
 
     /// Waits for the thread to end. Call it once.
-    func join() {
+    package func join() {
         #if canImport(Darwin)
             if let handle { pthread_join(handle, nil) }
         #else

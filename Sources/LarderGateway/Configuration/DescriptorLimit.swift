@@ -8,8 +8,10 @@
 
 /// How many files and sockets this process may have open.
 public enum DescriptorLimit {
-    /// Raises the soft limit to the hard one, and returns what holds then. ``Gateway/start(_:cache:)`` does so. Where
-    /// it cannot be raised it stays as it is. Source: getrlimit(2), `RLIMIT_NOFILE`.
+    /// Raises the soft limit of open files to the hard one; ``Gateway/start(_:cache:)`` does so. Where it cannot be
+    /// raised it stays as it is. Source: getrlimit(2), `RLIMIT_NOFILE`.
+    ///
+    /// - Returns: how many files the process may have open from now on.
     @discardableResult
     public static func raise() -> Int {
         var limit = rlimit()

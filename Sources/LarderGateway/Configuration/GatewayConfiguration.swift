@@ -61,7 +61,9 @@ public struct GatewayTLS: Sendable, Hashable {
         case tls13
     }
 
-    /// Describes a TLS port.
+    /// Describes a TLS port. Files are read when the gateway starts, not here.
+    ///
+    /// Each parameter sets the property of its name, and has the default that the property states.
     public init(
         port: Int = 0, certificateFile: String, keyFile: String, allowsHTTP2: Bool = true,
         minimumVersion: Version = .tls12, allowsForwarding: Bool = false
@@ -84,7 +86,7 @@ public struct TunnelPolicy: Sendable, Hashable {
     /// How long a connection may take. Default: 10 s.
     public var connectTimeout: Duration
 
-    /// Makes a policy; each value has a default.
+    /// Makes a policy. Each parameter sets the property of its name, and has the default that the property states.
     public init(isAllowed: Bool = false, ports: Set<Int> = [443], connectTimeout: Duration = .seconds(10)) {
         self.isAllowed = isAllowed
         self.ports = ports
@@ -105,7 +107,7 @@ public struct PurgePolicy: Sendable, Hashable {
     /// Clients with `Authorization: Bearer` and this token may, from anywhere. Default: nil, none.
     public var token: String?
 
-    /// Makes a policy; each value has a default.
+    /// Makes a policy. Each parameter sets the property of its name, and has the default that the property states.
     public init(isEnabled: Bool = true, allowsLoopback: Bool = true, token: String? = nil) {
         self.isEnabled = isEnabled
         self.allowsLoopback = allowsLoopback

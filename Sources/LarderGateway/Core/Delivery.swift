@@ -39,7 +39,8 @@ final class Delivery: @unchecked Sendable {
     private(set) var isLoading = false
     /// What arrives is in the store first, where it keeps the origin waiting for no client.
     private var isStored = false
-    /// Held for as long as this is.
+    /// Held until the client is about to get the end of its answer. Its next request may come as soon as it has that,
+    /// and must not be refused because this one still counts.
     var place: ClientTable.Place?
     /// Whether the event loop must not be used any more: it may have ended, while a load that others wait for, too,
     /// continues and may still have something to report.
@@ -57,23 +58,31 @@ final class Delivery: @unchecked Sendable {
         task = tasks.start {
             let result = await self.load(pending, cache, body, relaysInformational)
             let hasContent =
-                await self.onLoop { self.deliver(result, to: $0) } ?? false
+                await self.onLoop { self.deliver(result, isHead: pending.request.method == .head, to: $0) } ?? false
             if hasContent, case .success(let response) = result { await self.pump(response.body) }
         }
     }
 
     /// Returns whether content has to be brought.
-    private func deliver(_ result: Result<FetchResponse, FetchError>, to sink: any DeliverySink) -> Bool {
+    private func deliver(
+        _ result: Result<FetchResponse, FetchError>, isHead: Bool, to sink: any DeliverySink
+    ) -> Bool {
         switch result {
         case .failure(let error):
+            place = nil
             if error.transport != nil { sink.worker.counters.upstreamErrors += 1 }
             sink.deliver(GatewayCore.answer(to: error))
+            return false
+        case .success(let response) where response.isRefusal:
+            sink.deliver(.notStored)
             return false
         case .success(let response):
             if response.originError != nil { sink.worker.counters.upstreamErrors += 1 }
             isStored = response.isStored
             isLoading = response.source == .network
             sink.worker.shedding?.watch()
+            // What is stored asks nothing more of the origin, nor does an answer without content.
+            if case .live = response.body.source, response.body.length != 0, !isHead {} else { place = nil }
             return sink.deliver(response)
         }
     }
@@ -151,12 +160,16 @@ final class Delivery: @unchecked Sendable {
                     if left == 0, try await iterator.next() != nil { left = -1 }
                     guard left ?? 0 >= 0 else { throw WrongLength() }
                 }
-                try await write(piece)
+                try await write(piece, isLast: left == 0)
             }
             guard left ?? 0 == 0 else { throw WrongLength() }
-            await onLoop { $0.deliverEnd() }
+            await onLoop { sink in
+                self.place = nil
+                sink.deliverEnd()
+            }
         } catch {
             await onLoop { sink in
+                self.place = nil
                 if error is FetchError { sink.worker.counters.upstreamErrors += 1 }
                 sink.deliverFailure()
             }
@@ -166,12 +179,13 @@ final class Delivery: @unchecked Sendable {
     /// More or less content than declared.
     struct WrongLength: Error {}
 
-    private func write(_ piece: [UInt8]) async throws {
+    private func write(_ piece: [UInt8], isLast: Bool) async throws {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
             let isOpen = execute {
                 guard !self.isOver, let sink = self.sink else {
                     return continuation.resume(throwing: CancellationError())
                 }
+                if isLast { self.place = nil }
                 sink.deliver(piece: piece)
                 // The piece may have been the connection's end.
                 if self.isOver || sink.takesMore {

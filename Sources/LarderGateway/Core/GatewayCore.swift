@@ -73,6 +73,17 @@ final class GatewayCore: Sendable {
         init(_ cache: HTTPCache) { self.cache = Mutex(cache) }
     }
 
+    /// Tells that the system allows fewer connections than configured.
+    func tellOfFewerConnections(descriptors: Int) {
+        guard connectionLimit < configuration.limits.connections else { return }
+        logger.warning(
+            """
+            serving at most \(connectionLimit) client connections instead of \(configuration.limits.connections), \
+            because \(descriptors) files may be open: raise that limit (ulimit -n), or lower the one of connections \
+            (--max-connections)
+            """)
+    }
+
     /// Tells that connections are refused, once a minute at most.
     func tellOfRefusal() {
         let now = time.now().uptimeNanoseconds
@@ -108,7 +119,7 @@ final class GatewayCore: Sendable {
         if let answer = refusal(&request, isAbsolute: isAbsolute) { return .own(answer) }
         do throws(FetchError) {
             switch try cache.answer(request, hasContent: hasContent) {
-            case .response(let response): return .stored(response)
+            case .response(let response): return response.isRefusal ? .own(.notStored) : .stored(response)
             case .load(let pending):
                 guard memory.admitsRequest() else {
                     return .own(.retryLater(503, "This gateway is short of memory; try again later."))
@@ -215,7 +226,7 @@ final class GatewayCore: Sendable {
         switch error.code {
         case .overloaded: .retryLater(503, "Too many requests wait for the origin.")
         case .timedOut: OwnAnswer(504, "The origin did not answer in time.")
-        case .notCached: OwnAnswer(504, "The response is not stored, and the origin may not be asked.")
+        case .notCached: .notStored
         case .invalidURL: OwnAnswer(400, "The target of the request is not a valid URL.")
         case .unknownPolicy, .policyFailed: OwnAnswer(500, "A policy of the cache failed.")
         case .tooLarge: OwnAnswer(502, "The response of the origin is over a limit.")

@@ -19,6 +19,9 @@ struct OwnAnswer: Sendable {
     /// The answer to a client that has as many requests at origins as it may.
     static var tooManyRequests: OwnAnswer { retryLater(429, "Too many requests at once; try again later.") }
 
+    /// The answer to a request that only the store may answer.
+    static var notStored: OwnAnswer { OwnAnswer(504, "The response is not stored, and the origin may not be asked.") }
+
     /// An answer that asks the client to come again in a second.
     static func retryLater(_ status: Int, _ text: String) -> OwnAnswer {
         var answer = OwnAnswer(status, text)

@@ -1,5 +1,6 @@
 import HTTPTypes
 import HTTPWire
+import NIOCore
 
 /// The request that a connection is reading or answering. Apart from the connection, so that an idle one has no room
 /// for it.
@@ -12,6 +13,8 @@ final class CurrentRequest {
     let content: RequestContent?
     /// The connection is closed after the answer.
     var closes: Bool
+    /// When its last byte came, as far as it has come.
+    var completed: NIODeadline
     /// The head of the final answer is written.
     private(set) var hasBegun = false
     /// The final answer is written.
@@ -24,6 +27,7 @@ final class CurrentRequest {
         content: RequestContent?
     ) {
         self.record = record
+        completed = record.start
         self.method = method
         self.version = version
         self.closes = closes

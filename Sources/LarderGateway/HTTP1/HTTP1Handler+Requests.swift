@@ -21,6 +21,9 @@ extension HTTP1Handler {
             return refuse(413, "The content of the request is over the limit of \(limits.bodyBytes) bytes.")
         }
         var request = head.request
+        // HTTP/1.0 clients may leave out the host: the request is for the server's "fixed URI authority" (RFC 9112
+        // section 3.3), the origin of all hosts.
+        if request.authority == nil { request.authority = worker.core.configuration.routes.otherwise?.authority }
         // Content of no bytes says as much as none: some clients declare it with every GET.
         let decision = worker.core.decide(
             &request, hasContent: hasContent && head.framing != .length(0), isAbsolute: head.targetForm == .absolute,
@@ -66,7 +69,8 @@ extension HTTP1Handler {
     func takeContent(of request: CurrentRequest) {
         guard let content = request.content else { return }
         switch input.read(into: content, isAnswered: request.isAnswered) {
-        case .incomplete, .complete: break
+        case .incomplete: break
+        case .complete: request.completed = worker.core.time.now()
         case .malformed(let error):
             worker.counters.malformedRequests += 1
             contentFailed(error.status, "The request is malformed: \(error).")
@@ -80,6 +84,6 @@ extension HTTP1Handler {
     private func contentFailed(_ status: Int, _ text: String) {
         responder.cancelLoad()
         guard let current = responder.current, current.hasBegun else { return refuse(status, text) }
-        if current.isAnswered { closeInStages() } else { close() }
+        if current.isAnswered { closeInStages() } else { cutOff() }
     }
 }

@@ -15,14 +15,14 @@ extension HTTP1Handler: SupervisedConnection {
         case .headIsLate: timeOut("The head of the request did not arrive in time.")
         case .contentIsLate: timeOut("The content of the request did not arrive in time.")
         case .isTooSlow: timeOut(nil)
-        case .isIdle: close()
+        case .isIdle: cutOff()
         }
     }
 
     /// - Parameter text: what to tell a client whose request is late.
     private func timeOut(_ text: String?) {
         worker.counters.timeouts += 1
-        guard let text, responder.current?.hasBegun != true else { return close() }
+        guard let text, responder.current?.hasBegun != true else { return cutOff() }
         responder.cancelLoad()
         refuse(408, text)
         output.flush()
@@ -40,11 +40,12 @@ extension HTTP1Handler: SupervisedConnection {
 
     func abort() {
         guard output.context != nil else { return }
-        close()
+        cutOff()
     }
 
     func reset() {
         guard output.context != nil else { return }
+        output.isCutOff = true
         leave()
         output.reset()
     }

@@ -16,6 +16,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
 
     /// What may come after the last answer before the connection is cut, in bytes.
     private static let lingeringLimit = 1 << 20
+    /// How long after its request a client may end its side and still get the answer.
+    private static let halfClosureTime = TimeAmount.seconds(1)
     /// What is held before the channel gets it, in bytes.
     private static let outputLimit = 64 << 10
 
@@ -124,18 +126,20 @@ final class HTTP1Handler: ChannelDuplexHandler {
         inputEnded()
     }
 
-    /// The client sends no more. Between requests it has left; while it waits for an answer, too, as far as can be
-    /// told: a client that closes its socket sends the same packet as one that only closes one direction of it.
+    /// The client sends no more. Between requests it has left. While it waits for an answer, the gateway cannot know: a
+    /// client that closes its socket sends the same packet as one that only closes one direction of it. One that does
+    /// so right after its request, as `printf ... | nc` does, gets its answer; later, it has given up, and the origin
+    /// need not work for it.
     private func inputEnded() {
         input.end()
         if output.hasUnsent || responder.current != nil { output.noteTaken() }
         switch phase {
         case .head: closeWhenWritten()
         case .exchange:
-            if let current = responder.current,
-                current.isAnswered || (current.hasBegun && !current.isIncomplete)
-            {
-                return
+            if let current = responder.current {
+                if current.isAnswered { return }
+                let isEarly = worker.core.time.now() - current.completed <= Self.halfClosureTime
+                if !current.isIncomplete, current.hasBegun || isEarly { return }
             }
             close()
         case .lingering: close()
@@ -332,6 +336,12 @@ final class HTTP1Handler: ChannelDuplexHandler {
     func close() {
         leave()
         output.close()
+    }
+
+    /// Closes because the gateway wants it: what that cuts off is not counted as a client that left.
+    func cutOff() {
+        output.isCutOff = true
+        close()
     }
 
     /// Everything that ends with the connection.

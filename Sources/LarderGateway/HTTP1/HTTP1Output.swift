@@ -17,6 +17,8 @@ final class HTTP1Output {
     private var bulkWrites = 0
     /// Of these, bytes of bodies that are shared.
     private(set) var lentBytes = 0
+    /// The gateway ends the connection, not the client.
+    var isCutOff = false
 
     init(_ worker: Worker) { self.worker = worker }
 
@@ -165,14 +167,14 @@ final class HTTP1Output {
 
     /// Counts and logs an answer that the end of the connection cuts off.
     func logCut(_ record: RequestRecord) {
-        worker.counters.clientAborts += 1
+        if !isCutOff { worker.counters.clientAborts += 1 }
         worker.finished(account.cut(record))
     }
 
     /// Counts and logs the complete answers that the end of the connection cuts off.
     func logUnsent() {
         for record in account.removeCut() {
-            worker.counters.clientAborts += 1
+            if !isCutOff { worker.counters.clientAborts += 1 }
             worker.finished(record)
         }
     }

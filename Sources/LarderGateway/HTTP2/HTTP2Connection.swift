@@ -1,50 +1,23 @@
 import NIOCore
 import NIOHTTP2
+import NIOHTTPTypesHTTP2
 
-#if canImport(Darwin)
-    import Darwin
-#elseif canImport(Musl)
-    import Musl
-#else
-    import Glibc
-#endif
-
-/// A client connection that speaks HTTP/2: watches over its streams, which have handlers of their own, and says which
-/// of them may send.
+/// A client connection that speaks HTTP/2: takes the events of its channel, keeps the table of its streams, and ends.
+///
+/// Each owner below keeps its own state: ``HTTP2Flow`` how far the content has come, ``HTTP2Scheduler`` who may send,
+/// ``HTTP2Deadlines`` the limits in time. ``addStream(_:)`` wires those of a stream: ``HTTP2StreamHandler``.
 final class HTTP2Connection: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
 
-    let worker: Worker
-    let channel: any Channel
-    var windows = HTTP2Windows()
-    private(set) var streams: [Int: HTTP2StreamHandler] = [:]
-    /// Streams whose answer has begun and not ended, in turn.
-    var sending = CircularBuffer<HTTP2StreamHandler>()
-    var isSending = false
-    /// Something changed while ``send()`` was at it.
-    var hasChanged = false
-    /// Something waits for memory.
-    var lacksMemory = false
-    /// Streams whose requests wait for memory.
-    var waiting = CircularBuffer<HTTP2StreamHandler>()
-    /// Content that swift-nio-http2 has and has not put into frames yet, in bytes.
-    var queued: Int64 = 0
-    /// Content that is in memory for the client, from the store or the origin to the kernel, in bytes.
-    private(set) var held: Int64 = 0
-    /// What open files count as.
-    private(set) var files: Int64 = 0
-    /// Content that has been handed over, and what of it the kernel has taken, in bytes.
-    var handedOver: Int64 = 0
-    var taken: Int64 = 0
-
-    var since: NIODeadline
-    /// How fast the client takes what is sent.
-    var outboundWatch = AcknowledgementWatch()
-    /// What the client took between the last two looks, and by the last, in bytes.
-    var lastProgress: Int64 = 0
-    var takenAtLastLook: Int64 = 0
-    private(set) var isLeaving = false
+    private let worker: Worker
+    private let channel: any Channel
+    private let flow: HTTP2Flow
+    private let scheduler: HTTP2Scheduler
+    private var deadlines: HTTP2Deadlines
+    private var streams: [Int: HTTP2StreamHandler] = [:]
+    /// It takes no new streams.
+    private var isLeaving = false
     private var hasBegun = false
     /// A GOAWAY with an error was sent.
     private var hasFailed = false
@@ -54,20 +27,26 @@ final class HTTP2Connection: ChannelInboundHandler {
     init(_ worker: Worker, _ channel: any Channel) {
         self.worker = worker
         self.channel = channel
-        since = worker.core.time.now()
+        flow = HTTP2Flow()
+        scheduler = HTTP2Scheduler(worker, channel, flow)
+        deadlines = HTTP2Deadlines(worker.core.time.now())
     }
 
-    /// What is in memory for the client, in bytes.
-    var heldBytes: Int { Int(held) }
-    var progress: Int64 { lastProgress + taken - takenAtLastLook }
-    func footprint(progress: Int64) -> Int {
-        streams.values.reduce(heldBytes) { sum, stream in
-            sum + (stream.inlet?.heldBytes ?? 0) + (stream.delivery?.loadBytes(isMoving: progress > 0) ?? 0)
-        }
-    }
-    var remoteAddress: SocketAddress? { channel.remoteAddress }
     var client: String { remoteAddress?.ipAddress ?? "local" }
     var isLoopback: Bool { remoteAddress?.isLoopback ?? false }
+
+    // MARK: Wiring
+
+    /// Adds the handlers that answer the request of a new stream.
+    func addStream(_ channel: any Channel) throws {
+        let id = try? channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID)
+        let output = HTTP2StreamOutput(id.map { Int($0) } ?? 0, worker, flow, scheduler)
+        let content = HTTP2RequestContent()
+        let responder = HTTP2Responder(worker, output, scheduler, content)
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(HTTP2FramePayloadToHTTPServerCodec())
+        try pipeline.addHandler(HTTP2StreamHandler(worker, self, scheduler, output, content, responder))
+    }
 
     // MARK: Channel events
 
@@ -85,13 +64,13 @@ final class HTTP2Connection: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        windows.forget(over: 2 * streams.count + 64) { streams[$0] != nil }
-        send()
+        flow.forget(over: 2 * streams.count + 64) { streams[$0] != nil }
+        scheduler.send()
         context.fireChannelReadComplete()
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable { send() }
+        if context.channel.isWritable { scheduler.send() }
         context.fireChannelWritabilityChanged()
     }
 
@@ -102,11 +81,14 @@ final class HTTP2Connection: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
+    /// A frame has come from the client.
+    func received(_ frame: HTTP2FrameScanner.Frame) { flow.received(frame) }
+
     /// A frame is on its way to the client.
     func wrote(_ frame: HTTP2FrameScanner.Frame) {
         switch frame.type {
         case .data:
-            windows.sent(Int64(frame.length), on: frame.stream)
+            flow.sent(Int64(frame.length), on: frame.stream)
             streams[frame.stream]?.wroteFrame(Int64(frame.length), isLast: frame.flags & 1 == 1)
         case .goAway:
             // RFC 9113 section 6.8: behind the last stream, the error code.
@@ -127,37 +109,12 @@ final class HTTP2Connection: ChannelInboundHandler {
 
     func ended(_ stream: HTTP2StreamHandler) {
         streams[stream.id] = nil
-        windows.forget(stream.id)
-        sending.removeAll { $0 === stream }
-        waiting.removeAll { $0 === stream }
-        since = worker.core.time.now()
+        flow.forget(stream.id)
+        deadlines.restart(worker.core.time.now())
         if isLeaving, streams.isEmpty { closeWhenWritten() }
     }
 
-    /// More or less is in memory for the client, and open.
-    func hold(_ bytes: Int64, files count: Int64) {
-        held += bytes
-        files += count
-        worker.counters.bytesHeld += bytes
-        worker.core.memory.add(Int(bytes))
-        guard lacksMemory, bytes < 0 || count < 0 else { return }
-        lacksMemory = false
-        send()
-    }
-
     // MARK: Endings
-
-    /// No new streams; those that are open end as they would. RFC 9113 section 6.8: "a server that is attempting to
-    /// gracefully shut down a connection SHOULD send an initial GOAWAY frame with the last stream identifier set to
-    /// 2^31-1".
-    func drain() {
-        guard !isLeaving else { return }
-        isLeaving = true
-        since = worker.core.time.now()
-        goAway(.maxID).assumeIsolated().whenComplete { _ in
-            if self.streams.isEmpty { self.closeWhenWritten() }
-        }
-    }
 
     /// The last frame of all: when it is written, so is everything before. ``tick(_:)`` sees to it that a client that
     /// does not read cannot put this off.
@@ -170,9 +127,58 @@ final class HTTP2Connection: ChannelInboundHandler {
             HTTP2Frame(
                 streamID: .rootStream, payload: .goAway(lastStreamID: last, errorCode: .noError, opaqueData: nil)))
     }
+}
+
+extension HTTP2Connection: SupervisedConnection {
+    var remoteAddress: SocketAddress? { channel.remoteAddress }
+    var heldBytes: Int { Int(scheduler.held) }
+    var progress: Int64 { deadlines.progress(taken: flow.taken) }
+
+    func footprint(progress: Int64) -> Int {
+        streams.values.reduce(heldBytes) { $0 + $1.footprint(isMoving: progress > 0) }
+    }
+
+    func tick(_ now: NIODeadline) {
+        let situation = HTTP2Deadlines.Situation(
+            hasStreams: !streams.isEmpty, isAllTaken: flow.isAllTaken, isBlocked: isBlocked, taken: flow.taken,
+            unacknowledged: SendQueue.unacknowledged(channel))
+        switch deadlines.check(situation, now, worker.core.configuration.limits) {
+        case .isTooSlow:
+            worker.counters.timeouts += 1
+            abort()
+        case .isIdle: drain()
+        case .inTime: tickStreams(now)
+        }
+    }
+
+    /// Whether something is there for the client that it does not take, for another reason than a stream's own window.
+    private var isBlocked: Bool { !flow.isAllTaken || SendQueue.pending(channel) > 0 || scheduler.isOutOfWindow }
+
+    private func tickStreams(_ now: NIODeadline) {
+        let isProgressing = streams.values.contains(where: \.isProgressing)
+        var isStalled = false
+        for stream in streams.values where stream.tick(now) { isStalled = true }
+        // Not one of its streams gets on: what it asks for next would not either.
+        if isStalled, !isProgressing { drain() }
+    }
+
+    /// No new streams; those that are open end as they would. RFC 9113 section 6.8: "a server that is attempting to
+    /// gracefully shut down a connection SHOULD send an initial GOAWAY frame with the last stream identifier set to
+    /// 2^31-1".
+    func drain() {
+        guard !isLeaving else { return }
+        isLeaving = true
+        deadlines.restart(worker.core.time.now())
+        goAway(.maxID).assumeIsolated().whenComplete { _ in
+            if self.streams.isEmpty { self.closeWhenWritten() }
+        }
+    }
 
     func abort() { reset() }
 
     /// What was not taken is lost to a client that is cut off in the middle.
-    func reset() { channel.reset() }
+    func reset() {
+        scheduler.isCutOff = true
+        channel.reset()
+    }
 }

@@ -103,7 +103,7 @@ final class HTTP2FrameObserver: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         unwrapInboundIn(data).withUnsafeReadableBytes { bytes in
-            inbound.scan(bytes) { connection.windows.received($0) }
+            inbound.scan(bytes) { connection.received($0) }
         }
         context.fireChannelRead(data)
     }

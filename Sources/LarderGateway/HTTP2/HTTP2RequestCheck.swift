@@ -67,6 +67,19 @@ struct HTTP2RequestCheck {
         if cookies.count > 1 { request.headerFields[values: .cookie] = [cookies.joined(separator: "; ")] }
     }
 
+    /// Whether content follows a head that did not end the stream; nil where the next frame has to tell.
+    ///
+    /// Many clients end a GET with an empty frame of its own, which may come later. It must not keep the GET from the
+    /// cache, and content that comes later must not be lost: so a request whose method seldom has content, and that
+    /// does not say that it has, waits for the frame. RFC 9110 section 9.3.1 says of content in a GET that it has no
+    /// generally defined semantics, not that there is none.
+    static func announcesContent(_ head: HTTPRequest) -> Bool? {
+        if let length = head.headerFields[.contentLength] { return Self.length(length) != 0 }
+        if head.headerFields[.expect] != nil { return true }
+        let methods: [HTTPRequest.Method] = [.get, .head, .delete, .options, .trace]
+        return methods.contains(head.method) ? nil : true
+    }
+
     /// Digits only, as RFC 9110 section 8.6 has it: `+3` and `3, 3` are lengths to some recipients and not to others.
     static func length(_ text: String) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ 48...57 ~= $0 }) else { return nil }

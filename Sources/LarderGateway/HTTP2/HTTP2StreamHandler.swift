@@ -1,80 +1,95 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
-import NIOHTTP2
 import NIOHTTPTypes
-import NIOHTTPTypesHTTP2
 
-/// One request on an HTTP/2 connection. What is decided is the same as for HTTP/1.1.
+/// One request on an HTTP/2 connection: takes the events of the stream's channel, and decides what is done about the
+/// request. What is decided is the same as for HTTP/1.1.
+///
+/// Each owner below keeps its own state: ``HTTP2RequestContent`` the content that comes, ``HTTP2Responder`` the answer,
+/// ``HTTP2StreamOutput`` what goes out. ``HTTP2Connection`` makes them.
+///
+/// A request has content unless its head ends the stream (RFC 9113 section 8.1), whatever its method.
 final class HTTP2StreamHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    let worker: Worker
-    let connection: HTTP2Connection
-    private(set) var id = 0
-    private(set) var context: ChannelHandlerContext?
-    /// Until the request is counted and logged.
-    var record: RequestRecord?
-    var method = HTTPRequest.Method.get
-    var delivery: Delivery?
+    /// How far the request has come.
+    private enum Phase {
+        /// Its head has not come.
+        case idle
+        /// It is not known yet whether content follows the head.
+        case open(HTTPRequest, since: NIODeadline)
+        /// It is answered when the connection has memory.
+        case waiting(HTTPRequest)
+        /// It is answered, or is being answered.
+        case decided
+    }
 
-    // The request.
+    /// The stream's number.
+    let id: Int
+    private let worker: Worker
+    private let connection: HTTP2Connection
+    private let scheduler: HTTP2Scheduler
+    private let output: HTTP2StreamOutput
+    private let content: HTTP2RequestContent
+    private let responder: HTTP2Responder
+    private var phase = Phase.idle
+    /// Whether content belongs to the request.
+    private var hasContent = false
+    private var context: ChannelHandlerContext?
+    private var hasPendingRead = false
+    /// How fast the client takes what is sent, as far as its window for this stream tells.
+    private var outboundWatch = RateWatch()
 
-    /// A head of which is not known yet whether content follows.
-    var openHead: HTTPRequest?
-    /// A request that is answered when the connection has memory.
-    var waitingRequest: HTTPRequest?
-    var inlet: BodyInlet?
-    var hasPendingRead = false
-    var hasContent = false
-    /// Content that came before it was known what is done about the request.
-    var early: [[UInt8]] = []
-    var isRequestComplete = false
-    var owesContinue = false
-    var received: Int64 = 0
-    /// Content that the load has not asked for more after, in bytes.
-    var ahead: Int64 = 0
-    var inboundWatch = RateWatch()
-
-    // The answer.
-
-    /// The head of the final answer is written.
-    var hasBegun = false
-    /// The end of the answer is written.
-    var hasEnded = false
-    /// The end of the answer has been put into a frame, after which the stream is closed.
-    private var isEndFramed = false
-    var content = HTTP2Content()
-    /// What was declared and is not written yet; nil where the length is not known.
-    var left: Int64?
-    /// Content that swift-nio-http2 has and has not put into frames yet, in bytes.
-    private(set) var queued: Int64 = 0
-    /// Content that has been handed over, and what of it the kernel has taken, in bytes.
-    var handedOver: Int64 = 0
-    var taken: Int64 = 0
-    private var held: Int64 = 0
-    private var filesHeld: Int64 = 0
-    var outboundWatch = RateWatch()
-
-    private(set) var isOver = false
-
-    init(_ worker: Worker, _ connection: HTTP2Connection) {
+    init(
+        _ worker: Worker, _ connection: HTTP2Connection, _ scheduler: HTTP2Scheduler, _ output: HTTP2StreamOutput,
+        _ content: HTTP2RequestContent, _ responder: HTTP2Responder
+    ) {
+        id = output.id
         self.worker = worker
         self.connection = connection
+        self.scheduler = scheduler
+        self.output = output
+        self.content = content
+        self.responder = responder
     }
+
+    /// About as much memory as the request and the load behind its answer take up, in bytes.
+    /// - Parameter isMoving: whether the client took something lately.
+    func footprint(isMoving: Bool) -> Int { content.heldBytes + responder.loadBytes(isMoving: isMoving) }
 
     // MARK: Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        let id = try? context.channel.syncOptions?.getOption(HTTP2StreamChannelOptions.streamID)
-        self.id = id.map { Int($0) } ?? 0
+        output.attach(context)
         connection.began(self)
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        output.detach()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let request): open(request)
+        case .body(let bytes): take(bytes)
+        case .end:
+            content.finish()
+            decide(hasContent: false)
+        }
+    }
+
+    /// What came with the head has been read.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if case .open(let request, _) = phase, let hasContent = HTTP2RequestCheck.announcesContent(request) {
+            decide(hasContent: hasContent)
+        }
+        context.fireChannelReadComplete()
+    }
 
     func channelInactive(context: ChannelHandlerContext) {
         leave()
@@ -83,114 +98,204 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-    /// Makes what was written go out.
-    func flush() { context?.flush() }
-
-    // MARK: Accounts
-
     /// swift-nio-http2 has put content into a frame.
-    func wroteFrame(_ count: Int64, isLast: Bool) {
-        queued -= count
-        connection.queued -= count
-        guard isLast else { return }
-        isEndFramed = true
-        guard !isRequestComplete else { return }
-        let handler = NIOLoopBound(self, eventLoop: worker.eventLoop)
-        worker.eventLoop.execute { handler.value.refuseTheRest() }
-    }
-
-    /// "A server MAY request that the client abort transmission of a request without error by sending a RST_STREAM with
-    /// an error code of NO_ERROR after sending a complete response" (RFC 9113 section 8.1).
-    private func refuseTheRest() {
-        if !isRequestComplete, !isOver { reset(.noError) }
-    }
-
-    /// Content is handed over.
-    func willWrite(_ count: Int64) {
-        handedOver += count
-        queued += count
-        connection.handedOver += count
-        connection.queued += count
-        if let left { self.left = left - count }
-    }
-
-    /// The kernel has taken content, or it has been dropped with its stream.
-    func didWrite(_ count: Int64, isTaken: Bool) {
-        if isTaken {
-            taken += count
-            connection.taken += count
-            record?.bytesSent += count
-            worker.counters.bytesOut += UInt64(count)
-        } else {
-            handedOver -= count
-            connection.handedOver -= count
-        }
-        account()
-    }
-
-    /// Tells the connection how much is in memory.
-    func account() {
-        let (bytes, files) = (content.memory + handedOver - taken - held, content.fileCost - filesHeld)
-        guard bytes != 0 || files != 0 else { return }
-        held += bytes
-        filesHeld += files
-        connection.hold(bytes, files: files)
-    }
-
-    // MARK: Endings
-
-    /// Everything is with the kernel, or will never be.
-    func isWritten(_ isTaken: Bool) {
-        // Not even framed: the answer contradicts its own head.
-        guard isTaken || isOver else { return fail() }
-        guard var record else { return }
-        if !isTaken {
-            // The connection ended before: the client has left, or was too slow.
-            worker.counters.clientAborts += 1
-            record.isIncomplete = true
-        }
-        worker.finished(record)
-        self.record = nil
-    }
-
-    /// The answer will not be complete: resets the stream.
-    func fail(_ code: NIOHTTP2.HTTP2ErrorCode = .internalError) {
-        if var record {
-            record.isIncomplete = true
-            worker.finished(record)
-            self.record = nil
-        }
-        reset(code)
-    }
-
-    private func reset(_ code: NIOHTTP2.HTTP2ErrorCode) {
-        context?.triggerUserOutboundEvent(NIOHTTP2FramePayloadToHTTPEvent.reset(code: code), promise: nil)
-    }
+    func wroteFrame(_ count: Int64, isLast: Bool) { responder.wroteFrame(count, isLast: isLast) }
 
     /// The stream is closed.
     private func leave() {
-        guard !isOver else { return }
-        isOver = true
-        delivery?.cancel()
-        delivery = nil
-        inlet?.fail()
-        // It asks this handler for more.
-        inlet = nil
-        early = []
-        content.drop()
-        if !isEndFramed {
-            // What was not put into a frame by now never will be.
-            connection.queued -= queued
-            queued = 0
-            if var record {
-                worker.counters.clientAborts += 1
-                record.isIncomplete = true
-                worker.finished(record)
-            }
-            record = nil
-        }
-        account()
+        guard !responder.isOver else { return }
+        responder.leave()
+        scheduler.end(responder)
+        scheduler.withdraw(self)
         connection.ended(self)
-        connection.send()
+        scheduler.send()
+    }
+
+    // MARK: Reading no faster than needed
+
+    func read(context: ChannelHandlerContext) {
+        if wantsToRead { context.read() } else { hasPendingRead = true }
+    }
+
+    private func resumeReading() {
+        guard hasPendingRead, wantsToRead, let context else { return }
+        hasPendingRead = false
+        context.read()
+    }
+
+    private var isWaiting: Bool { if case .waiting = phase { true } else { false } }
+
+    private var wantsToRead: Bool { !isWaiting && content.takesMore }
+
+    // MARK: What is done about the request
+
+    private func open(_ received: HTTPRequest) {
+        guard case .idle = phase else { return }
+        var request = received
+        let start = worker.core.time.now()
+        var record = RequestRecord(
+            start: start, client: connection.client, method: "",
+            methodIndex: Counters.methodIndex(request.method.rawValue), target: "", version: "HTTP/2.0")
+        let method = request.method
+        let refusal = HTTP2RequestCheck(limits: worker.core.configuration.limits).normalise(&request)
+        if worker.log != nil {
+            record.method = request.method.rawValue
+            record.host = request.authority ?? ""
+            record.target = request.path ?? request.authority ?? ""
+            record.referer = request.headerFields[.referer] ?? ""
+            record.userAgent = request.headerFields[.userAgent] ?? ""
+        }
+        responder.begin(record, method: method)
+        if let refusal {
+            phase = .decided
+            worker.counters.malformedRequests += 1
+            return responder.write(refusal)
+        }
+        phase = .open(request, since: start)
+    }
+
+    private func decide(hasContent: Bool) {
+        guard case .open(let request, _) = phase else { return }
+        self.hasContent = hasContent
+        guard scheduler.hasMemoryForRequests() else {
+            phase = .waiting(request)
+            return scheduler.wait(self)
+        }
+        phase = .decided
+        answer(request)
+    }
+
+    private func answer(_ received: HTTPRequest) {
+        let core = worker.core
+        var request = received
+        let length = request.headerFields[.contentLength].flatMap { HTTP2RequestCheck.length($0) }
+        if let length, length > core.configuration.limits.bodyBytes {
+            return refuse(413, "The content of the request is over the limit.")
+        }
+        if request.headerFields[.expect]?.lowercased() == "100-continue" { content.expectContinue() }
+        let forwards = core.configuration.mayForward(request)
+        // What the client sees of a host that is served here is this scheme.
+        if !forwards { request.scheme = "https" }
+        guard forwards || core.configuration.serves(request) else {
+            return refuse(421, "This gateway has no origin for the host of the request.")
+        }
+        switch core.decide(&request, hasContent: hasContent, isAbsolute: forwards, isLoopback: connection.isLoopback) {
+        case .own(let answer): responder.write(answer)
+        case .stored(let response): responder.write(response)
+        case .load(let pending): load(pending, length: length)
+        case .purge(let order): responder.purge(order)
+        case .tunnel: refuse(501, "This gateway does not open tunnels over HTTP/2.")
+        }
+    }
+
+    private func load(_ pending: LoadRequest, length: Int64?) {
+        let address = connection.remoteAddress
+        guard let place = worker.core.place(for: address, isLoopback: connection.isLoopback) else {
+            return responder.write(.tooManyRequests)
+        }
+        var body: RequestBody?
+        if hasContent {
+            let loop = worker.eventLoop
+            let handler = NIOLoopBound(self, eventLoop: loop)
+            let inlet = BodyInlet(memory: worker.core.memory) {
+                loop.execute { handler.value.contentWanted() }
+            }
+            body = inlet.body(length: length)
+            content.connect(inlet)
+        }
+        responder.load(pending, body: body, place: place)
+    }
+
+    /// Answers a request that cannot be answered as asked, or breaks off the answer that has begun.
+    private func refuse(_ status: Int, _ text: String) {
+        phase = .decided
+        responder.refuse(status, text)
+    }
+
+    // MARK: Content
+
+    private func take(_ bytes: ByteBuffer) {
+        guard bytes.readableBytes > 0 else { return }
+        decide(hasContent: true)
+        worker.counters.bytesIn += UInt64(bytes.readableBytes)
+        content.count(bytes.readableBytes)
+        guard content.received <= worker.core.configuration.limits.bodyBytes else {
+            return refuse(413, "The content of the request is over the limit.")
+        }
+        if isWaiting {
+            content.keep(Array(bytes.readableBytesView))
+        } else if hasContent || responder.hasBegun {
+            // What comes behind an answer is dropped.
+            content.offer(Array(bytes.readableBytesView))
+        } else {
+            refuse(400, "The request has more content than it announced.")
+        }
+    }
+
+    /// The load asks for content: the client that waits for 100 gets it now, and not where the origin refuses the
+    /// request before.
+    private func contentWanted() {
+        guard context != nil, !responder.isOver else { return }
+        if content.isWanted() { responder.askForContent() }
+        resumeReading()
+    }
+
+    // MARK: Limits in time
+
+    /// Whether the answer waits for the stream's own window, or the request for memory that the client's other streams
+    /// take. A slow connection is not the stream's fault: see ``HTTP2Deadlines``.
+    private var waitsForWindow: Bool { isWaiting || responder.waitsForWindow }
+
+    /// Whether the stream is not held up by its client.
+    var isProgressing: Bool { !waitsForWindow || outboundWatch.hasGained(output.taken) }
+
+    /// Ends what its client holds up for too long. The watch over an answer ends when the kernel has its last byte.
+    /// - Returns: whether the client does not take the answer.
+    func tick(_ now: NIODeadline) -> Bool {
+        guard !responder.isOver else { return false }
+        let limits = worker.core.configuration.limits
+        if case .open(_, let since) = phase, now - since > TimeAmount(limits.headTimeout) {
+            contentIsLate()
+            return false
+        }
+        if outboundWatch.isTooSlow(waitsForWindow, output.taken, now, limits) {
+            worker.counters.timeouts += 1
+            // RFC 9113 section 8.7: a request that was refused so may be sent again, whatever its method.
+            responder.fail(isWaiting ? .refusedStream : .cancel)
+            return true
+        }
+        if content.isTooSlow(now, limits) { contentIsLate() }
+        return false
+    }
+
+    private func contentIsLate() {
+        worker.counters.timeouts += 1
+        refuse(408, "The content of the request did not arrive in time.")
+    }
+}
+
+extension HTTP2StreamHandler: HTTP2Applicant {
+    func admit() {
+        guard case .waiting(let request) = phase, !responder.isOver else { return }
+        phase = .decided
+        answer(request)
+        content.release()
+        resumeReading()
+    }
+}
+
+extension GatewayConfiguration {
+    /// Whether the host has an origin here. A PURGE has none to go to.
+    fileprivate func serves(_ request: HTTPRequest) -> Bool {
+        routes.origin(for: request.authority ?? "") != nil
+            || (request.method.rawValue == "PURGE" && purging.isEnabled)
+    }
+
+    /// Whether the request is one for a forward proxy. HTTP/2 has the same form for those and for requests to a server,
+    /// so that a host without an origin here would be all it takes to reach any server: the operator has to want that.
+    fileprivate func mayForward(_ request: HTTPRequest) -> Bool {
+        routes.allowsForwarding && tls?.allowsForwarding == true
+            && (request.scheme == "http" || request.scheme == "https")
+            && routes.origin(for: request.authority ?? "") == nil
     }
 }

@@ -35,6 +35,8 @@ public final class StoreKeeper: Sendable {
     /// What was logged last, so that each cause is logged once.
     private let told = Mutex<Set<String>>([])
 
+    /// Names the store; ``open()`` or ``use(_:)`` begins.
+    ///
     /// - Parameters:
     ///   - path: the directory of the store.
     ///   - configuration: how the store is opened, each time.
@@ -50,10 +52,16 @@ public final class StoreKeeper: Sendable {
         self.makeCache = makeCache
     }
 
-    /// Opens the store, and returns the cache over it. Errors of the store.
+    /// Opens the store. Waits for the disk on the calling thread.
+    ///
+    /// - Returns: the cache over the store.
+    /// - Throws: `LarderError`, as opening a store does.
     public func open() throws -> HTTPCache { use(try Store(at: path, configuration)) }
 
-    /// Takes a store that is open at the path, and returns the cache over it.
+    /// Takes a store that is open at the path.
+    ///
+    /// - Parameter store: the keeper closes it from now on.
+    /// - Returns: the cache over the store.
     public func use(_ store: Store) -> HTTPCache {
         if let known = try? store.budget() { budget.withLock { $0 = known } }
         let cache = makeCache(store)
@@ -68,7 +76,9 @@ public final class StoreKeeper: Sendable {
     public var cache: HTTPCache? { held.withLock { $0?.cache } }
 
     /// Looks after the store until the task is cancelled.
-    /// - Parameter interval: between two looks. Default: 2 s.
+    /// - Parameters:
+    ///   - gateway: uses the cache of the store that is open.
+    ///   - interval: between two looks. Default: 2 s.
     public func run(_ gateway: Gateway, every interval: Duration = .seconds(2)) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: interval) } catch { return }
@@ -76,7 +86,9 @@ public final class StoreKeeper: Sendable {
         }
     }
 
-    /// Closes the store. Errors of `Store.close()`.
+    /// Closes the store. Waits for the disk on the calling thread.
+    ///
+    /// - Throws: `LarderError`, as `Store.close()` does.
     public func close() throws {
         let old = held.withLock { held in
             defer { held = nil }

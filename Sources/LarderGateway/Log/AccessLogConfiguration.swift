@@ -13,7 +13,7 @@ public struct AccessLogConfiguration: Sendable, Hashable {
     /// The file that lines are appended to; nil writes to the standard output. Default: nil.
     public var path: String?
 
-    /// Describes a log; each value has a default.
+    /// Describes a log. Each parameter sets the property of its name, and has the default that the property states.
     public init(format: Format = .common, path: String? = nil) {
         self.format = format
         self.path = path

@@ -7,8 +7,10 @@ public struct OriginServer: Sendable, Hashable {
     /// The port.
     public let port: Int
 
-    /// Reads a URL such as `http://host` or `https://host:port`. Throws ``GatewayError`` for anything else, a path, a
-    /// query or user information included.
+    /// Reads a URL.
+    ///
+    /// - Parameter url: such as `http://host` or `https://host:port`.
+    /// - Throws: ``GatewayError/Code/invalidArgument`` for anything else, a path, a query or user information included.
     public init(_ url: String) throws(GatewayError) {
         func invalid(_ why: String) -> GatewayError {
             GatewayError(.invalidArgument, "the origin '\(url)' \(why): give a URL such as http://127.0.0.1:8080")

@@ -10,17 +10,28 @@ public struct RoutedTransport: Transport {
     private let inner: any Transport
 
     /// Puts routes before a transport.
+    ///
+    /// - Parameters:
+    ///   - routes: which origin serves which host.
+    ///   - inner: carries the requests.
     public init(_ routes: Routes, over inner: any Transport) {
         self.routes = routes
         self.inner = inner
     }
 
-    /// As the inner transport does.
+    /// Sends a request to the origin that its host is routed to.
+    ///
+    /// - Parameter request: its target names the host that the client asked for.
+    /// - Returns: the answer of the origin, as the inner transport gives it.
+    /// - Throws: what the inner transport throws.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         try await inner.send(routed(request))
     }
 
-    /// The origin that the host is routed to: all names of an origin share its places.
+    /// The origin that the host is routed to.
+    ///
+    /// - Parameter request: the request that will be sent.
+    /// - Returns: one name for all hosts of an origin, which share its places.
     public func endpoint(for request: TransportRequest) -> String { inner.endpoint(for: routed(request)) }
 
     /// The inner transport's.

@@ -12,7 +12,7 @@ public struct Routes: Sendable, Hashable {
     /// Whether an origin gets the client's `Host`; false sends it the name it has here. Default: true.
     public var passesHost: Bool
 
-    /// Makes routes; each value has a default.
+    /// Makes routes. Each parameter sets the property of its name, and has the default that the property states.
     public init(
         hosts: [String: OriginServer] = [:], otherwise: OriginServer? = nil, allowsForwarding: Bool = false,
         passesHost: Bool = true

@@ -1,6 +1,5 @@
 import NIOCore
 import NIOHTTP2
-import NIOHTTPTypesHTTP2
 import NIOSSL
 import NIOTLS
 
@@ -53,11 +52,7 @@ extension ListenerFactory {
         _ = try pipeline.configureHTTP2Pipeline(
             mode: .server, connectionConfiguration: http2, streamConfiguration: .init()
         ) { channel in
-            channel.eventLoop.makeCompletedFuture {
-                let pipeline = channel.pipeline.syncOperations
-                try pipeline.addHandler(HTTP2FramePayloadToHTTPServerCodec())
-                try pipeline.addHandler(HTTP2StreamHandler(worker, bound.value))
-            }
+            channel.eventLoop.makeCompletedFuture { try bound.value.addStream(channel) }
         }
         try pipeline.addHandler(connection)
     }

@@ -27,7 +27,7 @@ struct LocalResult: Sendable {
 /// A request that the store cannot answer, with what was found for it.
 package struct LoadRequest: Sendable {
     /// The client's request.
-    var request: HTTPRequest
+    package internal(set) var request: HTTPRequest
     /// The request that the rules see; another than the client's where the key policy makes one of a kind that they
     /// know.
     var subject: HTTPRequest

@@ -48,7 +48,7 @@ public struct FetchOptions: Sendable {
     /// Told of every piece of the body that is read, on the reader's task.
     public var onProgress: (@Sendable (FetchProgress) -> Void)?
 
-    /// Options; each has a default.
+    /// Makes options. Each parameter sets the property of its name, and has the default that the property states.
     public init(
         policy: CachePolicy = .useDefault, policyID: Int? = nil, secondsToCache: Int64? = nil,
         respectsCacheControl: Bool? = nil, storagePolicy: StoragePolicy? = nil, keyPolicy: KeyPolicy? = nil,

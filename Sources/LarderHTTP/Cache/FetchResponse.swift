@@ -37,4 +37,7 @@ public struct FetchResponse: Sendable {
     public var cacheStatus: CacheStatus?
     /// Whether the response is being stored.
     public var isStored: Bool
+
+    /// Whether the cache refused to ask the origin: `only-if-cached` (RFC 9111 section 5.2.1.7).
+    package var isRefusal: Bool { source == .network && originStatus == nil && !isStored }
 }

@@ -11,8 +11,13 @@ public struct RefreshingResponse: Sendable {
 extension HTTPCache {
     /// Returns what is stored at once, fresh or not, and asks the origin in the background; the caller can await both.
     ///
-    /// The answer of the origin is stored as ever. Looks the store up on the calling thread. Errors of the first part:
-    /// those of a key policy; everything else comes with ``RefreshingResponse/refreshed``.
+    /// The answer of the origin is stored as ever. Looks the store up on the calling thread.
+    ///
+    /// - Parameters:
+    ///   - request: scheme (`http` or `https`), authority, path and fields.
+    ///   - options: what this request wants other than the configuration says.
+    /// - Returns: what is stored, if anything is, and the refreshed response to come.
+    /// - Throws: the errors of a key policy; everything else comes with ``RefreshingResponse/refreshed``.
     public func fetchRefreshing(
         _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> RefreshingResponse {
@@ -23,6 +28,12 @@ extension HTTPCache {
     }
 
     /// As the synchronous `fetchRefreshing`; the cooperative pool does not wait.
+    ///
+    /// - Parameters:
+    ///   - request: scheme (`http` or `https`), authority, path and fields.
+    ///   - options: what this request wants other than the configuration says.
+    /// - Returns: what is stored, if anything is, and the refreshed response to come.
+    /// - Throws: the errors of a key policy; everything else comes with ``RefreshingResponse/refreshed``.
     public func fetchRefreshing(
         _ request: HTTPRequest, _ options: FetchOptions = FetchOptions()
     ) async throws(FetchError) -> RefreshingResponse {

@@ -4,8 +4,15 @@ import Synchronization
 
 /// The same for callers without a task.
 extension HTTPCache {
-    /// As `fetch`, waiting on the calling thread: any thread but those of Swift's cooperative pool, which must not
-    /// wait. What is in the store is answered without a change of thread.
+    /// As `fetch(_:body:_:onInformational:)`, waiting on the calling thread: any thread but those of Swift's
+    /// cooperative pool, which must not wait. What is in the store is answered without a change of thread.
+    ///
+    /// - Parameters:
+    ///   - request: scheme (`http` or `https`), authority, path and fields. Fields of one connection are not passed on.
+    ///   - body: the request's content; nil for none.
+    ///   - options: what this request wants other than the configuration says.
+    /// - Returns: the answer when its head is there; the body may still be arriving.
+    /// - Throws: ``FetchError``, and nothing else.
     public func fetchAndWait(
         _ request: HTTPRequest, body: RequestBody? = nil, _ options: FetchOptions = FetchOptions()
     ) throws(FetchError) -> FetchResponse {
@@ -24,6 +31,12 @@ extension HTTPCache {
     }
 
     /// As `fetch(_:_:)` for a URL, waiting on the calling thread: any thread but those of Swift's cooperative pool.
+    ///
+    /// - Parameters:
+    ///   - url: absolute, with `http` or `https`.
+    ///   - options: what this request wants other than the configuration says.
+    /// - Returns: the answer when its head is there; the body may still be arriving.
+    /// - Throws: ``FetchError``, ``FetchError/Code/invalidURL`` included.
     public func fetchAndWait(_ url: String, _ options: FetchOptions = FetchOptions()) throws(FetchError)
         -> FetchResponse
     {
@@ -58,6 +71,11 @@ private final class Waiting<Value: Sendable>: Sendable {
 
 extension ResponseBody {
     /// As `bytes(limit:)`, waiting on the calling thread: any thread but those of Swift's cooperative pool.
+    ///
+    /// - Parameter limit: the most that is read, in bytes. Default: 64 MiB.
+    /// - Returns: all bytes.
+    /// - Throws: ``FetchError`` where the origin broke off or the body is longer than the limit, `LarderError` where
+    ///   the store cannot be read.
     public func bytesAndWait(limit: Int = 64 << 20) throws -> [UInt8] {
         try HTTPCache.wait { () async -> Result<[UInt8], any Error> in
             do { return .success(try await bytes(limit: limit)) } catch { return .failure(error) }

@@ -8,11 +8,12 @@ extension HTTPCache {
     /// Takes over the count of a cache whose place this one takes, so that figures do not fall back.
     package func continueCounting(after other: HTTPCache) { changes.watch.add(other.changes.watch.failures) }
 
-    /// What is wrong with the store now; empty when all is well. Waits for the disk, on no thread of the cooperative
-    /// pool.
+    /// What is wrong with the store now. Waits for the disk, on no thread of the cooperative pool.
     ///
     /// Failures of reading and writing are listed here until the same work succeeds again; those of the store's own
     /// work until the store reports them over.
+    ///
+    /// - Returns: one item for each kind of work that fails; empty when all is well.
     public func storeTroubles() async -> [StoreTrouble] {
         var troubles = changes.watch.troubles
         do {

@@ -24,6 +24,11 @@ public final class HTTPCache: Sendable {
     private let offline = Atomic<Bool>(false)
 
     /// Joins a store and a transport.
+    ///
+    /// - Parameters:
+    ///   - store: an open store, which stays the caller's to close, after ``drain()``.
+    ///   - transport: carries requests to origins.
+    ///   - configuration: how the cache behaves; it cannot be changed later.
     public init(
         store: Store, transport: any Transport, configuration: HTTPCacheConfiguration = HTTPCacheConfiguration()
     ) {
@@ -79,13 +84,26 @@ public final class HTTPCache: Sendable {
         }
     }
 
-    /// Fetches a URL with GET. Errors as above, and ``FetchError/Code/invalidURL``.
+    /// Fetches a URL with GET.
+    ///
+    /// - Parameters:
+    ///   - url: absolute, with `http` or `https`.
+    ///   - options: what this request wants other than the configuration says.
+    /// - Returns: the answer when its head is there; the body may still be arriving.
+    /// - Throws: ``FetchError``, ``FetchError/Code/invalidURL`` included.
     public func fetch(_ url: String, _ options: FetchOptions = FetchOptions()) async throws(FetchError) -> FetchResponse
     {
         try await fetch(Self.request(for: url), body: nil, options)
     }
 
-    /// The request for a URL: GET, with the parts in their places.
+    /// The request for a URL, with the parts in their places.
+    ///
+    /// - Parameters:
+    ///   - url: absolute, with `http` or `https`. A fragment is left out.
+    ///   - method: default GET.
+    /// - Returns: a request without fields.
+    /// - Throws: ``FetchError/Code/invalidURL`` for another scheme, a character that has to be percent-encoded, or a
+    ///   host or port that is not valid.
     public static func request(for url: String, method: HTTPRequest.Method = .get) throws(FetchError) -> HTTPRequest {
         func invalid(_ why: String) -> FetchError {
             FetchError(.invalidURL, url: url, "'\(url)' is not a valid URL: \(why)")
@@ -152,10 +170,11 @@ public final class HTTPCache: Sendable {
 
     // MARK: Cancelling
 
-    /// Cancels every load of a URL; those who wait for one get ``FetchError/Code/cancelled``. Returns how many loads.
+    /// Cancels every load of a URL; those who wait for one get ``FetchError/Code/cancelled``.
     ///
-    /// URLs are compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a default
-    /// port, an empty path and a fragment make no difference.
+    /// - Parameter url: compared in the form that keys have (RFC 9110 section 4.2.3): the case of scheme and host, a
+    ///   default port, an empty path and a fragment make no difference.
+    /// - Returns: how many loads were cancelled.
     @discardableResult
     public func cancel(url: String) -> Int {
         let wanted = Self.normalized(url)
@@ -167,7 +186,9 @@ public final class HTTPCache: Sendable {
         return key.uri
     }
 
-    /// Cancels every load. Returns how many.
+    /// Cancels every load; those who wait for one get ``FetchError/Code/cancelled``.
+    ///
+    /// - Returns: how many loads were cancelled.
     @discardableResult
     public func cancelAll() -> Int { loader.active.cancel { _ in true } }
 

@@ -67,7 +67,7 @@ public struct HTTPCacheConfiguration: Sendable {
     public var sliceBytes: Int64?
     /// The name in `Via`, for a proxy or gateway (RFC 9110 section 7.6.3). Nil: no `Via`. Default: nil.
     public var viaName: String?
-    /// Whether answers get a `Cache-Status` (RFC 9211) under ``CachingOptions/cacheName``. Default: true.
+    /// Whether answers get a `Cache-Status` (RFC 9211) under `CachingOptions.cacheName`. Default: true.
     public var addsCacheStatus = true
     /// Response fields whose members become tags, by which responses can be listed and purged. Members are separated by
     /// commas or spaces. Default: `Cache-Tag`, `Surrogate-Key`, `xkey`.
@@ -109,7 +109,7 @@ public struct RetryPolicy: Sendable, Hashable {
     /// and their content can be read again. Default: false.
     public var repeatsIdempotent: Bool
 
-    /// Makes a policy; each value has a default.
+    /// Makes a policy. Each parameter sets the property of its name, and has the default that the property states.
     public init(limit: Int = 1, delay: Duration = .milliseconds(50), repeatsIdempotent: Bool = false) {
         self.limit = limit
         self.delay = delay

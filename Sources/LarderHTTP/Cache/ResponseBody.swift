@@ -47,6 +47,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public static let empty = ResponseBody([])
 
     /// Starts at the first byte, or where the last reader of an arriving body stopped.
+    ///
+    /// - Returns: an iterator; one task at a time uses it.
     public func makeAsyncIterator() -> Iterator { Iterator(source: source) }
 
     /// Where the reading is.
@@ -57,8 +59,10 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         init(source: Source) { self.source = source }
 
-        /// The next piece, at most 256 KiB of a stored body; nil at the end.
-        /// Throws ``FetchError`` where the origin broke off, `LarderError` where the store cannot be read.
+        /// The next piece.
+        ///
+        /// - Returns: at most 256 KiB of a stored body; nil at the end.
+        /// - Throws: ``FetchError`` where the origin broke off, `LarderError` where the store cannot be read.
         public mutating func next() async throws -> [UInt8]? {
             let segments: [Segment]
             switch source {
@@ -88,7 +92,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 
     /// All bytes.
-    /// - Parameter limit: throws ``FetchError/Code/tooLarge`` beyond it. Default: 64 MiB.
+    ///
+    /// - Parameter limit: the most that is read, in bytes. Default: 64 MiB.
+    /// - Returns: the whole body, or what no other reader has taken of one that is arriving.
+    /// - Throws: ``FetchError/Code/tooLarge`` beyond the limit, ``FetchError`` where the origin broke off,
+    ///   `LarderError` where the store cannot be read.
     public func bytes(limit: Int = 64 << 20) async throws -> [UInt8] {
         var result: [UInt8] = []
         if let length, length <= limit { result.reserveCapacity(Int(length)) }

@@ -11,7 +11,7 @@ public struct AbandonedLoadPolicy: Sendable, Hashable {
     /// The most that continue at once. Default: 64; 0 gives all of them up.
     public var limit: Int
 
-    /// Makes a policy; each value has a default.
+    /// Makes a policy. Each parameter sets the property of its name, and has the default that the property states.
     public init(restBytes: Int64 = 1 << 20, restPercent: Int64 = 25, limit: Int = 64) {
         self.restBytes = restBytes
         self.restPercent = restPercent

@@ -21,7 +21,7 @@ public struct OriginFailureMemory: Sendable, Hashable {
     /// 3.
     public var attemptsBeforeFailingFast: Int
 
-    /// Makes a setting; each value has a default.
+    /// Makes a setting. Each parameter sets the property of its name, and has the default that the property states.
     public init(
         first: Duration = .seconds(1), longest: Duration = .seconds(30), attemptsBeforeFailingFast: Int = 3
     ) {

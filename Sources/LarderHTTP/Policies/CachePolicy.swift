@@ -10,7 +10,9 @@ public struct CachePolicy: OptionSet, Sendable, Hashable, CustomStringConvertibl
     /// The bits.
     public let rawValue: UInt8
 
-    /// A set by its bits.
+    /// Makes a set from its bits.
+    ///
+    /// - Parameter rawValue: the sum of the options' raw values.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The cache's own default. Not to be combined.

@@ -46,8 +46,12 @@ public final class PolicyRegistry: Sendable {
     /// A registry with the built-in policies.
     public init() {}
 
-    /// Registers a policy; replaces what the number stood for. False, and nothing changes, for a number below
-    /// ``firstUserDefined``.
+    /// Registers a policy; replaces what the number stood for. Safe to call from any thread.
+    ///
+    /// - Parameters:
+    ///   - policy: called on the thread or task of the request.
+    ///   - id: what ``FetchOptions/policyID`` names it by; ``firstUserDefined`` or above.
+    /// - Returns: false, and nothing changes, for a number below ``firstUserDefined``.
     @discardableResult
     public func register(_ policy: any ReusePolicy, id: Int) -> Bool {
         guard id >= Self.firstUserDefined else { return false }
@@ -55,7 +59,10 @@ public final class PolicyRegistry: Sendable {
         return true
     }
 
-    /// Removes a policy of the caller; false if there was none.
+    /// Removes a policy of the caller. Safe to call from any thread.
+    ///
+    /// - Parameter id: the number it was registered under.
+    /// - Returns: false if there was none.
     @discardableResult
     public func unregister(id: Int) -> Bool {
         guard id >= Self.firstUserDefined else { return false }

@@ -36,6 +36,10 @@ public struct ResponseSummary: Sendable, Hashable {
     let selecting: SelectingFields
 
     /// Reads an entry's metadata; nil for an entry that is not a response, such as the list of a URL's variants.
+    ///
+    /// - Parameters:
+    ///   - entry: the attributes of an entry of an HTTP cache's store.
+    ///   - now: the time at which age and freshness are stated. Default: the system's.
     public init?(_ entry: Attributes, now: Timestamp = SystemClock().now()) {
         self.init(metadata: entry.metadata, key: entry.key, now: Instant(milliseconds: now.microseconds / 1_000))
     }
@@ -73,6 +77,9 @@ public struct ResponseSummary: Sendable, Hashable {
         groups = response.groups
     }
 
-    /// The number of variants, if an entry is the list of a URL's variants; nil for any other entry.
+    /// The number of variants of a URL.
+    ///
+    /// - Parameter entry: the attributes of an entry.
+    /// - Returns: nil if the entry is not the list of a URL's variants.
     public static func variantCount(of entry: Attributes) -> Int? { VariantIndex(entry.metadata)?.variants.count }
 }

@@ -10,7 +10,9 @@ public struct RequestBody: Sendable {
     let bytes: [UInt8]?
     private let begin: @Sendable () -> (@Sendable () async throws -> [UInt8]?)
 
-    /// A body in memory.
+    /// A body in memory, which can be read again.
+    ///
+    /// - Parameter bytes: all of it.
     public init(_ bytes: [UInt8]) {
         length = Int64(bytes.count)
         isReplayable = true
@@ -22,10 +24,12 @@ public struct RequestBody: Sendable {
     }
 
     /// A body that comes in pieces, once.
+    ///
     /// - Parameters:
-    ///   - length: the exact length, where it is known. More or fewer bytes end the request with
+    ///   - length: the exact length in bytes, where it is known. More or fewer bytes end the request with
     ///     ``TransportError/Code/requestBodyFailed``.
-    ///   - pull: the next piece; nil at the end. Never called from two tasks at once.
+    ///   - pull: the next piece; nil at the end. Never called from two tasks at once. An error that it throws ends the
+    ///     request, too.
     public init(length: Int64?, pull: @escaping @Sendable () async throws -> [UInt8]?) {
         self.length = length
         isReplayable = false
@@ -39,7 +43,9 @@ public struct RequestBody: Sendable {
         self.init(length: length) { if let piece = first.take() { piece } else { try await pull() } }
     }
 
-    /// Starts reading; each call of the result gives the next piece, nil at the end.
+    /// Starts reading: for transports.
+    ///
+    /// - Returns: gives with each call the next piece, nil at the end, and throws what the source throws.
     public func makePull() -> @Sendable () async throws -> [UInt8]? { begin() }
 
     private final class Once: Sendable {

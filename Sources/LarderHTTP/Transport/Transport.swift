@@ -26,6 +26,9 @@ extension Transport {
     public var heldBytes: Int { 0 }
 
     /// The destination, or else the origin of the target (RFC 9110 section 4.3.1) in its normal form.
+    ///
+    /// - Parameter request: the request that will be sent.
+    /// - Returns: scheme, host and port, such as `http://example.org`; requests of one endpoint share limits.
     public func endpoint(for request: TransportRequest) -> String {
         if let place = request.destination { return "\(place.scheme)://\(place.host.lowercased()):\(place.port)" }
         return CacheRules().cacheKey(for: request.head)?.origin ?? request.head.authority ?? ""
@@ -47,7 +50,8 @@ public struct TransportRequest: Sendable {
     /// `Host`. For the origins behind a reverse proxy. Default: nil.
     public var destination: TransportDestination?
 
-    /// Makes a request.
+    /// Makes a request for the origin that its target names. Each parameter sets the property of its name, and has the
+    /// default that the property states.
     public init(
         head: HTTPRequest, body: RequestBody? = nil, timeouts: Timeouts = Timeouts(),
         onInformational: (@Sendable (HTTPResponse) async -> Void)? = nil
@@ -76,7 +80,7 @@ public struct Timeouts: Sendable, Hashable {
     /// Default: nil.
     public var total: Duration?
 
-    /// Makes time limits; each has a default.
+    /// Makes time limits. Each parameter sets the property of its name, and has the default that the property states.
     public init(
         connect: Duration = .seconds(10), read: Duration = .seconds(60), write: Duration = .seconds(60),
         queue: Duration = .seconds(10), total: Duration? = nil
@@ -97,6 +101,10 @@ public struct TransportResponse: Sendable {
     public var body: TransportBody
 
     /// Makes a response.
+    ///
+    /// - Parameters:
+    ///   - head: status and fields as received.
+    ///   - body: the content with the transfer coding taken off.
     public init(head: HTTPResponse, body: TransportBody) {
         self.head = head
         self.body = body

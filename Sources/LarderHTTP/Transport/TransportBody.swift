@@ -24,16 +24,24 @@ public struct TransportBody: AsyncSequence, Sendable {
     /// A body of no bytes.
     public static let empty = TransportBody(length: 0) { () throws(TransportError) in nil }
 
-    /// The next piece; nil at the proper end of the message.
+    /// The next piece. One task at a time calls it.
+    ///
+    /// - Returns: a piece of any length; nil at the proper end of the message.
+    /// - Throws: ``TransportError``, ``TransportError/Code/incompleteResponse`` when the message ends before.
     public func next() async throws(TransportError) -> [UInt8]? { try await pull() }
 
     /// Takes pieces as ``next()`` does.
     public struct Iterator: AsyncIteratorProtocol {
         let body: TransportBody
-        /// The next piece; nil at the end.
+        /// The next piece.
+        ///
+        /// - Returns: a piece of any length; nil at the end.
+        /// - Throws: ``TransportError``.
         public mutating func next() async throws -> [UInt8]? { try await body.next() }
     }
 
     /// Starts with the next piece that was not taken.
+    ///
+    /// - Returns: an iterator; one task at a time uses it.
     public func makeAsyncIterator() -> Iterator { Iterator(body: self) }
 }

@@ -8,6 +8,11 @@ public struct TransportDestination: Sendable, Hashable {
     public var port: Int
 
     /// Names a server.
+    ///
+    /// - Parameters:
+    ///   - scheme: `http` or `https`.
+    ///   - host: a name or an address; IPv6 addresses in brackets.
+    ///   - port: 1...65535.
     public init(scheme: String, host: String, port: Int) {
         self.scheme = scheme
         self.host = host

@@ -15,8 +15,6 @@ protocol ExchangeHandler: AnyObject, Sendable {
     func endRequest(_ exchange: Exchange)
     /// Gives an exchange up.
     func abort(_ exchange: Exchange, _ error: TransportError)
-    /// Writes that the system has not taken yet.
-    var pendingWrites: Int { get set }
     /// The channel's; everything here is called on it.
     var loop: any EventLoop { get }
     /// Whether an exchange is the one that is under way.
@@ -30,21 +28,9 @@ protocol ExchangeHandler: AnyObject, Sendable {
 }
 
 extension ExchangeHandler {
-    /// Counts a write of content until its end, and tells `waiter` whether the system took it.
-    func follow(_ promise: EventLoopPromise<Void>, _ waiter: CheckedContinuation<Bool, Never>?) {
-        pendingWrites += 1
-        promise.futureResult.assumeIsolated().whenComplete { result in
-            self.pendingWrites -= 1
-            var isTaken = false
-            if case .success = result { isTaken = true }
-            if isTaken { self.setTimeLimit() }
-            waiter?.resume(returning: isTaken)
-        }
-    }
-
     func nextHead(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.HeadEvent>) {
         loop.assertInEventLoop()
-        exchange.headWaiter = waiter
+        exchange.wait(waiter)
         guard isCurrent(exchange) else { return exchange.deliver() }
         setTimeLimit()
         process()
@@ -53,7 +39,7 @@ extension ExchangeHandler {
 
     func nextPiece(_ exchange: Exchange, _ waiter: Exchange.Waiter<Exchange.Piece>) {
         loop.assertInEventLoop()
-        exchange.pieceWaiter = waiter
+        exchange.wait(waiter)
         exchange.deliver()
         guard isCurrent(exchange) else { return }
         setTimeLimit()

@@ -4,33 +4,35 @@ import NIOCore
 import NIOTLS
 
 /// An HTTP/1.1 client's end of a connection: one exchange at a time.
+///
+/// Each owner below keeps its own state: ``ResponseReader`` what has arrived, ``RequestWriter`` what goes out,
+/// ``DeadlineTimer`` the time limit, ``Exchange`` the request and what its task waits for.
 // SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
 // what `Connection` executes there; the latter asserts it.
 final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    let endpoint: NIOTransport.Endpoint
+    /// Content that is read ahead of who takes it.
+    private static let readAheadBytes = 64 << 10
+
+    let loop: any EventLoop
+    private let endpoint: NIOTransport.Endpoint
     /// Ends when the connection is established, TLS included.
     private let opening: Opening
     private let isSecured: Bool
-    var connection: Connection?
-
-    let pool: ConnectionPool
-    let idleTimeout: Duration
-    var context: ChannelHandlerContext?
-    var isClosed = false
+    private let pool: ConnectionPool
+    private let idleTimeout: Duration
+    private var context: ChannelHandlerContext?
+    private var connection: Connection?
+    private var isClosed = false
     /// What the channel reported before it closed.
-    var fault: (any Error)?
-    var exchange: Exchange?
-    var scanner: HeadScanner
-    let limits: HeadLimits
-    /// What arrived and was not read yet.
-    var input = ByteBuffer()
-    /// Parts of the request that the system has not taken.
-    var pendingWrites = 0
-    private(set) lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
-    let loop: any EventLoop
+    private var fault: (any Error)?
+    /// The exchange that is under way.
+    private var exchange: Exchange?
+    private var reader: ResponseReader
+    private lazy var writer = RequestWriter(loop) { [weak self] in self?.setTimeLimit() }
+    private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
 
     /// - Parameter isSecured: whether TLS is established, or there is none to wait for.
     init(
@@ -40,11 +42,10 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         self.opening = opening
         self.endpoint = endpoint
         self.pool = pool
-        self.limits = limits
         self.idleTimeout = idleTimeout
         self.isSecured = isSecured
         loop = opening.result.eventLoop
-        scanner = HeadScanner(limits: limits, isRequest: false)
+        reader = ResponseReader(limits)
     }
 
     // MARK: The channel's life
@@ -92,7 +93,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
         if let connection { opening.succeed(.connection(connection)) }
     }
 
-    func close() { context?.close(promise: nil) }
+    private func close() { context?.close(promise: nil) }
 
     // MARK: Exchanges
 
@@ -108,47 +109,169 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
             return waiter.resume(returning: .success(.stale))
         }
         self.exchange = exchange
-        exchange.headWaiter = waiter
-        exchange.hasBegun = true
-        exchange.isRequestComplete = exchange.message.stream == nil
-        scanner.reset()
-        write(exchange.message.start)
-        if let body = exchange.message.stream, self.exchange === exchange {
-            exchange.upload = Task { await Upload(body: body, exchange: exchange).run() }
-        }
+        exchange.begin(waiter)
+        reader.begin()
+        write(exchange.message.start[...])
+        flush()
+        if self.exchange === exchange { exchange.startUpload() }
         setTimeLimit()
         readOn()
     }
 
+    func isCurrent(_ exchange: Exchange) -> Bool { self.exchange === exchange }
+
     /// The message has ended: the connection is kept if nothing speaks against it.
-    func finish(_ exchange: Exchange) {
+    private func finish(_ exchange: Exchange) {
         self.exchange = nil
-        exchange.isEnded = true
-        exchange.upload?.cancel()
+        exchange.end()
         // Bytes behind the response belong to no request: "A client MUST NOT process, cache, or forward such extra data
         // as a separate response, since such behavior would be vulnerable to cache poisoning" (RFC 9112 section 6.3).
-        guard exchange.persists, exchange.isRequestComplete, pendingWrites == 0, input.readableBytes == 0, !isClosed,
-            fault == nil, idleTimeout > .zero, let connection
+        guard reader.persists, exchange.isRequestComplete, !writer.isPending, reader.isEmpty, !isClosed, fault == nil,
+            idleTimeout > .zero, let connection
         else { return close() }
-        // Nothing big is kept for an idle connection.
-        input = ByteBuffer()
+        reader.release()
         timer.set(TimeAmount(idleTimeout))
         if !pool.keep(connection) { close() }
     }
 
     /// The exchange fails, and the connection with it.
-    func fail(_ exchange: Exchange, _ error: TransportError) {
+    private func fail(_ exchange: Exchange, _ error: TransportError) {
         guard self.exchange === exchange else { return }
         self.exchange = nil
-        exchange.failure = error
-        exchange.upload?.cancel()
+        exchange.fail(error)
         close()
         exchange.deliver()
     }
 
     /// Gives up an exchange from outside.
     func abort(_ exchange: Exchange, _ error: TransportError) {
-        if exchange.hasBegun { fail(exchange, error) } else { exchange.abortion = error }
+        if exchange.hasBegun { fail(exchange, error) } else { exchange.giveUp(error) }
+    }
+
+    // MARK: Reading
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var buffer = unwrapInboundIn(data)
+        // Without an exchange it was not asked for.
+        guard exchange != nil else { return close() }
+        reader.receive(&buffer)
+        let isContent = reader.hasHead
+        process()
+        // Each piece of content starts the limit again; of a head, only the whole.
+        if isContent { setTimeLimit() }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { readOn() }
+
+    /// Asks for more where there is use for it. An idle connection reads to hear of its end.
+    func readOn() {
+        guard !isClosed else { return }
+        if let exchange {
+            let wants = reader.hasHead ? exchange.waitingBytes < Self.readAheadBytes : exchange.wantsHead
+            guard wants else { return }
+        }
+        context?.read()
+    }
+
+    /// Reads what has arrived, and gives it to the task that waits.
+    func process() {
+        guard let exchange else { return }
+        do throws(WireError) {
+            if !reader.hasHead { try readHead(exchange) }
+            if reader.hasHead, try reader.readContent({ exchange.append($0) }) { finish(exchange) }
+        } catch {
+            return fail(exchange, .malformed(endpoint, error))
+        }
+        if isClosed { endOfInput(exchange) }
+        exchange.deliver()
+    }
+
+    /// Reads one head, if it is there and wanted.
+    private func readHead(_ exchange: Exchange) throws(WireError) {
+        guard exchange.wantsHead, !exchange.hasInterim else { return }
+        switch try reader.nextHead(answering: exchange.message.method) {
+        case nil: break
+        case .final(let head, let length)?:
+            exchange.receive(head, length: length)
+            timer.set(nil)
+        case .interim(let head)?:
+            guard exchange.receive(interim: head) else {
+                let what =
+                    head.status.code == 101
+                    ? "changed to a protocol that was not asked for" : "sent interim responses without end"
+                return fail(
+                    exchange,
+                    TransportError(
+                        .malformedResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what)"))
+            }
+            timer.set(nil)
+        }
+    }
+
+    /// The connection has ended; what that means for the response (RFC 9112 section 8).
+    private func endOfInput(_ exchange: Exchange) {
+        guard self.exchange === exchange else { return }
+        let why = fault.map { ": \(TransportError.describe($0))" } ?? ""
+        guard reader.hasHead else {
+            // A head may be waiting behind an interim one.
+            if !exchange.wantsHead || exchange.hasInterim { return }
+            let isUnanswered = reader.isEmpty
+            return fail(
+                exchange,
+                TransportError(
+                    isUnanswered ? .closed : .incompleteResponse, mayHaveBeenSeen: true,
+                    lostKeptConnection: exchange.isKept && isUnanswered && !exchange.hasHadInterim,
+                    endpoint: "\(endpoint)", "\(endpoint) closed the connection before it answered\(why)"))
+        }
+        // A reset, or TLS without its closure alert, may have cut off what the end of the connection ends (section
+        // 9.8).
+        if reader.isCompleteAtEnd, fault == nil { return finish(exchange) }
+        fail(
+            exchange,
+            TransportError(
+                .incompleteResponse, mayHaveBeenSeen: true, endpoint: "\(endpoint)",
+                "\(endpoint) closed the connection within the content\(why)"
+            ))
+    }
+
+    // MARK: Writing
+
+    /// Content of the request, from its source.
+    func writeContent(_ bytes: [UInt8], _ exchange: Exchange, _ waiter: CheckedContinuation<Bool, Never>) {
+        // A final head says that the server has read all it wants.
+        guard self.exchange === exchange, !reader.hasHead, !isClosed else { return waiter.resume(returning: false) }
+        exchange.countSent(bytes.count)
+        if exchange.message.isChunked {
+            var start: [UInt8] = []
+            MessageWriter.appendChunkStart(count: bytes.count, to: &start)
+            write(start[...])
+            write(bytes[...])
+            write(MessageWriter.chunkEnd[...], waiter)
+        } else {
+            write(bytes[...], waiter)
+        }
+        flush()
+    }
+
+    /// All the content has been sent.
+    func endRequest(_ exchange: Exchange) {
+        guard self.exchange === exchange, !reader.hasHead, !isClosed else { return }
+        exchange.completeRequest()
+        if exchange.message.isChunked {
+            write(MessageWriter.lastChunk[...])
+            flush()
+        } else {
+            setTimeLimit()
+        }
+    }
+
+    private func write(_ bytes: ArraySlice<UInt8>, _ waiter: CheckedContinuation<Bool, Never>? = nil) {
+        writer.write(bytes, to: context, waiter) { slice, _ in wrapOutboundOut(slice) }
+    }
+
+    private func flush() {
+        context?.flush()
+        setTimeLimit()
     }
 
     // MARK: Time
@@ -156,14 +279,16 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     /// Starts the time limit of what is waited for now.
     func setTimeLimit() {
         guard let exchange, !isClosed else { return }
-        timer.set(exchange.timeLimit(isSending: pendingWrites > 0 && exchange.decoder == nil).map { TimeAmount($0) })
+        timer.set(exchange.timeLimit(isSending: isSending).map { TimeAmount($0) })
     }
+
+    /// Whether the server has not taken all of the request, nor answered.
+    private var isSending: Bool { writer.isPending && !reader.hasHead }
 
     private func timeLimitPassed() {
         guard let exchange else { return close() }
         let what =
-            pendingWrites > 0 && exchange.decoder == nil
-            ? "did not take the request" : exchange.decoder == nil ? "did not answer" : "sent no more content"
+            isSending ? "did not take the request" : reader.hasHead ? "sent no more content" : "did not answer"
         fail(
             exchange,
             TransportError(.timedOut, mayHaveBeenSeen: true, endpoint: "\(endpoint)", "\(endpoint) \(what) in time"))

@@ -34,7 +34,9 @@ struct Connector: Sendable {
                 do {
                     // Not on the event loop: trust roots are read the first time.
                     let context = endpoint.isTLS ? try tls.context() : nil
-                    open(endpoint, context, loop, deadline, attempt)
+                    // On the event loop, which then tells of the connection before it does anything else. A thread that
+                    // asks for the result later may find the channel closed, and its handlers removed with the reason.
+                    loop.execute { open(endpoint, context, loop, deadline, attempt) }
                 } catch {
                     pool.giveUpPlace(endpoint)
                     attempt.end(.failure(.cannotConnect(endpoint, error)))

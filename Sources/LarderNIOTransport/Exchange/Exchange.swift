@@ -1,9 +1,8 @@
 import HTTPTypes
-import HTTPWire
 import LarderHTTP
 import NIOCore
 
-/// One request and its response on a connection.
+/// One request and its response on a connection: what of them was sent and has come, and the task that waits.
 // SAFETY: everything that changes is read and changed on the connection's event loop only, by its handler, which
 // `deliver()` and `append(_:)` assert.
 final class Exchange: @unchecked Sendable {
@@ -34,34 +33,32 @@ final class Exchange: @unchecked Sendable {
     // MARK: Request
 
     /// Whether a byte of it may be on its way.
-    var hasBegun = false
+    private(set) var hasBegun = false
     /// Bytes of content that were handed to the connection.
-    var sent: Int64 = 0
-    var isRequestComplete = false
-    var upload: Task<Void, Never>?
+    private var sent: Int64 = 0
+    private(set) var isRequestComplete = false
+    private var upload: Task<Void, Never>?
     /// Given up before it began.
-    var abortion: TransportError?
+    private(set) var abortion: TransportError?
 
     // MARK: Response
 
     /// The most interim responses to one request: more than any server sends, so that there is an end to them.
-    static let maximumInterim = 64
-    var interimCount = 0
-    var interim: HTTPResponse?
+    private static let maximumInterim = 64
+    private var interimCount = 0
+    /// An interim response, until it is taken.
+    private var interim: HTTPResponse?
     /// The final head, until it is taken.
-    var head: (response: HTTPResponse, length: Int64?)?
-    /// There from the final head on.
-    var decoder: BodyDecoder?
-    var persists = false
+    private var head: (response: HTTPResponse, length: Int64?)?
     /// Content that was not taken yet, in pieces of 64 KiB at most.
     private var pieces: [[UInt8]] = []
     /// Bytes in them.
     private(set) var waitingBytes = 0 { didSet { share.set(Self.readBytes + waitingBytes) } }
     private let share: HeldBytes.Share
-    var isEnded = false
-    var failure: TransportError?
-    var headWaiter: Waiter<HeadEvent>?
-    var pieceWaiter: Waiter<Piece>?
+    private var isEnded = false
+    private var failure: TransportError?
+    private var headWaiter: Waiter<HeadEvent>?
+    private var pieceWaiter: Waiter<Piece>?
 
     init(
         _ message: RequestMessage, _ request: TransportRequest, endpoint: NIOTransport.Endpoint, connection: Connection,
@@ -74,6 +71,14 @@ final class Exchange: @unchecked Sendable {
         self.isKept = isKept
         timeouts = request.timeouts
     }
+
+    // MARK: What the task waits for
+
+    /// Whether a task waits for a head.
+    var wantsHead: Bool { headWaiter != nil }
+
+    func wait(_ waiter: Waiter<HeadEvent>) { headWaiter = waiter }
+    func wait(_ waiter: Waiter<Piece>) { pieceWaiter = waiter }
 
     /// How long what is waited for now may take; nil while nothing is.
     /// - Parameter isSending: whether the server has not taken all of the request, nor answered.
@@ -118,6 +123,54 @@ final class Exchange: @unchecked Sendable {
         return Piece(bytes: bytes, isLast: isEnded && pieces.isEmpty)
     }
 
+    // MARK: The request goes out
+
+    /// The request is about to be sent; `waiter` gets the first head that answers it.
+    func begin(_ waiter: Waiter<HeadEvent>) {
+        headWaiter = waiter
+        hasBegun = true
+        isRequestComplete = message.stream == nil
+    }
+
+    /// Begins to send content that comes from a source.
+    func startUpload() {
+        guard let body = message.stream else { return }
+        upload = Task { await Upload(body: body, exchange: self).run() }
+    }
+
+    /// Counts content that is handed to the connection: with the last byte of its declared length it is complete.
+    func countSent(_ count: Int) {
+        sent += Int64(count)
+        if message.stream?.length == sent { isRequestComplete = true }
+    }
+
+    /// All the content has been handed to the connection.
+    func completeRequest() { isRequestComplete = true }
+
+    // MARK: The response comes
+
+    /// Whether an interim response has not been taken.
+    var hasInterim: Bool { interim != nil }
+
+    /// Whether an interim response has come.
+    var hasHadInterim: Bool { interimCount > 0 }
+
+    /// Takes an interim response.
+    /// - Returns: false for one that is not accepted: 101, as no other protocol was asked for, or one too many.
+    func receive(interim response: HTTPResponse) -> Bool {
+        interimCount += 1
+        guard response.status.code != 101, interimCount <= Self.maximumInterim else { return false }
+        interim = response
+        return true
+    }
+
+    /// Takes the final head. The server reads no more of the request.
+    /// - Parameter length: of the content, in bytes; nil where it is not known.
+    func receive(_ response: HTTPResponse, length: Int64?) {
+        head = (response, length)
+        upload?.cancel()
+    }
+
     /// Adds content. Small parts become one piece.
     func append(_ bytes: Slice<UnsafeRawBufferPointer>) {
         connection.channel.eventLoop.assertInEventLoop()
@@ -130,6 +183,31 @@ final class Exchange: @unchecked Sendable {
         } else {
             pieces.append(Array(bytes))
         }
+    }
+
+    // MARK: The end
+
+    /// The response is complete.
+    func end() {
+        isEnded = true
+        upload?.cancel()
+    }
+
+    /// The response will not be complete.
+    func fail(_ error: TransportError) {
+        failure = error
+        upload?.cancel()
+    }
+
+    /// It is given up before it has begun.
+    func giveUp(_ error: TransportError) { abortion = error }
+
+    /// Ends without a result, as nothing was sent.
+    /// - Returns: the task that waits for the head.
+    func withdraw() -> Waiter<HeadEvent>? {
+        defer { headWaiter = nil }
+        upload?.cancel()
+        return headWaiter
     }
 
     private static let pieceBytes = 64 << 10

@@ -1,9 +1,11 @@
-import HTTPTypes
 import LarderHTTP
 import NIOCore
 import NIOHTTP2
 
 /// One exchange on a stream of HTTP/2 (RFC 9113 section 8.1).
+///
+/// Each owner below keeps its own state: ``HTTP2ResponseReader`` the response as far as it has come, ``RequestWriter``
+/// what goes out, ``DeadlineTimer`` the time limit, ``Exchange`` the request and what its task waits for.
 // SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
 // what `Connection` executes there; the latter asserts it.
 final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
@@ -12,33 +14,27 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
 
     /// Content that is read ahead of who takes it; as much again as the window waits in the stream.
     private static let readAheadBytes = 64 << 10
-    /// What is handed to the stream at once, so that its progress can be seen.
-    private static let sliceBytes = 64 << 10
-
-    let endpoint: NIOTransport.Endpoint
-    private(set) weak var session: HTTP2SessionHandler?
-    var exchange: Exchange?
-    /// Content that the final head declared, or that the response cannot have; nil where nothing says.
-    var expected: Int64?
-    var received: Int64 = 0
-    /// Whether the final head has come.
-    var hasHead = false
-    /// Whether anything has come.
-    var isAnswered = false
+    let loop: any EventLoop
+    private let endpoint: NIOTransport.Endpoint
+    private weak var session: HTTP2SessionHandler?
     private var context: ChannelHandlerContext?
     private var isClosed = false
+    /// What the stream reported before it closed.
     private var fault: (any Error)?
+    /// The exchange that is under way.
+    private var exchange: Exchange?
+    private var began = NIODeadline.now()
     /// What arrived and was not read yet, as an interim response is waiting before it.
     private var arrived: [HTTP2Frame.FramePayload] = []
-    var pendingWrites = 0
-    private var began = NIODeadline.now()
-    let loop: any EventLoop
+    private var reader: HTTP2ResponseReader
+    private lazy var writer = RequestWriter(loop) { [weak self] in self?.setTimeLimit() }
     private lazy var timer = DeadlineTimer(loop) { [weak self] in self?.timeLimitPassed() }
 
     init(_ endpoint: NIOTransport.Endpoint, _ session: HTTP2SessionHandler, _ loop: any EventLoop) {
         self.endpoint = endpoint
         self.session = session
         self.loop = loop
+        reader = HTTP2ResponseReader(endpoint)
     }
 
     // MARK: The stream's life
@@ -50,7 +46,7 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         session?.heard = .now()
         arrived.append(unwrapInboundIn(data))
         process()
-        if hasHead { setTimeLimit() }
+        if reader.hasHead { setTimeLimit() }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) { readOn() }
@@ -78,12 +74,10 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
         }
         guard !isClosed, let context else { return waiter.resume(returning: .success(.stale)) }
         self.exchange = exchange
-        exchange.headWaiter = waiter
-        exchange.hasBegun = true
+        exchange.begin(waiter)
         began = .now()
         let message = exchange.message
         let content = message.start[message.contentStart...]
-        exchange.isRequestComplete = message.stream == nil
         let head = HTTP2Frame.FramePayload.headers(
             .init(headers: message.head.hpack, endStream: message.stream == nil && content.isEmpty))
         let sent = loop.makePromise(of: Void.self)
@@ -92,20 +86,16 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
             if error is any NIOHTTP2Error { self.notSent(exchange) }
         }
         context.write(wrapOutboundOut(head), promise: sent)
-        if !content.isEmpty { enqueue(content, isLast: true, nil) }
+        if !content.isEmpty { write(content, isLast: true) }
         context.flush()
-        if let body = message.stream, self.exchange === exchange {
-            exchange.upload = Task { await Upload(body: body, exchange: exchange).run() }
-        }
+        if self.exchange === exchange { exchange.startUpload() }
         setTimeLimit()
         readOn()
     }
 
     private func notSent(_ exchange: Exchange) {
-        guard self.exchange === exchange, !isAnswered, let waiter = exchange.headWaiter else { return }
+        guard self.exchange === exchange, !reader.isAnswered, let waiter = exchange.withdraw() else { return }
         self.exchange = nil
-        exchange.headWaiter = nil
-        exchange.upload?.cancel()
         close()
         // Content that was taken from its source is gone.
         guard exchange.message.isReplayable else {
@@ -121,24 +111,22 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     func isCurrent(_ exchange: Exchange) -> Bool { self.exchange === exchange }
 
     func abort(_ exchange: Exchange, _ error: TransportError) {
-        if exchange.hasBegun { fail(exchange, error) } else { exchange.abortion = error }
+        if exchange.hasBegun { fail(exchange, error) } else { exchange.giveUp(error) }
     }
 
     /// The exchange fails, and the stream is reset.
-    func fail(_ exchange: Exchange, _ error: TransportError) {
+    private func fail(_ exchange: Exchange, _ error: TransportError) {
         guard self.exchange === exchange else { return }
         self.exchange = nil
-        exchange.failure = error
-        exchange.upload?.cancel()
+        exchange.fail(error)
         close()
         exchange.deliver()
     }
 
     /// The response has ended.
-    func finish(_ exchange: Exchange) {
+    private func finish(_ exchange: Exchange) {
         self.exchange = nil
-        exchange.isEnded = true
-        exchange.upload?.cancel()
+        exchange.end()
         timer.set(nil)
         // A stream whose request has ended closes by itself; any other is reset.
         if !exchange.isRequestComplete { close() }
@@ -149,24 +137,24 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     /// Asks for more where there is use for it.
     func readOn() {
         guard !isClosed, let exchange else { return }
-        let wants = hasHead ? exchange.waitingBytes < Self.readAheadBytes : exchange.headWaiter != nil
+        let wants = reader.hasHead ? exchange.waitingBytes < Self.readAheadBytes : exchange.wantsHead
         if wants { context?.read() }
     }
 
     /// Reads what has arrived, and gives it to the task that waits.
     func process() {
         guard let exchange else { return }
-        while self.exchange === exchange, exchange.interim == nil, !arrived.isEmpty {
+        while self.exchange === exchange, !exchange.hasInterim, !arrived.isEmpty {
             do throws(TransportError) {
-                try take(arrived.removeFirst(), exchange)
+                if try reader.read(arrived.removeFirst(), into: exchange) { finish(exchange) }
             } catch {
                 return fail(exchange, error)
             }
             // An interim response goes before what is behind it.
-            if exchange.interim != nil { exchange.deliver() }
+            if exchange.hasInterim { exchange.deliver() }
         }
         if self.exchange === exchange, isClosed, arrived.isEmpty {
-            return fail(exchange, ending(fault ?? session?.fault))
+            return fail(exchange, reader.failure(fault ?? session?.fault, isKept: exchange.isKept, session))
         }
         exchange.deliver()
     }
@@ -175,17 +163,16 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
 
     func writeContent(_ bytes: [UInt8], _ exchange: Exchange, _ waiter: CheckedContinuation<Bool, Never>) {
         // A final head says that the server has read all it wants.
-        guard self.exchange === exchange, !hasHead, !isClosed else { return waiter.resume(returning: false) }
-        exchange.sent += Int64(bytes.count)
-        enqueue(bytes[...], isLast: false, waiter)
+        guard self.exchange === exchange, !reader.hasHead, !isClosed else { return waiter.resume(returning: false) }
+        write(bytes[...], isLast: false, waiter)
         context?.flush()
         setTimeLimit()
     }
 
     func endRequest(_ exchange: Exchange) {
-        guard self.exchange === exchange, !hasHead, !isClosed else { return }
-        exchange.isRequestComplete = true
-        enqueue([], isLast: true, nil)
+        guard self.exchange === exchange, !reader.hasHead, !isClosed else { return }
+        exchange.completeRequest()
+        write([], isLast: true)
         context?.flush()
         setTimeLimit()
     }
@@ -193,22 +180,10 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     /// - Parameters:
     ///   - isLast: ends the request.
     ///   - waiter: resumed when the system has taken the last byte; with false if it will not.
-    private func enqueue(_ bytes: ArraySlice<UInt8>, isLast: Bool, _ waiter: CheckedContinuation<Bool, Never>?) {
-        guard let context else {
-            waiter?.resume(returning: false)
-            return
+    private func write(_ bytes: ArraySlice<UInt8>, isLast: Bool, _ waiter: CheckedContinuation<Bool, Never>? = nil) {
+        writer.write(bytes, to: context, waiter) { slice, isEnd in
+            wrapOutboundOut(.data(.init(data: .byteBuffer(slice), endStream: isLast && isEnd)))
         }
-        var rest = bytes
-        repeat {
-            let slice = rest.prefix(Self.sliceBytes)
-            rest = rest.dropFirst(slice.count)
-            let isEnd = rest.isEmpty
-            let promise = loop.makePromise(of: Void.self)
-            follow(promise, isEnd ? waiter : nil)
-            let data = HTTP2Frame.FramePayload.Data(
-                data: .byteBuffer(context.channel.allocator.buffer(bytes: slice)), endStream: isLast && isEnd)
-            context.write(wrapOutboundOut(.data(data)), promise: promise)
-        } while !rest.isEmpty
     }
 
     // MARK: Time
@@ -216,14 +191,16 @@ final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @uncheck
     /// Starts the time limit of what is waited for now.
     func setTimeLimit() {
         guard let exchange, !isClosed else { return }
-        timer.set(exchange.timeLimit(isSending: pendingWrites > 0 && !hasHead).map { TimeAmount($0) })
+        timer.set(exchange.timeLimit(isSending: isSending).map { TimeAmount($0) })
     }
+
+    /// Whether the server has not taken all of the request, nor answered.
+    private var isSending: Bool { writer.isPending && !reader.hasHead }
 
     private func timeLimitPassed() {
         guard let exchange else { return }
         let what =
-            pendingWrites > 0 && !hasHead
-            ? "did not take the request" : hasHead ? "sent no more content" : "did not answer"
+            isSending ? "did not take the request" : reader.hasHead ? "sent no more content" : "did not answer"
         // Not a sign of life on the whole connection since: it may be dead, and would take every request with it.
         if let session, session.heard < began { session.leave() }
         fail(

@@ -26,7 +26,10 @@ extension OriginAnswer {
     public func holding(at gate: Gate) -> OriginAnswer { with { $0.gateBeforeHead = gate } }
 
     /// Sends an interim (1xx) answer before the head, after those that were added earlier.
-    /// - Parameter gate: holds before this interim answer. Default: nil.
+    /// - Parameters:
+    ///   - status: 100 to 199.
+    ///   - fields: of the interim answer. Default: none.
+    ///   - gate: holds before this interim answer. Default: nil.
     public func interim(_ status: Int, _ fields: [Field] = [], holdingAt gate: Gate? = nil) -> OriginAnswer {
         with {
             $0.interim.append(

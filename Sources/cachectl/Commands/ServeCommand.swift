@@ -20,7 +20,7 @@ struct ServeCommand: ParsableCommand {
             Purge-Prefix or Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut \
             down gracefully, after the responses in progress; a second signal exits at once. SIGUSR1 reopens the \
             access log. SIGHUP also reloads the certificate and the settings. Settings can be in a JSON file \
-            (--config), under the names of the flags in camel case; flags take precedence.
+            (--config), under the names of the flags in camel case; flags take precedence. --check tests them.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -28,6 +28,9 @@ struct ServeCommand: ParsableCommand {
 
     @Option(help: ArgumentHelp("JSON file with settings.", valueName: "file"), completion: .file())
     var config: String?
+
+    @Flag(help: "Check settings, certificate and key, and exit.")
+    var check = false
 
     func run() throws {
         Interruption.listen()
@@ -49,20 +52,30 @@ struct ServeCommand: ParsableCommand {
     ///   - budgetIsFlag: the command line sets the budget, so that a change in the file has no effect.
     private func run(file: SettingsFile?, budgetIsFlag: Bool = false) throws {
         let setup = try ServeSetup(settings)
-        try options.withStore(.creating, budget: setup.budget, rebuildsIndex: true) {
+        guard !check else { return try report(on: setup) }
+        try options.withStore(.creating, rebuildsIndex: true) {
             $0.logger.logLevel = setup.logLevel
         } _: { store in
-            let isDefault = try DefaultBudget.set(in: store, unless: setup.budget)
             let source = file.map {
                 Reloading.Source(path: FilePath(config ?? ""), file: $0, setsBudget: !budgetIsFlag)
             }
-            try Blocking.untilInterrupted { try await serve(store, setup, source, hasDefaultBudget: isDefault) }
+            try Blocking.untilInterrupted { try await serve(store, setup, source) }
         }
     }
 
-    private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?, hasDefaultBudget: Bool)
-        async throws
-    {
+    /// `--check`: opens neither a port nor the store.
+    private func report(on setup: ServeSetup) throws {
+        do {
+            try Gateway.check(setup.gateway)
+        } catch {
+            throw Self.failure(error)
+        }
+        Self.warn(ofKey: setup)
+        let text = setup.destinations.map { "origin for \($0)\n" }.joined()
+        try options.print(SettingsJSON(origins: setup.destinations), orText: text + "the settings are valid\n")
+    }
+
+    private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?) async throws {
         // The cache limits requests per host; the transport's own limit must not come first.
         let transport = NIOTransport(
             NIOTransport.Configuration(connectionsPerHost: 1_024, http2: setup.usesHTTP2))
@@ -74,6 +87,15 @@ struct ServeCommand: ParsableCommand {
         } catch {
             throw Self.failure(error)
         }
+        // Not before everything is open that can fail: other gateways may be using the store.
+        let hasDefaultBudget: Bool
+        do {
+            hasDefaultBudget = try Self.setBudget(of: store, setup)
+        } catch {
+            await gateway.stop(drain: .zero)
+            throw error
+        }
+        Self.warn(ofKey: setup)
         let watching = Task { await keeper.run(gateway) }
         try Announcement(
             gateway, try await store.statistics(), store.path.string, setup, hasDefaultBudget: hasDefaultBudget
@@ -99,11 +121,28 @@ struct ServeCommand: ParsableCommand {
         try keeper.close()
     }
 
+    /// - Returns: true if it set the default.
+    private static func setBudget(of store: Store, _ setup: ServeSetup) throws -> Bool {
+        if let bytes = setup.budget { try store.setByteBudget(bytes) }
+        return try DefaultBudget.set(in: store, unless: setup.budget)
+    }
+
+    private static func warn(ofKey setup: ServeSetup) {
+        var status = stat()
+        guard let path = setup.gateway.tls?.keyFile, FilePath(path).withPlatformString({ stat($0, &status) }) == 0,
+            status.st_mode & S_IROTH != 0
+        else { return }
+        setup.gateway.logger.warning(
+            "every user of this machine can read the private key: change its permissions to 600",
+            metadata: ["path": "\(path)"])
+    }
+
     /// Reopens the store after errors where that helps.
     private func keeper(_ store: Store, _ setup: ServeSetup, over transport: NIOTransport) -> StoreKeeper {
         var configuration = HTTPCacheConfiguration()
         configuration.caching = .gateway
         configuration.caching.cacheName = setup.name
+        if let limit = setup.staleLimitSeconds { configuration.caching.disconnectedStaleLimitSeconds = limit }
         // The pseudonym distinguishes a loop from another gateway in front of this one.
         configuration.viaName = "larder-" + String(store.identifier.prefix(8))
         configuration.timeouts = setup.timeouts
@@ -129,4 +168,9 @@ struct ServeCommand: ParsableCommand {
             }
         return CommandError(status, error.message, path: error.path)
     }
+}
+
+/// `serve --check --json`.
+private struct SettingsJSON: Encodable {
+    let origins: [String]
 }

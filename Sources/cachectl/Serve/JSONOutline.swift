@@ -3,6 +3,8 @@
 struct JSONOutline {
     /// The line of each member, starting at 1; the first line if a name occurs twice.
     private(set) var lines: [String: Int] = [:]
+    /// The first name that occurs a second time, and where. RFC 8259 leaves open which member counts.
+    private(set) var repeated: (name: String, line: Int)?
     /// The position of the first syntax error, starting at 1; nil if there is none.
     private(set) var fault: (line: Int, column: Int)?
 
@@ -44,7 +46,11 @@ struct JSONOutline {
             try list(until: "}") { (outline) throws(Fault) in
                 let line = outline.line(of: outline.position)
                 let name = try outline.string()
-                if depth == 0, outline.lines[name] == nil { outline.lines[name] = line }
+                if depth == 0, outline.lines[name] == nil {
+                    outline.lines[name] = line
+                } else if depth == 0, outline.repeated == nil {
+                    outline.repeated = (name, line)
+                }
                 outline.skipSpace()
                 try outline.take(":")
                 try outline.value(depth: depth + 1)

@@ -2,7 +2,7 @@ import LarderHTTP
 import Logging
 import Synchronization
 
-/// Logs which origins fail, and why: clients see only a 502 without names, or a stale response.
+/// Logs which origins fail, and why: clients see only a 502 without names, a stale response, or a response that is cut.
 ///
 /// Logs the same failure once a minute, with its number of occurrences.
 struct OriginFailureLog: Transport {
@@ -24,14 +24,27 @@ struct OriginFailureLog: Transport {
 
     func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         do throws(TransportError) {
-            return try await inner.send(request)
-        } catch {
-            if error.code != .cancelled, let count = failures.count(error) {
-                let more = count > 1 ? " (\(count) times in the last minute)" : ""
-                logger.warning("an origin failed: \(error.message)\(more)")
+            var response = try await inner.send(request)
+            let body = response.body
+            response.body = TransportBody(length: body.length) { () throws(TransportError) in
+                do throws(TransportError) {
+                    return try await body.next()
+                } catch {
+                    log(error)
+                    throw error
+                }
             }
+            return response
+        } catch {
+            log(error)
             throw error
         }
+    }
+
+    private func log(_ error: TransportError) {
+        guard error.code != .cancelled, let count = failures.count(error) else { return }
+        let more = count > 1 ? " (\(count) times in the last minute)" : ""
+        logger.warning("an origin failed: \(error.message)\(more)")
     }
 
     private final class Failures: Sendable {

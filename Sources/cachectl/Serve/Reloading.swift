@@ -33,7 +33,7 @@ struct Reloading {
         self.source = source
     }
 
-    /// Installs the handlers. Call it before the store is opened: until then, these signals end the program.
+    /// Installs the handlers. Call it before the store is opened: until then, SIGHUP ends the program.
     static func listen() {
         // Initialise them now: a signal handler must not.
         _ = logSignals.load(ordering: .relaxed) + fileSignals.load(ordering: .relaxed)
@@ -62,9 +62,14 @@ struct Reloading {
     private func apply(_ new: SettingsFile, after old: Source) throws {
         var changes = old.file.changes(to: new)
         if !old.setsBudget { changes.removeAll { $0 == "budget" } }
-        if changes.contains("budget"), let bytes = try new.budget() {
-            try keeper.store?.setByteBudget(bytes)
-            Output.note("the budget is now \(Render.size(bytes))")
+        if changes.contains("budget"), let store = keeper.store {
+            if let bytes = try new.budget() {
+                try store.setByteBudget(bytes)
+                Output.note("the budget is now \(Render.size(bytes))")
+            } else {
+                let bytes = try store.budget().bytes
+                Output.note("the settings have no budget any more: it stays \(Render.size(bytes))")
+            }
             changes.removeAll { $0 == "budget" }
         }
         if !changes.isEmpty { Output.note("restart to apply the changes to: \(changes.joined(separator: ", "))") }

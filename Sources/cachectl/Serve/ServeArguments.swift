@@ -24,6 +24,29 @@ enum CacheNameArgument {
     }
 }
 
+/// A content coding: a token (RFC 9110 section 8.4.1).
+enum ContentCodingArgument {
+    static func parse(_ text: String) throws -> String {
+        let isToken = text.utf8.allSatisfy { byte in
+            (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
+                || "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+        guard isToken, !text.isEmpty else {
+            throw ValidationError(
+                "'\(text)' is not a content coding. Use a name such as gzip; for several, repeat the flag.")
+        }
+        return text.lowercased()
+    }
+}
+
+/// The token for PURGE. An empty one, as of a variable that is not set, would allow no one.
+enum PurgeTokenArgument {
+    static func parse(_ text: String) throws -> String {
+        guard !text.isEmpty else { throw ValidationError("--purge-token is empty. Give a token, or leave it out.") }
+        return text
+    }
+}
+
 /// The format of the access log.
 enum LogFormatArgument: String, ExpressibleByArgument, CaseIterable {
     case common, json

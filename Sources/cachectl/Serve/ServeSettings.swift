@@ -81,13 +81,16 @@ struct ServeSettings: ParsableArguments {
     @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Accept PURGE. Default: yes.")
     var purge: Bool?
 
-    @Option(help: ArgumentHelp("Bearer token that allows PURGE from any address.", valueName: "token"))
+    @Option(
+        help: ArgumentHelp("Bearer token that allows PURGE from any address.", valueName: "token"),
+        transform: PurgeTokenArgument.parse)
     var purgeToken: String?
 
     @Option(
         help: ArgumentHelp(
             "Content coding to keep in Accept-Encoding, preferred first; repeatable. Default: use the field as it is.",
-            valueName: "coding"))
+            valueName: "coding"),
+        transform: ContentCodingArgument.parse)
     var foldEncoding: [String] = []
 
     @Option(
@@ -96,6 +99,13 @@ struct ServeSettings: ParsableArguments {
             valueName: "size"),
         transform: { try SizeArgument.parse($0, in: .kibibytes(64) ... .gibibytes(1)) })
     var slice: ByteCount?
+
+    @Option(
+        help: ArgumentHelp(
+            "How stale a response may be that is served because its origin cannot be reached. Default: 1d.",
+            valueName: "duration"),
+        transform: DurationArgument.parse)
+    var staleLimit: Duration?
 
     // MARK: Logs
 

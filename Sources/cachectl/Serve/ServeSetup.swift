@@ -17,6 +17,7 @@ struct ServeSetup: Sendable {
     var usesHTTP2 = false
     var foldedContentCodings: [String] = []
     var sliceBytes: Int64?
+    var staleLimitSeconds: Int64?
     /// The origins, for people to read.
     var destinations: [String] = []
 
@@ -33,6 +34,9 @@ struct ServeSetup: Sendable {
         gateway.routes = try Self.routes(settings)
         destinations = Self.destinations(gateway.routes, settings.origin)
         gateway.tls = try Self.tls(settings, host: listen.host)
+        if settings.tunnel == nil, !settings.tunnelPort.isEmpty {
+            throw ValidationError("--tunnel-port needs --tunnel.")
+        }
         gateway.tunnels.isAllowed = settings.tunnel ?? false
         if !settings.tunnelPort.isEmpty { gateway.tunnels.ports = Set(settings.tunnelPort) }
         gateway.purging.isEnabled = settings.purge ?? true
@@ -47,8 +51,9 @@ struct ServeSetup: Sendable {
         timeouts.queue = settings.queueTimeout ?? timeouts.queue
         timeouts.total = settings.totalTimeout
         usesHTTP2 = settings.originHTTP2 ?? false
-        foldedContentCodings = settings.foldEncoding.map { $0.lowercased() }
+        foldedContentCodings = settings.foldEncoding
         sliceBytes = settings.slice?.bytes
+        staleLimitSeconds = settings.staleLimit?.components.seconds
         setLimits(settings)
     }
 

@@ -32,11 +32,15 @@ struct SettingsFile {
                 name.map { "'\($0)': use a string, a number, true, false or a list of these" }
                     ?? "the settings must be one object, {...}", line: name.flatMap { outline.lines[$0] } ?? 1)
         }
+        if let (name, line) = outline.repeated { throw refusal("'\(name)' is there twice", line: line) }
         for (name, member) in members.sorted(by: { $0.key < $1.key }) {
             guard Self.names.contains(name) else {
                 throw refusal(
                     "'\(name)' is not a setting. Use \(Self.names.sorted().joined(separator: ", "))",
                     line: outline.lines[name])
+            }
+            if let expected = member.expectation(for: name) {
+                throw refusal("'\(name)': \(expected)", line: outline.lines[name])
             }
             do {
                 _ = try ServeCommand.parse(member.arguments(for: name))
@@ -63,13 +67,20 @@ struct SettingsFile {
         Set(members.keys).union(other.members.keys).filter { members[$0] != other.members[$0] }.sorted()
     }
 
-    /// The names of all settings: the properties of `ServeSettings` and of `StoreOptions`.
+    /// The names of all settings: the properties of `ServeSettings`, `StoreOptions` and `StoreFlags`.
     private static let names: Set<String> = {
         func properties(of value: Any) -> [String] {
             Mirror(reflecting: value).children.compactMap { $0.label.map { String($0.drop { $0 == "_" }) } }
         }
-        return Set(properties(of: ServeSettings()) + properties(of: StoreOptions()))
+        let options = properties(of: StoreOptions()) + properties(of: StoreFlags())
+        // The group of the flags is a property without being a setting.
+        return Set(properties(of: ServeSettings()) + options).subtracting(["flags"])
     }()
+
+    /// Whether a setting is true or false: its flag takes no value.
+    private static func isFlag(_ name: String) -> Bool {
+        (try? ServeCommand.parse(Member.flag(true).arguments(for: name))) != nil
+    }
 
     /// The value of a setting.
     private enum Member: Decodable, Equatable {
@@ -85,6 +96,14 @@ struct SettingsFile {
                 self = .flag(flag)
             } else {
                 self = .values([try Scalar(from: decoder).text])
+            }
+        }
+
+        /// What to write instead, if the setting takes no such value.
+        func expectation(for name: String) -> String? {
+            switch self {
+            case .flag: SettingsFile.isFlag(name) ? nil : "use a string, a number or a list of these"
+            case .values: SettingsFile.isFlag(name) ? "use true or false" : nil
             }
         }
 

@@ -49,9 +49,11 @@ struct SemanticsTableTests {
         let tests = Self.root.appending(path: "Tests")
         let paths =
             FileManager.default.enumerator(atPath: tests.path)?.compactMap { $0 as? String }.filter { path in
-                ["HTTP", "LarderHTTP", "LarderGateway", "Transport"].contains { path.hasPrefix($0) }
+                ["HTTP", "LarderHTTP", "LarderGateway", "LarderNIOTransport"].contains { path.hasPrefix($0) }
             }.filter { $0.hasSuffix(".swift") } ?? []
         let code = try paths.map { try String(contentsOf: tests.appending(path: $0), encoding: .utf8) }.joined()
+        // Not in '#expect' itself, which would print all of the code.
+        func isInCode(_ text: String) -> Bool { code.contains(text) }
         for row in try Self.rows() {
             for name in row[3].split(separator: ",").compactMap({ $0.split(separator: " ").first })
             where name.contains("/") {
@@ -61,11 +63,11 @@ struct SemanticsTableTests {
             // short.
             for (index, part) in row[4].split(separator: "`", omittingEmptySubsequences: false).enumerated()
             where index % 2 == 1 {
-                #expect(code.contains("\(part.replacing("…", with: ""))"), "\(part)")
+                #expect(isInCode("\(part.replacing("…", with: ""))"), "\(part)")
             }
             for (index, part) in row[4].split(separator: "\"", omittingEmptySubsequences: false).enumerated()
             where index % 2 == 1 {
-                #expect(code.contains(part.replacing("…", with: "").trimmingCharacters(in: .whitespaces)), "\(part)")
+                #expect(isInCode(part.replacing("…", with: "").trimmingCharacters(in: .whitespaces)), "\(part)")
             }
         }
     }

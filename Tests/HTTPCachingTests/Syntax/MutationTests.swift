@@ -1,5 +1,6 @@
 import HTTPScenarios
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import HTTPCaching
@@ -7,18 +8,6 @@ import Testing
 /// Bytes from outside never trap: every parser and every decision, fed with mutations of real values. Deterministic;
 /// a failure prints its seed.
 struct MutationTests {
-    /// SplitMix64.
-    struct Generator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return z ^ (z >> 31)
-        }
-    }
-
     static let seeds: [String] = [
         "max-age=3600, s-maxage=\"60\", no-cache=\"a, b\", private, stale-while-revalidate=5", "no-store",
         "public, max-age=31536000, immutable",
@@ -32,7 +21,7 @@ struct MutationTests {
         "@1659578233, %\"caf%c3%a9\"", ":cHJldGVuZA==:",
     ]
 
-    static func mutate(_ bytes: [UInt8], _ generator: inout Generator) -> [UInt8] {
+    static func mutate(_ bytes: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 1...6, using: &generator) {
             let index = bytes.isEmpty ? 0 : Int.random(in: 0..<bytes.count, using: &generator)
@@ -88,7 +77,7 @@ struct MutationTests {
     @Test func parsersAreTotal() {
         let first: UInt64 = 20_260_101
         for seed in first..<(first + 8_000) {
-            var generator = Generator(state: seed)
+            var generator = SeededGenerator(seed: seed)
             let base = Array(Self.seeds[Int(seed % UInt64(Self.seeds.count))].utf8)
             Self.parseAll(Self.mutate(base, &generator), seed: seed)
         }
@@ -119,7 +108,7 @@ struct MutationTests {
     ]
 
     /// Values that make sense in a field, so that the decisions behind the parsers are reached as well.
-    static func usual(_ name: String, _ generator: inout Generator) -> [UInt8] {
+    static func usual(_ name: String, _ generator: inout SeededGenerator) -> [UInt8] {
         let values: [String]
         switch name {
         case "Cache-Control":
@@ -148,7 +137,7 @@ struct MutationTests {
         var stored = 0
         var hits = 0
         for seed in first..<(first + 4_000) {
-            var generator = Generator(state: seed)
+            var generator = SeededGenerator(seed: seed)
             var options: CachingOptions = Bool.random(using: &generator) ? .gateway : .privateCache
             options.honorsPragma = Bool.random(using: &generator)
             var cache = ModelCache(options)

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import LarderGateway
 import LarderHTTP
@@ -112,7 +113,7 @@ import Testing
 
     @Test func continueIsSentWhenTheOriginTakesContent() async throws {
         let gate = Gate()
-        let transport = StubTransport { request throws(TransportError) in
+        let transport = ScriptedTransport { request throws(TransportError) in
             try? await gate.wait()
             let pull = request.body?.makePull()
             var text = ""

@@ -1,3 +1,4 @@
+import HTTPTestSupport
 import HTTPTypes
 import LarderGateway
 import LarderHTTP
@@ -7,7 +8,7 @@ import Testing
 
 /// Which parts of a request over HTTP/2 are refused, and how the rest is passed on.
 @Suite(.timeLimit(.minutes(3))) struct HTTP2RequestTests {
-    let transport = StubTransport { _ in .text("hello") }
+    let transport = ScriptedTransport { _ in .text("hello") }
 
     private func withClient(
         _ change: (inout GatewayConfiguration) throws -> Void = { _ in },
@@ -89,7 +90,7 @@ import Testing
 
     /// With `Vary: Cookie` the same cookies select the same response, in how many fields they may come.
     @Test func joinedCookiesSelectTheSameResponse() async throws {
-        let transport = StubTransport { _ in .text("x", [.cacheControl: "max-age=60", .vary: "Cookie"]) }
+        let transport = ScriptedTransport { _ in .text("x", [.cacheControl: "max-age=60", .vary: "Cookie"]) }
         try await withTLS(transport) { setting, port in
             let client = try await RawHTTP2Client.connect(to: port)
             for (stream, fields) in [(1, [("cookie", "a=1"), ("cookie", "b=2")]), (3, [("cookie", "a=1; b=2")])] {
@@ -125,7 +126,7 @@ import Testing
 
     /// RFC 9110 section 8.6.
     @Test func noContentHasNoLength() async throws {
-        let transport = StubTransport { _ in .text("", status: 204, [.contentLength: "0"]) }
+        let transport = ScriptedTransport { _ in .text("", status: 204, [.contentLength: "0"]) }
         try await withTLS(transport) { setting, port in
             let client = try await HTTP2Client.connect(to: port)
             let answer = try await client.get("/")

@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
     @Test(arguments: [0, 5, 40_000, 3 << 20]) func missesAndHits(_ count: Int) async throws {
         let content = body(count)
-        let transport = StubTransport { _ in .bytes(content, fresh) }
+        let transport = ScriptedTransport { _ in .bytes(content, fresh) }
         try await withTLS(transport) { setting, port in
             let client = try await HTTP2Client.connect(to: port)
             for number in 0..<3 {
@@ -32,7 +32,7 @@ import Testing
 
     @Test func streamsGoSideBySide() async throws {
         let gate = Gate()
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             if request.head.path == "/slow" { try? await gate.wait() }
             return .text(request.head.path ?? "")
         }
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test func whatIsNoProperRequestIsRefused() async throws {
-        let transport = StubTransport { _ in .text("x") }
+        let transport = ScriptedTransport { _ in .text("x") }
         try await withTLS(transport, { $0.limits.bodyBytes = 1_000 }) { setting, port in
             let client = try await HTTP2Client.connect(to: port)
             func status(_ request: HTTPRequest, body: [UInt8]? = nil) async throws -> Int {
@@ -101,15 +101,12 @@ import Testing
     }
 
     @Test func anOriginThatBreaksOffResetsTheStreamAlone() async throws {
-        let transport = StubTransport { request in
+        let transport = ScriptedTransport { request in
             guard request.head.path == "/cut" else { return .text("whole") }
-            let pieces = Pieces(["first"])
+            let pieces = Pieces([Array("first".utf8)], isComplete: false)
             return TransportResponse(
                 head: HTTPResponse(status: .ok),
-                body: TransportBody { () throws(TransportError) in
-                    if let piece = pieces.next() { return piece }
-                    throw TransportError(.incompleteResponse, mayHaveBeenSeen: true, "cut")
-                })
+                body: pieces.body(length: nil))
         }
         try await withTLS(transport) { setting, port in
             let client = try await HTTP2Client.connect(to: port)
@@ -121,7 +118,7 @@ import Testing
 
     @Test func stoppingSaysGoodbye() async throws {
         let gate = Gate()
-        let transport = StubTransport { _ in
+        let transport = ScriptedTransport { _ in
             try? await gate.wait()
             return .text("done")
         }
@@ -138,7 +135,7 @@ import Testing
     }
 
     @Test func aConnectionOverTheLimitIsClosed() async throws {
-        try await withTLS(StubTransport { _ in .text("hello") }, { $0.limits.connections = 1 }) { setting, port in
+        try await withTLS(ScriptedTransport { _ in .text("hello") }, { $0.limits.connections = 1 }) { setting, port in
             let first = try await HTTP2Client.connect(to: port)
             try await #expect(first.get("/").body == Array("hello".utf8))
             let second = try await RawClient.connect(to: port)
@@ -150,7 +147,7 @@ import Testing
 
     @Test func aCertificateThatIsNotThereIsAnError() async throws {
         await #expect(throws: GatewayError.self) {
-            try await withGateway(transport: StubTransport { _ in .text("") }) {
+            try await withGateway(transport: ScriptedTransport { _ in .text("") }) {
                 $0.tls = GatewayTLS(certificateFile: "/nowhere.pem", keyFile: "/nowhere.pem")
             } _: { _ in
             }
@@ -160,7 +157,7 @@ import Testing
     /// HTTP/1.1 over TLS: the client does not offer h2, or the gateway does not.
     @Test(arguments: [5, 300_000]) func clientsWithoutHTTP2(_ count: Int) async throws {
         let content = body(count)
-        let origin = StubTransport { _ in .bytes(content, fresh) }
+        let origin = ScriptedTransport { _ in .bytes(content, fresh) }
         try await withTLS(origin, { $0.tls?.allowsHTTP2 = false }) { setting, port in
             var tls = TLSConfiguration.makeClientConfiguration()
             tls.certificateVerification = .none

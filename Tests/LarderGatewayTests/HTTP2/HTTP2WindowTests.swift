@@ -11,7 +11,7 @@ import Testing
 /// What a client does not take stays where it is: in the store, or with the origin (RFC 9113 section 5.2).
 @Suite(.timeLimit(.minutes(3))) struct HTTP2WindowTests {
     /// Answers with as many bytes as the path says, `/n/COUNT` not to be stored.
-    let transport = StubTransport { request in
+    let transport = ScriptedTransport { request in
         let words = (request.head.path ?? "").split(separator: "/")
         let isStored = words.count == 1
         return .bytes(
@@ -90,12 +90,12 @@ import Testing
     }
 
     @Test func contentOfTheOriginStaysThereUntilThereIsAWindow() async throws {
-        let pulls = Count()
-        let transport = StubTransport { _ in
+        let pulls = Counter()
+        let transport = ScriptedTransport { _ in
             TransportResponse(
                 head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"]),
                 body: TransportBody(length: 8 << 20) { () throws(TransportError) in
-                    pulls.add(1) > 128 ? nil : body(65_536)
+                    pulls.increment() > 128 ? nil : body(65_536)
                 })
         }
         try await withTLS(transport) { setting, port in
@@ -213,6 +213,7 @@ import Testing
             try await setting.waitForConnections(0)
             await #expect(setting.gateway.readCounters().heldForHTTP2 == 0)
             await #expect(setting.gateway.readCounters().timeouts > 0)
+            await #expect(setting.gateway.readCounters().clientAborts == 0, "the gateway ended it")
             await client.close()
         }
     }

@@ -56,13 +56,10 @@ struct HTTP2WindowsTests {
 
     @Test func bytesThatAreNoFramesDoNoHarm() {
         for seed in 0..<200 as Range<UInt8> {
-            var state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1
-            let bytes = (0..<2_000).map { _ -> UInt8 in
-                state ^= state << 13
-                state ^= state >> 7
-                state ^= state << 17
+            var generator = SeededGenerator(seed: UInt64(seed))
+            let bytes = (0..<2_000).map { _ in
                 // Short frames of the types that count come often so.
-                return UInt8(truncatingIfNeeded: state) & (seed % 2 == 0 ? 15 : 255)
+                UInt8(truncatingIfNeeded: generator.next()) & (seed % 2 == 0 ? 15 : 255)
             }
             _ = windows(bytes, pieces: 7)
         }

@@ -39,7 +39,7 @@
     }
 
     extension Store {
-        var isDisplacing: Bool { engine.isDisplacing.load(ordering: .relaxed) }
+        var isDisplacing: Bool { engine.writing?.watermarks.isDisplacing ?? false }
 
         /// One pass of the committer, with nothing to commit.
         func pass() {
@@ -81,7 +81,7 @@
                 try store.flush()
                 try store.engine.mutate(.housekeeping) { $0.state.budget = Budget(bytes: .mebibytes(4)) }
                 scope.set(try rules(fault))
-                store.engine.isDisplacing.store(true, ordering: .relaxed)
+                store.engine.writing?.watermarks.startDisplacing()
                 for _ in 0..<200 { store.pass() }
                 #expect((1...2).contains(scope.injected), "\(scope.injected)")
                 #expect(events.failing(.displacement) == 1)
@@ -92,7 +92,7 @@
                 }
                 #expect((300...420).contains(scope.injected), "\(scope.injected)")
                 #expect(events.failing(.displacement) == 1)
-                let failure = try #require(store.engine.health.failures.first)
+                let failure = try #require(store.engine.context.health.failures.first)
                 #expect(failure.work == .displacement && failure.count == scope.injected)
                 #expect(store.isDisplacing)
                 // It continues by itself when the fault is lifted.
@@ -113,12 +113,12 @@
                 try store.engine.mutate(.housekeeping) { $0.state.budget = Budget(bytes: .mebibytes(4)) }
                 // Body files cannot be moved to trash/.
                 scope.set(try rules("rename=EROFS"))
-                store.engine.isDisplacing.store(true, ordering: .relaxed)
+                store.engine.writing?.watermarks.startDisplacing()
                 for number in 0..<20 { try store.put([1], for: Key("new\(number)"), PutOptions(durability: .durable)) }
                 #expect(events.failing(.displacement) == 1)
                 #expect(events.commitFailed == 0)
                 #expect(scope.injected < 5, "\(scope.injected)")
-                store.engine.isDisplacing.store(false, ordering: .relaxed)
+                store.engine.writing?.watermarks.endDisplacing()
             }
         }
 

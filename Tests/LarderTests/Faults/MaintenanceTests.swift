@@ -159,7 +159,7 @@
                 try store.flush()
                 let blob = store.blobPath(Digest.of(body(9000, 1)))
                 let trash = store.path.appending("trash").appending(
-                    Layout.trash(store.engine.nextToken(try #require(store.engine.writing)), Digest.of(body(9000, 1))))
+                    Layout.trash(try #require(store.engine.writing).staged.nextToken(), Digest.of(body(9000, 1))))
                 let isMoved = Counter()
                 scope.at("checkpoint.epoch-begun") {
                     if isMoved.increment() == 1 { #expect(rename(blob.string, trash.string) == 0) }
@@ -183,7 +183,7 @@
                         guard let head = value.flatMap(BlobRecord.init) else { return }
                         var cleared = head
                         cleared.epoch = mutation.state.epoch
-                        try mutation.rewrite(1, head, cleared)
+                        try mutation.blobs.rewrite(1, head, cleared)
                     }
                 }
                 try store.checkpoint()
@@ -234,7 +234,7 @@
                 for number in 1...5 {
                     clock.advance(by: .seconds(31))
                     store.pass()
-                    while store.engine.health.failures.first?.count != number { store.pass() }
+                    while store.engine.context.health.failures.first?.count != number { store.pass() }
                 }
                 #expect(events.failing(.checkpoint) == 1)
                 scope.lift()
@@ -256,7 +256,7 @@
                 store.pass()
                 scope.waitUntilStalled()
                 let closing = Threads(1) { _ in try store.close() }
-                while !store.engine.maintenance.isClosed { store.pass() }
+                while store.engine.writing?.maintenance.isClosed == false { store.pass() }
                 scope.lift()
                 try closing.join()
                 // The one that was under way, and those of the checkpoint with which the last store closes.

@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test func numbersFromDiskEndNoProcess() throws {
-        #expect(Engine.freeVersion([.max]) == 1)
+        #expect(Versions.freeVersion([.max]) == 1)
         try withStore(configuration: .testing(budget: Budget(bytes: .mebibytes(16)))) { store in
             try store.put([1], for: "k", Self.durable)
             try store.engine.mutate(.housekeeping) {
@@ -267,7 +267,7 @@ import Testing
                     ($0.state.suspectFrom, $0.state.suspectTo) = (1, $0.state.epoch + 1)
                 }
                 let trash = store.path.appending("trash").appending(
-                    Layout.trash(store.engine.nextToken(try #require(store.engine.writing)), Digest.of(body(9000, 1))))
+                    Layout.trash(try #require(store.engine.writing).staged.nextToken(), Digest.of(body(9000, 1))))
                 let scope = FaultScope(under: store.path.string)
                 scope.at("open") { if TestFiles.exists(blob) { #expect(rename(blob.string, trash.string) == 0) } }
                 _ = try store.check(repair: true)

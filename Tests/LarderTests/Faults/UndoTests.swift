@@ -63,7 +63,7 @@ struct UndoTests {
                         else { return }
                         var noted = head
                         noted.epoch += 1
-                        try mutation.rewrite(blob, head, noted)
+                        try mutation.blobs.rewrite(blob, head, noted)
                     }
                 }
                 #expect(throws: LarderError.self) { try store.remove(.tag("t")) }

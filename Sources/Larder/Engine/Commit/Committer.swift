@@ -1,0 +1,396 @@
+/// The thread that writes what is pending: group commit, access times, displacement in the background, checkpoints.
+final class Committer: EnginePart, @unchecked Sendable {
+    // SAFETY: made, used and released by the thread that runs `run()`.
+    let context: EngineContext
+    private let memory: MemoryEntries
+    private let pending: PendingSet
+    private let touchBuffer: TouchBuffer
+    private let leases: LeaseBook
+    private let staged: StagedFiles
+    private let snapshots: HeldSnapshots
+    private let watermarks: Watermarks
+    private let log: DisplacementLog
+    private let transactions: Transactions
+    private let displacement: Displacement
+    private let roomMaker: RoomMaker
+    private let maintenance: Maintenance
+    /// Between tries of displacement that fails.
+    private var pause = Backoff()
+    private var expiry = Pace()
+
+    private static let idleSeconds = 1.0
+    /// Removals and unpinnings in one job that go ahead in a store that is full of pins.
+    private static let freeingLimit = 64
+    /// Entries displaced in the transaction of a batch while the store is above its watermarks.
+    private static let displacementSlice = 64
+
+    init(
+        context: EngineContext, memory: MemoryEntries, pending: PendingSet, touchBuffer: TouchBuffer,
+        leases: LeaseBook, staged: StagedFiles, snapshots: HeldSnapshots, watermarks: Watermarks,
+        log: DisplacementLog, transactions: Transactions, displacement: Displacement, roomMaker: RoomMaker,
+        maintenance: Maintenance
+    ) {
+        self.context = context
+        self.memory = memory
+        self.pending = pending
+        self.touchBuffer = touchBuffer
+        self.leases = leases
+        self.staged = staged
+        self.snapshots = snapshots
+        self.watermarks = watermarks
+        self.log = log
+        self.transactions = transactions
+        self.displacement = displacement
+        self.roomMaker = roomMaker
+        self.maintenance = maintenance
+    }
+
+    func run() {
+        while true {
+            let work = pending.next(idle: idleSeconds)
+            process(work.batch, isClosing: work.isClosing)
+            transactions.dropReleasedLeases()
+            if work.isClosing, work.batch.isEmpty { return }
+            if !work.isClosing {
+                removeExpiredIfDue()
+                maintenance.wakeIfDue()
+            }
+        }
+    }
+
+    /// How long to wait for work.
+    private var idleSeconds: Double {
+        let now = configuration.clock.uptime()
+        var remaining = expiry.remaining(at: now)
+        if watermarks.isDisplacing { remaining = min(remaining, pause.remaining(at: now)) }
+        return min(Double(remaining) / 1e9, Self.idleSeconds)
+    }
+
+    /// True if entries should be displaced now: above the watermarks, and not right after that failed.
+    private var isDisplacing: Bool {
+        watermarks.isDisplacing
+            && pause.remaining(at: configuration.clock.uptime()) == 0
+    }
+
+    // MARK: Batches
+
+    /// Something that happened to an entry since the last commit.
+    enum Use {
+        case touch(TouchTable.Line)
+        /// Of an entry whose stamp was not known yet: it was being committed.
+        case touchKey(Key, PendingSet.KeyTouch)
+        case put(PendingPut)
+        case remove(PendingRemoval)
+        case job(PendingJob)
+
+        var isTouch: Bool {
+            switch self {
+            case .touch, .touchKey: true
+            case .put, .remove, .job: false
+            }
+        }
+
+        /// The change whose outcome a caller may have to hear of.
+        var change: PendingChange? {
+            switch self {
+            case .touch, .touchKey, .job: nil
+            case .put(let put): put
+            case .remove(let removal): removal
+            }
+        }
+
+        /// Files that become bodies with it.
+        var stagedFiles: [StagedFile] {
+            switch self {
+            case .put(let put):
+                if case .staged(let file) = put.body { return [file] }
+                return []
+            case .job(let job): return job.stagedFiles
+            case .touch, .touchKey, .remove: return []
+            }
+        }
+    }
+
+    /// The touches that go with this commit: all, or none yet.
+    private func dueTouches(isForced: Bool, isDisplacing: Bool) -> [TouchTable.Line] {
+        let now = uptime.uptime()
+        let isDue = isForced || touchBuffer.isDue(at: now, isDisplacing: isDisplacing)
+        return isDue ? touchBuffer.drain(at: now) : []
+    }
+
+    private func process(_ batch: PendingSet.Batch, isClosing: Bool) {
+        let isDisplacing = isDisplacing
+        let touches = dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing)
+        let began = uptime.uptime()
+        defer { touchBuffer.noteCost(uptime.uptime() &- began, of: touches.count) }
+        let uses = Self.ordered(batch, touches)
+        guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
+        var failure: LarderError?
+        do {
+            if batch.isDurable, uses.contains(where: { !$0.stagedFiles.isEmpty }) {
+                reach("batch.before-staging-sync")
+                try Sync.names(files.staging)
+                reach("batch.after-staging-sync")
+            }
+            failure = commit(uses)
+            let jobs = batch.jobs.filter(\.isCommitted)
+            if !jobs.isEmpty { pending.publish(jobs, in: memory) }
+        } catch {
+            // Nothing is committed on top of names that may not be there after a power loss.
+            failure = translate(error)
+            for use in uses { fail(use, translate(error)) }
+        }
+        do {
+            if batch.isDurable {
+                reach("batch.before-index-sync")
+                // The commit has done so already if it replaced files.
+                try transactions.syncIndexIfNeeded()
+                reach("batch.after-index-sync")
+            }
+        } catch {
+            // What was committed may not survive power loss: no durable put of the batch is a success.
+            failure = translate(error)
+            for use in uses { use.change?.failDurably(translate(error)) }
+            for job in batch.jobs where job.isDurable { job.fail(translate(error)) }
+        }
+        let lost = uses.compactMap(\.change).filter { $0.failure != nil }
+        if let failure {
+            failed(.commit, failure)
+            tell(lost, failure)
+        } else if !batch.isEmpty, succeeded(.commit) {
+            // What was in the way of commits was most likely in the way of this, too.
+            pause.reset()
+        }
+        // The callers of durable changes hear of their failures themselves.
+        pending.finish(batch, failed: lost.filter { !$0.isDurable })
+    }
+
+    /// Tells the observers what could not be committed: once for each cause, with the keys concerned.
+    private func tell(_ failed: [PendingChange], _ failure: LarderError) {
+        var failures = CommitFailures()
+        for change in failed { failures.add(change) }
+        for error in failures.errors.isEmpty ? [failure] : failures.errors {
+            configuration.observer?(.commitFailed(error))
+        }
+    }
+
+    /// A put that failed and is not tried again gives back what it had staged.
+    private func fail(_ use: Use, _ failure: LarderError) {
+        use.change?.fail(failure)
+        if case .job(let job) = use { job.fail(failure) }
+        for file in use.stagedFiles { staged.discard(file) }
+    }
+
+    /// Everything that happened since the last commit, in the order of the last use of each entry.
+    private static func ordered(_ batch: PendingSet.Batch, _ touches: [TouchTable.Line]) -> [Use] {
+        var uses: [(UInt64, Use)] = touches.map { ($0.lastUse, .touch($0)) }
+        for (key, touch) in batch.touches { uses.append((touch.lastUse, .touchKey(key, touch))) }
+        for operation in batch.operations.values {
+            switch operation {
+            case .put(let put): uses.append((put.lastUse, .put(put)))
+            case .remove(let removal): uses.append((removal.uptime, .remove(removal)))
+            }
+        }
+        return uses.sorted { $0.0 < $1.0 }.map(\.1) + batch.jobs.map(Use.job)
+    }
+
+    /// Commits the uses, in order: in one transaction if that fits the budget as it is. Returns the last failure.
+    private func commit(_ uses: [Use]) -> LarderError? {
+        if uses.isEmpty, !isDisplacing { return nil }
+        var failure: LarderError?
+        for part in parts(uses) {
+            do {
+                if try apply(part, makingRoom: false) {
+                    succeeded(.touches)
+                    continue
+                }
+                // Puts make room. Displacing entries only to note that others were used would be absurd: touches go in
+                // parts that fit, or not at all.
+                if part.allSatisfy(\.isTouch) {
+                    try applyTouches(part)
+                } else {
+                    _ = try apply(part, makingRoom: true)
+                }
+            } catch {
+                if part.allSatisfy(\.isTouch) {
+                    failed(.touches, error)
+                } else {
+                    failure = commitSingly(part) ?? failure
+                }
+            }
+        }
+        return failure
+    }
+
+    /// Touches in one transaction at most: each may copy a page, and LMDB never releases that memory.
+    private static let touchLimit = 2048
+
+    /// The uses in pieces with no more touches than the headroom has pages: more would hardly ever fit.
+    private func parts(_ uses: [Use]) -> [ArraySlice<Use>] {
+        var limit = Self.touchLimit
+        if let budget = try? context.budget(), budget.bytes != .unlimited {
+            limit = min(limit, Int(max(16, budget.headroomPages)))
+        }
+        var parts: [ArraySlice<Use>] = []
+        var start = 0
+        var touches = 0
+        for (position, use) in uses.enumerated() where use.isTouch {
+            touches += 1
+            if touches > limit {
+                parts.append(uses[start..<position])
+                start = position
+                touches = 1
+            }
+        }
+        return parts + [uses[start...]]
+    }
+
+    /// The number of operations in a row that may fail for a cause outside them, before the rest of the batch is given
+    /// up.
+    private static let failureLimit = 8
+
+    /// One body too many, or a failing disk, must not take more of a batch with it than necessary.
+    private func commitSingly(_ uses: ArraySlice<Use>) -> LarderError? {
+        var last: LarderError?
+        var failures = 0
+        for use in uses where !use.isTouch {
+            if failures == Self.failureLimit, let last {
+                fail(use, last)
+                continue
+            }
+            do {
+                _ = try apply(CollectionOfOne(use)[...], makingRoom: true)
+                failures = 0
+            } catch {
+                let failure = translate(error)
+                // If a batch does not fit, its caller gets the error. The store itself has no problem.
+                if case .job = use, failure.code == .noSpace || failure.code == .tooLarge {
+                    fail(use, failure)
+                    continue
+                }
+                last = failure
+                // Where there is no room for one body there may be some for a smaller one.
+                failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
+                fail(use, failure)
+                // The removal that came before the put still applies.
+                guard case .put(let put) = use, let removal = put.removal else { continue }
+                _ = try? apply(CollectionOfOne(Use.remove(removal))[...], makingRoom: true)
+            }
+        }
+        return last
+    }
+
+    private func applyTouches(_ touches: ArraySlice<Use>) throws {
+        if try apply(touches, makingRoom: false) || touches.count == 1 { return }
+        let middle = touches.startIndex + touches.count / 2
+        try applyTouches(touches[..<middle])
+        try applyTouches(touches[middle...])
+    }
+
+    /// False if the transaction does not fit and may not make room.
+    private func apply(_ uses: some Collection<Use>, makingRoom: Bool) throws -> Bool {
+        guard isDisplacing else { return try apply(uses, makingRoom, displacing: 0) }
+        do {
+            // Beside a held snapshot displacement gains little, so it waits until a put needs room.
+            if try snapshots.held() != nil {
+                pause.failed(at: configuration.clock.uptime())
+                return try apply(uses, makingRoom, displacing: 0)
+            }
+            let slice = try min(Self.displacementSlice, context.removalLimit())
+            let isDone = try apply(uses, makingRoom, displacing: slice)
+            if isDone { pause.reset() }
+            succeeded(.displacement)
+            return isDone
+        } catch {
+            pause.failed(at: configuration.clock.uptime())
+            if uses.isEmpty {
+                failed(.displacement, error)
+                return true
+            }
+            // The batch must not fail for the sake of displacement. If it fails by itself, that failure is reported.
+            let isDone = try apply(uses, makingRoom, displacing: 0)
+            failed(.displacement, error)
+            return isDone
+        }
+    }
+
+    private func noteCommitted(_ uses: some Collection<Use>) {
+        for use in uses { if case .job(let job) = use { job.noteCommitted() } }
+    }
+
+    /// - Parameter slice: entries to displace in the same transaction, at most.
+    private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
+        let uptime = uptime.uptime()
+        let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
+            for use in uses { try apply(use, mutation, uptime) }
+            guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
+            let surplus = try watermarks.fill(mutation).overLow
+            let victims = try Displacement.displace(in: mutation, limit: slice, bytes: surplus).0
+            return (victims, try watermarks.fill(mutation))
+        }
+        let purpose = try purpose(of: uses)
+        let result =
+            makingRoom || purpose == .housekeeping
+            ? try roomMaker.mutate(purpose, change)
+            : try transactions.commitIfFitting(purpose, change)
+        guard let (victims, fill) = result else { return false }
+        noteCommitted(uses)
+        log.report(victims)
+        watermarks.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
+        return true
+    }
+
+    private func purpose(of uses: some Collection<Use>) throws -> Transactions.Purpose {
+        var purpose = Transactions.Purpose.housekeeping
+        for use in uses {
+            switch use {
+            case .put: return .put
+            case .job(let job):
+                let limit = try max(Self.freeingLimit, context.removalLimit())
+                switch job.purpose(limit: limit) {
+                case .put: return .put
+                case .touch: purpose = .touch
+                case .housekeeping: break
+                }
+            case .touch, .touchKey: purpose = .touch
+            case .remove: break
+            }
+        }
+        return purpose
+    }
+
+    private func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
+        switch use {
+        case .job(let job):
+            try job.apply(to: mutation, memory, leases)
+        case .put(let put):
+            try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
+        case .remove(let removal):
+            try mutation.remove(removal)
+        case .touch(let touch):
+            try mutation.touch(touch, at: uptime)
+        case .touchKey(let key, let touch):
+            guard let record = try mutation.record(IndexKey.bytes(for: key)) else { return }
+            try mutation.touch(
+                TouchTable.Line(stamp: record.stamp, lastUse: touch.lastUse, hits: touch.hits), at: uptime)
+        }
+    }
+
+    // MARK: Expired entries
+
+    /// Removes a slice of the entries that have expired. Puts come first: as long as there are more, a quarter of the
+    /// time goes into it.
+    private func removeExpiredIfDue() {
+        let time = configuration.clock
+        guard expiry.remaining(at: time.uptime()) == 0 else { return }
+        let began = uptime.uptime()
+        do {
+            let isMore = try displacement.removeExpired()
+            succeeded(.expiry)
+            expiry.done(at: time.uptime(), took: uptime.uptime() &- began, isMore: isMore)
+        } catch {
+            expiry.failed(at: time.uptime())
+            failed(.expiry, error)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+extension PendingSet {
+    enum Operation {
+        case put(PendingPut)
+        case remove(PendingRemoval)
+
+        var change: PendingChange {
+            switch self {
+            case .put(let put): put
+            case .remove(let removal): removal
+            }
+        }
+    }
+
+    /// Hits on an entry of the batch that is being written: its stamp is not known yet, so they go by key.
+    struct KeyTouch {
+        var hits: UInt32
+        var lastUse: UInt64
+    }
+
+    struct Batch {
+        var generation: UInt64
+        var operations: [Key: Operation] = [:]
+        /// Applied after the operations, in this order.
+        var jobs: [PendingJob] = []
+        private var jobOperations = 0
+        var touches: [Key: KeyTouch] = [:]
+        var memory = 0
+        var isDurable = false
+        /// Committed even without operations, for the touches that a flush has to write.
+        var isForced = false
+        /// False: there is nothing to commit but touches, which wait for a batch or for the committer to be idle.
+        var isWanted: Bool { !operations.isEmpty || !jobs.isEmpty || isForced }
+        var isEmpty: Bool { touches.isEmpty && !isWanted }
+
+        init(generation: UInt64) { self.generation = generation }
+
+        /// Changes that it makes to the index.
+        var count: Int { operations.count + jobOperations }
+        /// Changes that a caller waits for, or may.
+        var callers: Int { operations.count + jobs.count }
+
+        mutating func append(_ job: PendingJob) {
+            jobs.append(job)
+            jobOperations += job.operations.count
+            memory += job.memory
+            isDurable = isDurable || job.isDurable
+        }
+
+        /// True if a job of the batch has to see the key as it is now: what is put under it later belongs into a later
+        /// batch.
+        func claims(_ key: Key) -> Bool { jobs.contains { $0.keys?.contains(key) ?? true } }
+    }
+}

@@ -1,0 +1,362 @@
+import Synchronization
+
+/// What this process has promised and the index does not hold yet: the open batch, which grows, and the one that the
+/// committer is writing. Readers of this process look here first.
+final class PendingSet: @unchecked Sendable {
+    // SAFETY: every variable is touched only under `monitor`; `count` is atomic, and the rest is immutable.
+    /// What the committer should do next.
+    struct Work {
+        var batch: Batch
+        var isClosing: Bool
+    }
+
+    enum Lookup {
+        case put(PendingPut)
+        case removed
+    }
+
+    private let monitor = Monitor(conditions: 4)
+    /// What threads wait for.
+    private enum Condition {
+        /// The committer: for something to do.
+        static let work = 0
+        /// Callers: for room in the open batch.
+        static let room = 1
+        /// Callers: for the end of a batch.
+        static let completion = 2
+        /// The committer: for as many durable operations as came the last time.
+        static let company = 3
+    }
+    private let count = Atomic<Int>(0)
+    private var open = Batch(generation: 1)
+    private var committing: Batch?
+    private var completed: UInt64 = 0
+    private var opened: UInt64 = 0
+    private var isUrgent = false
+    private var isClosing = false
+    private var isStopped = false
+    /// Jobs that wait for room in the open batch.
+    private var jobsInLine = 0
+    private var unreported: [UInt32: CommitFailures] = [:]
+    private var waiters: [(generation: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
+
+    private var memoryLimit: Int
+    private var countLimit: Int
+    private let delay: UInt64
+    /// How long the latest commits took, and when the one under way began: under load batches wait for more company,
+    /// since a commit of 2,000 operations writes little more than one of 200.
+    private var commitTime: UInt64 = 0
+    private var began: UInt64 = 0
+    /// Operations of the latest durable batch, and while the committer waits for as many again, that number.
+    private var durableCount = 0
+    private var gathering = 0
+    private let uptime: @Sendable () -> UInt64
+
+    /// - Parameters:
+    ///   - memoryLimit: bytes at which callers wait for the committer.
+    ///   - delay: nanoseconds a relaxed put may wait for company before its batch is committed.
+    init(memoryLimit: Int, countLimit: Int, delay: UInt64, uptime: @escaping @Sendable () -> UInt64) {
+        self.memoryLimit = memoryLimit
+        self.countLimit = countLimit
+        self.delay = delay
+        self.uptime = uptime
+    }
+
+    /// Changes the size at which a batch is full.
+    func setLimits(memory: Int, count: Int) {
+        monitor.locked {
+            if memory > memoryLimit || count > countLimit { monitor.signal(Condition.room) }
+            memoryLimit = memory
+            countLimit = count
+        }
+    }
+
+    // MARK: Readers
+
+    /// What is pending under `key`, noting the hit when `use` is given. Nil: ask the index.
+    @inline(__always)
+    func lookup(_ key: Key, use: UInt64?) -> Lookup? {
+        if count.load(ordering: .acquiring) == 0 { return nil }
+        return monitor.locked { find(key, use: use) }
+    }
+
+    private func find(_ key: Key, use: UInt64?) -> Lookup? {
+        if let operation = open.operations[key] {
+            guard case .put(let put) = operation else { return .removed }
+            if let use { put.use(at: use) }
+            return .put(put)
+        }
+        guard let operation = committing?.operations[key] else { return nil }
+        guard case .put(let put) = operation else { return .removed }
+        if let use {
+            let earlier = open.touches[key]
+            open.touches[key] = KeyTouch(hits: (earlier?.hits ?? 0) &+ 1, lastUse: use)
+        }
+        return .put(put)
+    }
+
+    // MARK: Writers
+
+    /// What happened to an operation.
+    struct Added {
+        let generation: UInt64
+        /// The put it took the place of, whose staged file is no longer needed.
+        let replaced: PendingPut?
+    }
+
+    /// Adds an operation to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
+    /// - Parameter alongside: runs under the lock, with the operation: what has to change together with it for readers
+    ///   and other writers of the key. It must not wait for anything. Throws `closed`.
+    func add(
+        _ operation: Operation, memory: Int, mayWait: Bool = true, alongside: () -> Void = {}
+    ) throws(LarderError) -> Added? {
+        let key = operation.change.key
+        let isDurable = operation.change.isDurable
+        var isOver = false
+        let result: Added? = monitor.locked {
+            // A job that waits for an empty batch is next.
+            guard waitForRoom(memory, mayWait, while: { open.claims(key) || jobsInLine > 0 }) else { return nil }
+            isOver = isClosing || isStopped
+            if isOver { return nil }
+            if !open.isWanted { opened = uptime() }
+            var replaced: PendingPut?
+            let earlier = open.operations[key]
+            switch (operation, earlier) {
+            case (_, nil): break
+            // An entry of another application version does not belong to the caller.
+            case (.remove(let removal), .put(let put)) where !removal.covers(put.version):
+                return Added(generation: 0, replaced: nil)
+            case (.put(let put), let earlier?): put.supersede(earlier)
+            case (.remove(let removal), let earlier?): removal.supersede(earlier)
+            }
+            switch open.operations.updateValue(operation, forKey: key) {
+            case .put(let old):
+                replaced = old
+                open.memory -= old.memory
+            case .remove:
+                break
+            case nil:
+                count.wrappingAdd(1, ordering: .releasing)
+            }
+            // Readers that do not find the key there any more find it here.
+            alongside()
+            open.memory += memory
+            open.isDurable = open.isDurable || isDurable
+            let wasUrgent = isUrgent
+            if isDurable { isUrgent = true }
+            if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
+            if open.operations.count == 1 || isUrgent != wasUrgent || open.memory >= memoryLimit / 2
+                || open.count >= countLimit / 2
+            {
+                monitor.signal(Condition.work)
+            }
+            return Added(generation: open.generation, replaced: replaced)
+        }
+        if isOver { throw LarderError(.closed, "the store was closed", key: key) }
+        return result
+    }
+
+    /// Adds a job to the open batch, which is committed at once. While that is full it waits, or returns nil if
+    /// `mayWait` is false.
+    /// - Returns: the generation to wait for.
+    /// - Throws: `closed`.
+    func add(_ job: PendingJob, mayWait: Bool = true) throws(LarderError) -> UInt64? {
+        var isOver = false
+        let generation: UInt64? = monitor.locked { () -> UInt64? in
+            jobsInLine += 1
+            defer { jobsInLine -= 1 }
+            guard waitForRoom(job.memory, mayWait) else { return nil }
+            isOver = isClosing || isStopped
+            if isOver { return nil }
+            if !open.isWanted { opened = uptime() }
+            open.append(job)
+            isUrgent = true
+            if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
+            monitor.signal(Condition.work)
+            return open.generation
+        }
+        if isOver { throw LarderError(.closed, "the store was closed") }
+        return generation
+    }
+
+    /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.
+    private func waitForRoom(_ bytes: Int, _ mayWait: Bool, while isInTheWay: () -> Bool = { false }) -> Bool {
+        while !isClosing, !isStopped,
+            isInTheWay() || open.count > 0 && (open.memory + bytes > memoryLimit || open.count >= countLimit)
+        {
+            isUrgent = true
+            monitor.signal(Condition.work)
+            if !mayWait { return false }
+            monitor.wait(Condition.room)
+        }
+        return true
+    }
+
+    /// Waits until the batch `generation` is committed.
+    func wait(for generation: UInt64) {
+        monitor.locked {
+            while completed < generation, !isStopped {
+                monitor.wait(Condition.completion)
+            }
+        }
+    }
+
+    /// As `wait`, without holding a thread.
+    func wait(for generation: UInt64) async {
+        await withCheckedContinuation { continuation in
+            let isOver = monitor.locked {
+                if completed >= generation || isStopped { return true }
+                waiters.append((generation, continuation))
+                return false
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    /// Asks for everything pending to be committed now; returns the generation to wait for.
+    /// - Parameter force: true makes a commit even if nothing is pending, for the touches.
+    func requestFlush(force: Bool = false) -> UInt64 {
+        monitor.locked {
+            if force, !isClosing, !isStopped { open.isForced = true }
+            if open.isEmpty { return committing?.generation ?? completed }
+            isUrgent = true
+            monitor.signal(Condition.work)
+            return open.generation
+        }
+    }
+
+    /// True if the open batch has something that must be committed.
+    var isDue: Bool { monitor.locked { open.isWanted } }
+
+    /// Jobs whose callers wait.
+    var waitingJobs: Int { monitor.locked { open.jobs.count + (committing?.jobs.count ?? 0) } }
+
+    /// The latest batch that is over.
+    var completedGeneration: UInt64 { monitor.locked { completed } }
+
+    /// What could not be committed of what `owner` put and removed without waiting, once; nil for `owner`: of all.
+    func takeFailure(of owner: UInt32?) -> LarderError? {
+        monitor.locked {
+            guard let owner else {
+                defer { unreported = [:] }
+                return unreported.values.reduce(into: CommitFailures()) { $0.add($1) }.error
+            }
+            return unreported.removeValue(forKey: owner)?.error
+        }
+    }
+
+    /// No further operations; the committer writes what there is and ends.
+    func close() {
+        monitor.locked {
+            isClosing = true
+            monitor.signal(Condition.work)
+            monitor.signal(Condition.room)
+        }
+    }
+
+    // MARK: The committer
+
+    /// Waits for work: a batch that is due, or `idle` seconds without one.
+    func next(idle: Double) -> Work {
+        monitor.locked {
+            let start = uptime()
+            while !isClosing, !isUrgent {
+                if !open.isWanted {
+                    let waited = Double(uptime() &- start) / 1e9
+                    if waited >= idle { break }
+                    monitor.wait(Condition.work, seconds: idle - waited)
+                } else {
+                    let age = uptime() &- opened
+                    let delay = currentDelay
+                    if age >= delay || open.memory >= memoryLimit / 2 || open.count >= countLimit / 2 {
+                        break
+                    }
+                    monitor.wait(Condition.work, seconds: Double(delay - age) / 1e9)
+                }
+            }
+            gather()
+            isUrgent = false
+            let batch = open
+            if !batch.isEmpty {
+                began = uptime()
+                committing = batch
+                open = Batch(generation: batch.generation + 1)
+                // Callers that waited for room in the open batch continue while this one is written.
+                monitor.signal(Condition.room)
+            }
+            return Work(batch: batch, isClosing: isClosing)
+        }
+    }
+
+    /// Callers that wait for durable puts come back together when a batch is done. The first of them is worth half a
+    /// commit of waiting for the others: else each commit syncs for one, and the next for the rest.
+    private func gather() {
+        guard open.isDurable else { return }
+        let deadline = uptime() &+ min(commitTime / 2, 2_000_000)
+        while !isClosing, open.callers < durableCount {
+            let now = uptime()
+            if now >= deadline { break }
+            gathering = durableCount
+            monitor.wait(Condition.company, seconds: Double(deadline - now) / 1e9)
+        }
+        gathering = 0
+        durableCount = open.callers
+    }
+
+    /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.
+    private var currentDelay: UInt64 { max(delay, min(commitTime * 4, delay * 10)) }
+
+    /// The jobs of the batch that is being written are committed: readers see now what they did, to entries in memory,
+    /// too.
+    func publish(_ jobs: [PendingJob], in memory: MemoryEntries) {
+        monitor.locked {
+            for job in jobs {
+                for change in job.memoryChanges {
+                    // The removal that came with a later put to memory.
+                    if case .remove? = open.operations[change.key] { continue }
+                    memory.replace(change.key, change.seen, by: change.new)
+                }
+                guard var batch = committing else { continue }
+                committing = nil
+                let keys = job.keys ?? Set(batch.operations.keys)
+                for key in keys where batch.operations.removeValue(forKey: key) != nil {
+                    count.wrappingSubtract(1, ordering: .releasing)
+                }
+                committing = batch
+            }
+        }
+    }
+
+    /// The batch is in the index, or failed and is not tried again.
+    /// - Parameter failed: changes that failed and whose callers do not wait.
+    func finish(_ batch: Batch, failed: [PendingChange]) {
+        guard !batch.isEmpty else { return }
+        let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
+            // Less what was taken out for the jobs of the batch.
+            count.wrappingSubtract(committing?.operations.count ?? 0, ordering: .releasing)
+            committing = nil
+            commitTime = (commitTime + (uptime() &- began)) / 2
+            completed = batch.generation
+            for change in failed { unreported[change.owner, default: CommitFailures()].add(change) }
+            return release()
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    /// The committer has ended; no caller waits any longer.
+    func stop() {
+        let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
+            isStopped = true
+            monitor.signal(Condition.room)
+            return release()
+        }
+        for continuation in ready { continuation.resume() }
+    }
+
+    private func release() -> [CheckedContinuation<Void, Never>] {
+        monitor.signal(Condition.completion)
+        let ready = waiters.filter { completed >= $0.generation || isStopped }
+        waiters.removeAll { completed >= $0.generation || isStopped }
+        return ready.map(\.continuation)
+    }
+}

@@ -1,0 +1,26 @@
+import Synchronization
+
+/// The names of this instance's staged files, and their end. Safe from any thread.
+final class StagedFiles: EnginePart {
+    let context: EngineContext
+    private let instance: UInt64
+    private let ledger: Ledger
+    private let sequence = Atomic<UInt64>(1)
+
+    init(context: EngineContext, instance: UInt64, ledger: Ledger) {
+        self.context = context
+        self.instance = instance
+        self.ledger = ledger
+    }
+
+    /// A name for a file to stage, or to move to `trash/`.
+    func nextToken() -> StagingToken {
+        StagingToken(instance: instance, sequence: sequence.wrappingAdd(1, ordering: .relaxed).newValue)
+    }
+
+    /// Unlinks a staged file that is not needed, and gives its reservation back.
+    func discard(_ file: StagedFile) {
+        // A file that cannot be unlinked keeps its reservation, as it keeps its blocks; the next sweep tries again.
+        if (try? FileSystem.unlink(file.token.name, in: files.staging)) != nil { ledger.add(-file.reserved) }
+    }
+}

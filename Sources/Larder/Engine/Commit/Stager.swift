@@ -1,0 +1,76 @@
+/// Writes bodies to files in `staging/`, their room reserved. Without state of its own: each file is its writer's.
+final class Stager: EnginePart {
+    let context: EngineContext
+    private let ledger: Ledger
+    private let staged: StagedFiles
+    private let room: RoomMaker
+
+    init(context: EngineContext, ledger: Ledger, staged: StagedFiles, room: RoomMaker) {
+        self.context = context
+        self.ledger = ledger
+        self.staged = staged
+        self.room = room
+    }
+
+    /// Writes a body to a new file in `staging/`, its room reserved.
+    func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile {
+        var file = try create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key)
+        do {
+            let path = files.staging.path(of: file.token.name)
+            reach("stage.created")
+            let created = file
+            try room.displacingWhenFull(Int64(bytes.count)) {
+                try preallocate(created, from: 0, to: Int64(bytes.count))
+                try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
+            }
+            file.length = Int64(bytes.count)
+            reach("stage.written")
+            try settle(&file, isDurable: isDurable)
+            return file
+        } catch {
+            staged.discard(file)
+            throw error
+        }
+    }
+
+    /// A new file in `staging/` with `bytes` of the budget.
+    func create(reserving bytes: Int64, for key: Key?) throws -> StagedFile {
+        try room.reserve(bytes, for: key)
+        let token = staged.nextToken()
+        do {
+            let descriptor = try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
+            return StagedFile(token: token, descriptor: descriptor, reserved: bytes, isOwn: true)
+        } catch {
+            ledger.add(-bytes)
+            throw error
+        }
+    }
+
+    /// Allocates blocks of a large file before they are written: then what it takes on disk, the list of its extents
+    /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
+    func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
+        guard end >= 1 << 20, end > start else { return }
+        let path = files.staging.path(of: file.token.name)
+        _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: path)
+    }
+
+    /// The file is complete: learns what it takes on disk, and makes the reservation just that.
+    func settle(_ file: inout StagedFile, isDurable: Bool) throws {
+        let path = files.staging.path(of: file.token.name)
+        var status = try FileSystem.status(file.descriptor, path: path)
+        // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
+        // end).
+        if file.isOwn, status.allocated > Allocation.length(status) {
+            try FileSystem.truncate(file.descriptor, to: file.length, path: path)
+            status = try FileSystem.status(file.descriptor, path: path)
+        }
+        if isDurable {
+            try Sync.data(file.descriptor, path: path)
+            status = try FileSystem.status(file.descriptor, path: path)
+        }
+        file.allocated = Allocation.charge(status)
+        ledger.add(file.allocated - file.reserved)
+        file.reserved = file.allocated
+        reach("stage.settled")
+    }
+}

@@ -1,0 +1,254 @@
+import LMDB
+
+/// Hands changes to the committer, and waits for their commits: puts, removals, batches of operations. Entries of
+/// policy `memoryOnly` are changed here. Its state is the pending set; safe from any thread.
+final class Submission: EnginePart {
+    let context: EngineContext
+    private let pending: PendingSet
+    private let memory: MemoryEntries
+    private let touches: TouchBuffer
+    private let leases: LeaseBook
+    private let staged: StagedFiles
+    private let descriptions: Descriptions
+    private let log: DisplacementLog
+
+    init(
+        context: EngineContext, pending: PendingSet, memory: MemoryEntries, touches: TouchBuffer, leases: LeaseBook,
+        staged: StagedFiles, descriptions: Descriptions, log: DisplacementLog
+    ) {
+        self.context = context
+        self.pending = pending
+        self.memory = memory
+        self.touches = touches
+        self.leases = leases
+        self.staged = staged
+        self.descriptions = descriptions
+        self.log = log
+    }
+
+    // MARK: Puts
+
+    /// Queues a put; readers of this process see it at once. Returns the generation of the batch to wait for, 0 if
+    /// there is none; nil if it would have had to wait and may not.
+    func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
+        if mayWait { reach("wait.batch") }
+        if put.options.storagePolicy == .memoryOnly { return try submitToMemory(put, mayWait: mayWait) }
+        do {
+            let memory = memory
+            // Together: another thread's put of the key to memory comes before or after both.
+            guard
+                let added = try pending.add(
+                    .put(put), memory: put.memory, mayWait: mayWait,
+                    alongside: { if let old = memory.remove(put.key) { put.inherit(from: old) } })
+            else { return nil }
+            if case .staged(let file)? = added.replaced?.body { staged.discard(file) }
+            return put.isDurable ? added.generation : 0
+        } catch {
+            if case .staged(let file) = put.body { staged.discard(file) }
+            throw error
+        }
+    }
+
+    /// Waits for the commit of a durable put.
+    func awaitCommit(_ generation: UInt64, _ put: PendingPut) throws {
+        guard generation > 0 else { return }
+        reach("wait.commit")
+        pending.wait(for: generation)
+        try requireCommitted(generation, put)
+    }
+
+    /// As above, without holding a thread.
+    func awaitCommit(_ generation: UInt64, _ put: PendingPut) async throws {
+        guard generation > 0 else { return }
+        await pending.wait(for: generation)
+        try requireCommitted(generation, put)
+    }
+
+    /// Throws why a change whose batch is over is not in the store.
+    private func requireCommitted(_ generation: UInt64, _ change: PendingChange) throws {
+        guard pending.completedGeneration >= generation else {
+            throw LarderError(
+                .closed, "the store at \(path) was closed before \(change.key) was committed", path: path,
+                key: change.key)
+        }
+        if let failure = change.failure { throw failure }
+    }
+
+    // MARK: Removals
+
+    /// Queues a removal; readers of this process see it at once. Returns the generation of its batch; nil if it would
+    /// have had to wait and may not.
+    @discardableResult
+    func submit(
+        _ removal: PendingRemoval, mayWait: Bool = true, alongside: () -> Void = {}
+    ) throws -> UInt64? {
+        if mayWait { reach("wait.batch") }
+        let memory = 256 + removal.key.bytes.count
+        guard
+            let added = try pending.add(
+                .remove(removal), memory: memory, mayWait: mayWait, alongside: alongside)
+        else { return nil }
+        if case .staged(let file)? = added.replaced?.body { staged.discard(file) }
+        return added.generation
+    }
+
+    /// Waits for the commit of a durable removal.
+    func awaitCommit(_ generation: UInt64, _ removal: PendingRemoval) throws {
+        guard removal.isDurable else { return }
+        reach("wait.commit")
+        pending.wait(for: generation)
+        try requireCommitted(generation, removal)
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func awaitCommit(_ generation: UInt64, _ removal: PendingRemoval) async throws {
+        guard removal.isDurable else { return }
+        await pending.wait(for: generation)
+        try requireCommitted(generation, removal)
+    }
+
+    // MARK: Entries in memory
+
+    /// Stores an entry of policy `memoryOnly`, and queues the removal of what the index has under its key. Returns 0,
+    /// as there is nothing to wait for; nil if the removal would have had to wait and may not.
+    private func submitToMemory(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
+        let evicted = try memory.reserve(for: put, at: clock.now(), kept: kept)
+        log.report(evicted: evicted)
+        do {
+            if let old = try legacy(of: put) { put.inherit(old) }
+            let removal = PendingRemoval(
+                key: put.key, owner: put.owner, version: nil, isDurable: false, uptime: uptime.uptime())
+            // Together with the removal, so that another thread's put of the key to disk comes before or after both.
+            let memory = memory
+            let generation = try submit(removal, mayWait: mayWait, alongside: { memory.insert(put) })
+            if generation == nil { memory.cancel(put) }
+            return generation.map { _ in 0 }
+        } catch {
+            memory.cancel(put)
+            throw error
+        }
+    }
+
+    /// Changes an entry in memory, which may take more room than before; false if there is none, or `body` returns nil.
+    func changeInMemory(_ key: Key, _ body: (PendingPut) -> PendingPut?) throws -> Bool {
+        guard let old = memory.lookup(key, use: nil), let new = body(old) else { return false }
+        log.report(evicted: try memory.reserve(for: new, at: clock.now(), kept: kept))
+        defer { memory.cancel(new) }
+        return memory.change(key, body)
+    }
+
+    /// What `put` takes over from an entry on disk, or on its way there, that it replaces.
+    private func legacy(of put: PendingPut) throws -> PendingPut.Inheritance? {
+        switch pending.lookup(put.key, use: nil) {
+        case .removed: return nil
+        case .put(let earlier):
+            guard put.overwrites(earlier.version) else { return nil }
+            return try descriptions.inheritance(of: earlier)
+        case nil: return try descriptions.inheritance(fromIndex: put)
+        }
+    }
+
+    /// The keys of those entries in memory that displacement passes by.
+    private func kept(_ puts: [PendingPut]) throws -> Set<Key> {
+        let released = Set(leases.released)
+        return try read { transaction in
+            let hasPins = try transaction.statistics(index.pinnedTags).entries > 0
+            let hasLeases = try transaction.statistics(index.leases).entries > 0
+            let now = clock.now()
+            var kept = Set<Key>()
+            for put in puts {
+                let tags = put.options.tags
+                if try put.isPinned || hasPins && index.hasPinnedTag(tags, transaction)
+                    || hasLeases
+                        && index.isLeased(
+                            put.key.bytes, tags, digest: { put.digest }, version: put.version, at: now,
+                            except: released, transaction)
+                {
+                    kept.insert(put.key)
+                }
+            }
+            return kept
+        }
+    }
+
+    // MARK: Jobs
+
+    /// Commits a job together with what else is pending, and waits for it.
+    /// - Throws: `closed`, `readOnly`, or the error that prevented the commit: then no part of the job is in the store.
+    func run(_ job: PendingJob) throws {
+        reach("wait.batch")
+        let generation = try submit(job, mayWait: true) ?? 0
+        reach("wait.commit")
+        pending.wait(for: generation)
+        try requireCommitted(generation, job)
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func run(_ job: PendingJob) async throws {
+        let generation: UInt64
+        if let immediate = try submit(job, mayWait: false) {
+            generation = immediate
+        } else {
+            generation = try await IOPool.shared.run { [self] in try submit(job, mayWait: true) ?? 0 }
+        }
+        await pending.wait(for: generation)
+        try requireCommitted(generation, job)
+    }
+
+    private func submit(_ job: PendingJob, mayWait: Bool) throws -> UInt64? {
+        do {
+            return try pending.add(job, mayWait: mayWait)
+        } catch {
+            for file in job.stagedFiles { staged.discard(file) }
+            throw error
+        }
+    }
+
+    private func requireCommitted(_ generation: UInt64, _ job: PendingJob) throws {
+        if pending.completedGeneration < generation {
+            throw LarderError(.closed, "the store at \(path) was closed before the batch was committed", path: path)
+        }
+        if let failure = job.failure { throw failure }
+    }
+
+    /// The index keys of the entries that have some of this content now. Looks at every entry, if there is such
+    /// content.
+    func keys(of digests: Set<Digest>) throws -> [Digest: [[UInt8]]] {
+        if digests.isEmpty { return [:] }
+        flush()
+        return try readLong { transaction in
+            var blobs: [UInt64: Digest] = [:]
+            for digest in digests {
+                let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
+                if let row = raw.flatMap(DigestRecord.init) { blobs[row.blob] = digest }
+            }
+            if blobs.isEmpty { return [:] }
+            var keys: [Digest: [[UInt8]]] = [:]
+            try index.forEachEntry(transaction) { key, record in
+                if let digest = blobs[record.blob] { keys[digest, default: []].append(Array(key)) }
+            }
+            return keys
+        }
+    }
+
+    // MARK: Everything pending
+
+    /// Commits what this process has pending, so that what follows sees it.
+    /// - Parameter includesTouches: whether accesses that were noted count as pending; where they are not looked at, a
+    ///   lookup after each hit must not cost a commit.
+    func flush(touches includesTouches: Bool = true) {
+        reach("wait.commit")
+        pending.wait(for: pending.requestFlush(force: includesTouches && touches.isDirty))
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func flush(touches includesTouches: Bool = true) async {
+        await pending.wait(for: pending.requestFlush(force: includesTouches && touches.isDirty))
+    }
+
+    /// Throws what the relaxed puts and removals of `owner` could not, once. For its own flush and close only: a
+    /// listing in between must not take the failure away from them.
+    func throwFailure(of owner: UInt32) throws {
+        if let failure = pending.takeFailure(of: owner) { throw failure }
+    }
+}

@@ -1,0 +1,49 @@
+import LMDB
+
+/// Files in `blobs/` that the index does not have. Without state of its own.
+///
+/// Renames into `blobs/` happen under the writer lock with a record in place, so under that lock a file without one is
+/// an orphan at once: no grace period is needed.
+final class OrphanBlobs: EnginePart {
+    let context: EngineContext
+    private let transactions: Transactions
+
+    init(context: EngineContext, transactions: Transactions) {
+        self.context = context
+        self.transactions = transactions
+    }
+
+    /// Removes the orphans in a directory of `blobs/`; returns how many.
+    func remove(in directory: Directory) throws -> Int {
+        let orphans = try context.orphanBlobs(in: directory)
+        if orphans.isEmpty { return 0 }
+        return try transactions.housekeep { mutation in
+            var removed = 0
+            for name in orphans where try !index.hasBlobFile(name, mutation.reading) {
+                if try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
+            }
+            return removed
+        }
+    }
+}
+
+extension EngineContext {
+    /// The orphans in a directory of `blobs/`, for those who count only.
+    func orphanBlobs(in directory: Directory) throws -> [String] {
+        let names = try directory.names()
+        if names.isEmpty { return [] }
+        return try read { transaction in try names.filter { try !index.hasBlobFile($0, transaction) } }
+    }
+}
+
+extension Index {
+    /// True if a file of that name belongs in `blobs/`: there is a body with that digest, it is in a file, and that is
+    /// not damaged.
+    func hasBlobFile(_ name: String, _ transaction: ReadTransaction) throws -> Bool {
+        guard let digest = Digest(hexadecimal: name),
+            let record = try digest.withBytes({ try transaction.get(digests, $0) }).flatMap(DigestRecord.init),
+            let head = try transaction.get(blobs, record.blob).flatMap(BlobRecord.init)
+        else { return false }
+        return head.location == .file && !head.isDamaged
+    }
+}

@@ -1,0 +1,51 @@
+import LMDB
+
+extension Engine {
+    /// The size of the store, as of the last commit; see `Store.statistics()`.
+    func statistics() throws -> Statistics {
+        writing?.reaper.drain()
+        return try read { transaction in
+            let state = try index.state(transaction)
+            // A staged file that is committed and not yet renamed is counted in the index already.
+            let staged = try files.allocated(in: files.staging) { name in
+                guard let token = StagingToken(name: name) else { return false }
+                return try transaction.get(index.unpublished, token.indexKey) != nil
+            }
+            var transient = staged
+            // So is a file whose removal was not committed, or is about to be.
+            transient += try files.allocated(in: files.trash) { name in
+                guard let digest = Layout.parseTrash(name)?.digest else { return false }
+                return try isCounted(digest, transaction)
+            }
+            transient += try files.allocated(in: files.quarantine)
+            let data = try FileSystem.status(Layout.data, in: files.index)?.allocated ?? 0
+            let lock = try FileSystem.status(Layout.lock, in: files.index)?.allocated ?? 0
+            let small = try files.smallFilesAllocated()
+            let inMemory = memory.size
+            let live = try index.environment.usedPages(in: transaction, databases: index.databases)
+            return Statistics(
+                entryCount: Int(clamping: state.entryCount),
+                blobCount: Int(clamping: state.blobCount),
+                logicalBytes: ByteCount(Int64(clamping: state.logicalBytes)),
+                storedBytes: ByteCount(Int64(clamping: state.storedBytes)),
+                allocatedBytes: ByteCount(data + lock + small + transient + state.fileAllocated.asBytes),
+                indexBytes: ByteCount(data),
+                liveIndexBytes: ByteCount(Int64(live * index.environment.pageSize)),
+                fileCount: Int(clamping: state.fileCount),
+                transientBytes: ByteCount(transient),
+                budget: state.budget,
+                displacedCount: Int(clamping: writing?.log.count ?? 0), failures: context.health.failures,
+                memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes))
+        }
+    }
+
+    /// True if the index has a body file of that digest, which is neither published nor staged.
+    private func isCounted(_ digest: Digest, _ transaction: ReadTransaction) throws -> Bool {
+        guard
+            let row = try digest.withBytes({ try transaction.get(index.digests, $0) }).flatMap(DigestRecord.init),
+            let head = try transaction.get(index.blobs, row.blob).flatMap(BlobRecord.init),
+            head.location == .file, !head.isDamaged
+        else { return false }
+        return try files.blobStatus(head) == nil
+    }
+}

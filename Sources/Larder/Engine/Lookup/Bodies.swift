@@ -1,0 +1,101 @@
+import LMDB
+
+/// The bytes that entries lead to: files are opened, and compared with their digests where that is due; what there is
+/// with a digest is found. Without state of its own.
+final class Bodies: EnginePart {
+    let context: EngineContext
+    private let damage: Damage
+    /// True if every body is compared with its digest before it is returned.
+    let isVerifying: Bool
+
+    init(context: EngineContext, damage: Damage) {
+        self.context = context
+        self.damage = damage
+        isVerifying = context.configuration.verification == .always
+    }
+
+    /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
+    /// - Parameter isDiscarded: true looks in `trash/`, too.
+    func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool) throws -> Body? {
+        let found = try files.openBlob(head)
+        guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
+        let body = Body(
+            file: file, path: files.blobs.path(of: Layout.blob(head.digest)),
+            length: ByteCount(Int64(clamping: head.length)))
+        if damage.isDue(head, blob) || found == nil {
+            guard try Digest.of(file, length: head.storedLength) == head.digest else {
+                try damage.quarantine(blob, head, "the bytes of the file do not match the digest")
+                return nil
+            }
+            damage.noteVerified(blob)
+        }
+        return body
+    }
+
+    /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
+    @inline(__always)
+    func soundBytes(_ value: UnsafeRawBufferPointer, _ head: BlobRecord, _ blob: UInt64) -> [UInt8]? {
+        let bytes = BlobRecord.inlineBytes(value)
+        if isVerifying, Digest.of(bytes) != head.digest {
+            damage.quarantineLater(blob, head, "the bytes in the index do not match the digest")
+            return nil
+        }
+        return Array(bytes)
+    }
+
+    // MARK: Content
+
+    /// The bytes with a digest; nil where no entry in the index has them.
+    func body(_ digest: Digest) throws -> Body? {
+        for attempt in 0..<3 {
+            let found: Content? = try read { try content(digest, $0) }
+            switch found {
+            case nil: return nil
+            case .inline(let bytes): return Body(bytes)
+            case .file(let head, let blob):
+                let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
+                if let body = try open(head, blob, isDiscarded: isDiscarded) { return body }
+                if attempt == 1 { try damage.reportVanished(blob, head) }
+            }
+        }
+        return nil
+    }
+
+    /// As above for many, as one snapshot of the index has them.
+    func bodies(_ digests: [Digest]) throws -> [Body?] {
+        let found = try read { transaction in try digests.map { try content($0, transaction) } }
+        return try zip(digests, found).map { digest, content in
+            switch content {
+            case nil: nil
+            case .inline(let bytes): Body(bytes)
+            case .file(let head, let blob): try open(head, blob, isDiscarded: false) ?? body(digest)
+            }
+        }
+    }
+
+    /// Those of the digests that no entry in the index has, in order, by one snapshot. No file is looked at.
+    func missing(_ digests: [Digest]) throws -> [Digest] {
+        try read { transaction in try digests.filter { try blob(of: $0, transaction) == nil } }
+    }
+
+    private enum Content {
+        case inline([UInt8])
+        case file(head: BlobRecord, blob: UInt64)
+    }
+
+    private func content(_ digest: Digest, _ transaction: ReadTransaction) throws -> Content? {
+        guard let (head, blob, value) = try blob(of: digest, transaction) else { return nil }
+        if head.location == .file { return .file(head: head, blob: blob) }
+        return soundBytes(value, head, blob).map { .inline($0) }
+    }
+
+    private func blob(
+        of digest: Digest, _ transaction: ReadTransaction
+    ) throws -> (head: BlobRecord, blob: UInt64, value: UnsafeRawBufferPointer)? {
+        guard let row = try digest.withBytes({ try transaction.get(index.digests, $0) }),
+            let shared = DigestRecord(row), let value = try transaction.get(index.blobs, shared.blob),
+            let head = BlobRecord(value), !head.isDamaged, head.digest == digest
+        else { return nil }
+        return (head, shared.blob, value)
+    }
+}

@@ -1,0 +1,77 @@
+import LMDB
+
+/// What readers see of entries beside their bytes: attributes, and what an entry that is not committed yet takes
+/// over from the one that it replaces. Without state of its own.
+final class Descriptions: EnginePart {
+    let context: EngineContext
+    private let memory: MemoryEntries
+
+    init(context: EngineContext, memory: MemoryEntries) {
+        self.context = context
+        self.memory = memory
+    }
+
+    /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
+    func attributes(
+        _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
+        _ transaction: ReadTransaction
+    ) throws -> Attributes? {
+        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.fits(head.digest)
+        else {
+            return nil
+        }
+        let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
+        let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
+        return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1)
+    }
+
+    // MARK: Entries that are not in the index
+
+    /// What a put that is not committed yet takes over from the index.
+    func inheritance(of put: PendingPut) throws -> PendingPut.Inheritance {
+        try put.inheritance { put.options.storagePolicy == .memoryOnly ? nil : try inheritance(fromIndex: put) }
+    }
+
+    /// As above, with the pins of its tags: what a reader sees.
+    func description(of put: PendingPut) throws -> PendingPut.Inheritance {
+        var known = try inheritance(of: put)
+        let tags = put.options.tags
+        if !known.isPinned, !tags.isEmpty { known.isPinned = try read { try index.hasPinnedTag(tags, $0) } }
+        return known
+    }
+
+    /// The attributes of an entry in memory, whose body no other entry shares.
+    func attributes(ofMemory put: PendingPut) throws -> Attributes {
+        Attributes(pending: put, try description(of: put), references: 1)
+    }
+
+    func inheritance(fromIndex put: PendingPut) throws -> PendingPut.Inheritance? {
+        try read { transaction in
+            guard let raw = try transaction.get(index.entries, put.indexKey), let record = EntryRecord(raw),
+                put.overwrites(record.version)
+            else { return nil }
+            return PendingPut.Inheritance(
+                created: Timestamp(microseconds: record.created), isPinned: record.isPinned)
+        }
+    }
+
+    // MARK: Selections
+
+    /// A selection as it is judged now.
+    func filter(_ selection: Selection, version: UInt16?) throws -> EntryFilter {
+        let versions = EntryFilter.namesVersions(selection) ? try read { try index.versions($0) } : [:]
+        return EntryFilter(selection, version: version, versions: versions, now: clock.now())
+    }
+
+    /// The entries of policy `memoryOnly` that a selection selects.
+    func inMemory(_ filter: EntryFilter) throws -> [PendingPut] {
+        let hasPinnedTags = try read { try $0.statistics(index.pinnedTags).entries > 0 }
+        return try memory.all.filter { put in
+            var record = put.asRecord
+            if hasPinnedTags, !record.tags.isEmpty {
+                record.isPinnedByTag = try read { try index.hasPinnedTag(record.tags, $0) }
+            }
+            return filter.includes(put.key, record) { put.digest }
+        }
+    }
+}

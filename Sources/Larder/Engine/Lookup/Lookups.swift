@@ -1,0 +1,345 @@
+import LMDB
+
+/// Looks entries up by key: first what this process has in memory, then what is pending, then the index.
+///
+/// Safe from any thread. The lookup caches are used by the holder of a reader slot only. A hit takes no lock but those
+/// of tables that are not empty and of a stripe of the touch buffer, and allocates nothing but the copy of its body.
+final class Lookups: EnginePart {
+    let context: EngineContext
+    // Here again, where a hit gets at them in one step.
+    let index: Index
+    let clock: EntryClock
+    let uptime = SystemClock()
+    private let memory: MemoryEntries
+    private let bodies: Bodies
+    private let damage: Damage
+    private let descriptions: Descriptions
+    /// One for each pooled reader slot of the environment.
+    private let caches = (0..<Environment.slotCount).map { _ in LookupCache() }
+    /// Nil in a read-only engine.
+    private let uses: Uses?
+    // SAFETY: `uses` is never let go before this. A hit must not count references to what all threads share: two
+    // threads that do so pass the counter's cache line back and forth, and together are not faster than one.
+    private let usesReference: Unmanaged<Uses>?
+
+    /// What a lookup asks and tells in an engine that may write.
+    final class Uses: Sendable {
+        let pending: PendingSet
+        let touches: TouchBuffer
+
+        init(pending: PendingSet, touches: TouchBuffer) {
+            self.pending = pending
+            self.touches = touches
+        }
+    }
+
+    init(
+        context: EngineContext, memory: MemoryEntries, bodies: Bodies, damage: Damage, descriptions: Descriptions,
+        uses: Uses?
+    ) {
+        self.context = context
+        index = context.index
+        clock = context.clock
+        self.memory = memory
+        self.bodies = bodies
+        self.damage = damage
+        self.descriptions = descriptions
+        self.uses = uses
+        usesReference = uses.map(Unmanaged.passUnretained)
+        index.environment.whenMapMoves { [caches] in for cache in caches { cache.clear() } }
+    }
+
+    /// As that of every part, by way of the index that is here: a copy of the context's would count references to it.
+    @inline(__always)
+    private func read<R>(_ body: (ReadTransaction) throws -> R) throws -> R {
+        do {
+            return try index.environment.read(body)
+        } catch let error as LMDBError {
+            throw context.translate(error)
+        }
+    }
+
+    /// Runs `body` with the pending set and the touch buffer, without counting a reference to them; nil in a read-only
+    /// engine.
+    @inline(__always)
+    private func withUses<R>(_ body: (Uses) -> R) -> R? {
+        usesReference?._withUnsafeGuaranteedRef(body)
+    }
+
+    /// Which entries a lookup sees.
+    struct Visibility: Sendable {
+        /// Only this application version; nil: all.
+        var version: UInt16?
+        var includesExpired: Bool
+    }
+
+    /// What a lookup in the index found, before a file is opened.
+    private enum Found {
+        case inline(Entry)
+        case file(record: RecordCopy, head: BlobRecord, blob: UInt64)
+        case damaged
+    }
+
+    /// What a lookup came to.
+    enum Lookup {
+        case hit(Entry)
+        case miss
+        /// The answer takes reading a whole body file, or a change of the index: to be asked for where that may wait.
+        case due
+    }
+
+    func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
+        guard case .hit(let entry) = try lookup(key, visibility, mayWait: true) else { return nil }
+        return entry
+    }
+
+    /// - Parameter mayWait: false returns `due` instead of comparing a body with its digest, or looking for a file that
+    ///   is not in its place.
+    @inline(__always)
+    func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+        let moves = memory.moves
+        let found = try lookUp(key, visibility, mayWait: mayWait)
+        if case .miss = found, memory.moves != moves { return try lookUpAgain(key, visibility, mayWait: mayWait) }
+        return found
+    }
+
+    /// A key that moves between memory and disk may be missed in both: looked at one place too late, and at the other
+    /// too early.
+    private func lookUpAgain(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+        for _ in 0..<100 {
+            let moves = memory.moves
+            let found = try lookUp(key, visibility, mayWait: mayWait)
+            guard case .miss = found, memory.moves != moves else { return found }
+        }
+        return .miss
+    }
+
+    @inline(__always)
+    private func lookUp(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+        let use = uptime.uptime()
+        // Memory first: an entry there has a removal pending for what was on disk under its key.
+        if let put = memory.lookup(key, use: use, at: clock.now()) {
+            return isVisible(put, visibility) ? .hit(try entry(put)) : .miss
+        }
+        if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
+            guard case .put(let put) = pending, isVisible(put, visibility) else { return .miss }
+            return .hit(try entry(put))
+        }
+        if !mayWait, bodies.isVerifying { return .due }
+        // A file that is gone was displaced between lookup and open: look again. An entry that is still there then may
+        // have its file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as one.
+        for attempt in 0..<3 {
+            switch try find(key, visibility, use: use) {
+            case nil, .damaged:
+                return .miss
+            case .inline(let entry):
+                return .hit(entry)
+            case .file(let record, let head, let blob):
+                if !mayWait, damage.isDue(head, blob) { return .due }
+                // A store that may write puts such a file back at the second attempt, and finds it in its place at the
+                // third.
+                let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
+                if let body = try bodies.open(head, blob, isDiscarded: isDiscarded) {
+                    withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
+                    return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
+                }
+                if !mayWait { return .due }
+                if attempt == 1 { try damage.reportVanished(blob, head) }
+            }
+        }
+        return .miss
+    }
+
+    @inline(__always)
+    private func find(_ key: Key, _ visibility: Visibility, use: UInt64) throws -> Found? {
+        try read { try find(key, visibility, use: use, $0) }
+    }
+
+    @inline(__always)
+    private func find(
+        _ key: Key, _ visibility: Visibility, use: UInt64, _ transaction: ReadTransaction
+    ) throws -> Found? {
+        guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
+        guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
+        if bodies.isVerifying, !isIntact(view, key) { return .damaged }
+        let record = RecordCopy(view.raw)
+        guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
+        withUses { $0.touches.note(stamp: view.stamp, uptime: use) }
+        guard let bytes = bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
+        return .inline(Entry(key: key, body: Body(bytes), source: .index(record: record, head: head)))
+    }
+
+    /// The entries under many keys, as one snapshot of the index has them; what is not committed yet is found as by
+    /// `get`.
+    func get(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
+        let use = uptime.uptime()
+        let moves = memory.moves
+        var result = [Entry?](repeating: nil, count: keys.count)
+        // What is not committed first, as for one key: what is committed meanwhile is in the snapshot.
+        var committed: [Int] = []
+        for (place, key) in keys.enumerated() {
+            if let put = memory.lookup(key, use: use, at: clock.now()) {
+                if isVisible(put, visibility) { result[place] = try entry(put) }
+            } else if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
+                if case .put(let put) = pending, isVisible(put, visibility) { result[place] = try entry(put) }
+            } else {
+                committed.append(place)
+            }
+        }
+        var files: [(place: Int, record: RecordCopy, head: BlobRecord, blob: UInt64)] = []
+        try read { transaction in
+            for place in committed {
+                switch try find(keys[place], visibility, use: use, transaction) {
+                case nil, .damaged: break
+                case .inline(let entry): result[place] = entry
+                case .file(let record, let head, let blob): files.append((place, record, head, blob))
+                }
+            }
+        }
+        for (place, record, head, blob) in files {
+            if let body = try bodies.open(head, blob, isDiscarded: false) {
+                withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
+                result[place] = Entry(key: keys[place], body: body, source: .index(record: record, head: head))
+            } else {
+                // Displaced since, or put again.
+                result[place] = try get(keys[place], visibility)
+            }
+        }
+        guard memory.moves != moves else { return result }
+        // One that moved between memory and disk may have been missed at both.
+        for (place, key) in keys.enumerated() where result[place] == nil { result[place] = try get(key, visibility) }
+        return result
+    }
+
+    /// True if the record is whole and belongs to the key.
+    private func isIntact(_ view: EntryView, _ key: Key) -> Bool {
+        let isIntact = EntryRecord(view.raw)?.isIntact(under: IndexKey.bytes(for: key)) ?? false
+        if !isIntact { logger.error("damaged entry", metadata: ["key": "\(key)"]) }
+        return isIntact
+    }
+
+    /// The record under `key`, if it may be seen, and the value of its blob.
+    @inline(__always)
+    private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
+        EntryView, UnsafeRawBufferPointer
+    )? {
+        guard let (raw, blob) = try IndexKey.with(key, { try rows(of: $0, transaction) }), let view = EntryView(raw)
+        else { return nil }
+        if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
+        if let version = visibility.version, view.version != version { return nil }
+        let expires = view.expires
+        if expires != .max, !visibility.includesExpired, expires <= clock.now().microseconds {
+            clock.noteExpiry()
+            return nil
+        }
+        return (view, blob)
+    }
+
+    /// The values under an index key and of the blob it leads to.
+    @inline(__always)
+    private func rows(
+        of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
+        // No entry has an empty key, and LMDB refuses to look for one.
+        if key.isEmpty { return nil }
+        guard let slot = transaction.slot else { return try search(for: key, transaction) }
+        let snapshot = transaction.id
+        let hash = LookupCache.hash(key)
+        let cache = caches[slot]
+        if let known = cache.find(key, hash, in: snapshot) { return known }
+        guard let found = try search(for: key, transaction) else { return nil }
+        cache.note(key, hash, in: snapshot, entry: found.0, blob: found.1)
+        return found
+    }
+
+    private func search(
+        for key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
+        guard let raw = try transaction.get(index.entries, key), let view = EntryView(raw),
+            let blob = try transaction.get(index.blobs, view.blob)
+        else { return nil }
+        return (raw, blob)
+    }
+
+    /// Runs `body` on the bytes of a hit, in place where they are in the index.
+    func visitBody(of key: Key, _ visibility: Visibility, _ body: (RawSpan) throws -> Void) throws {
+        let isDone: Void? = try visitInline(key, visibility) { _, bytes in try body(bytes.bytes) }
+        if isDone == nil { try get(key, visibility)?.body.withBytes(body) }
+    }
+
+    /// Runs `body` on the record and the bytes of a hit that is committed and whose body is in the index; nil, without
+    /// running it, for every other and for a miss.
+    @inline(__always)
+    func visitInline<R>(
+        _ key: Key, _ visibility: Visibility, _ body: (EntryView, UnsafeRawBufferPointer) throws -> R
+    ) throws -> R? {
+        guard !bodies.isVerifying else { return nil }
+        let use = uptime.uptime()
+        guard memory.lookup(key, use: nil) == nil, isNotPending(key) else { return nil }
+        return try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction),
+                blob.count >= BlobRecord.inlineLength,
+                blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
+            else { return nil }
+            withUses { $0.touches.note(stamp: view.stamp, uptime: use) }
+            return try body(view, BlobRecord.inlineBytes(blob))
+        }
+    }
+
+    @inline(__always)
+    private func isNotPending(_ key: Key) -> Bool {
+        withUses { $0.pending.lookup(key, use: nil) == nil } ?? true
+    }
+
+    func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
+        for _ in 0..<100 {
+            let moves = memory.moves
+            if try isThere(key, visibility) { return true }
+            if memory.moves == moves { break }
+        }
+        return false
+    }
+
+    @inline(__always)
+    private func isThere(_ key: Key, _ visibility: Visibility) throws -> Bool {
+        if let put = memory.lookup(key, use: nil) { return isVisible(put, visibility) }
+        if let pending = withUses({ $0.pending.lookup(key, use: nil) }) ?? nil {
+            guard case .put(let put) = pending else { return false }
+            return isVisible(put, visibility)
+        }
+        return try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return false }
+            return blob.count > 3 && blob[3] == 0 && view.fits(blob)
+        }
+    }
+
+    func attributes(of key: Key, _ visibility: Visibility) throws -> Attributes? {
+        if let put = memory.lookup(key, use: nil) {
+            return isVisible(put, visibility) ? try descriptions.attributes(ofMemory: put) : nil
+        }
+        return try read { transaction in
+            guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
+            return try descriptions.attributes(view.raw, blob, IndexKey.bytes(for: key), transaction)
+        }
+    }
+
+    private func isVisible(_ put: PendingPut, _ visibility: Visibility) -> Bool {
+        if let version = visibility.version, put.version != version { return false }
+        if visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now() { return true }
+        clock.noteExpiry()
+        return false
+    }
+
+    private func entry(_ put: PendingPut) throws -> Entry {
+        let body: Body
+        switch put.body {
+        case .inline(let bytes): body = Body(bytes)
+        case .staged(let file):
+            // The file is renamed when the put is committed; its descriptor stays good.
+            body = Body(
+                file: file.descriptor, path: files.staging.path(of: file.token.name),
+                length: ByteCount(Int64(clamping: put.length)))
+        }
+        return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))
+    }
+}

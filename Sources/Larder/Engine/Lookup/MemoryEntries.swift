@@ -1,0 +1,172 @@
+import Synchronization
+
+/// Entries of policy `memoryOnly`: bounded, nothing on disk. The expired go first, then the least recently used; pinned
+/// and leased ones stay.
+final class MemoryEntries: Sendable {
+    fileprivate struct State {
+        var entries: [Key: PendingPut] = [:]
+        var bytes = 0
+        /// Bytes for entries that are about to come.
+        var reserved = 0
+    }
+
+    private let limit: Int
+    private let state = Mutex(State())
+    private let count = Atomic<Int>(0)
+    private let moved = Atomic<UInt64>(0)
+
+    /// Changes whenever a key comes here or goes: see `Lookups.lookup`.
+    @inline(__always)
+    var moves: UInt64 { moved.load(ordering: .acquiring) }
+
+    init(limit: ByteCount) { self.limit = Int(clamping: limit.bytes) }
+
+    @inline(__always)
+    func lookup(
+        _ key: Key, use: UInt64?, at now: @autoclosure () -> Timestamp = .distantFuture
+    ) -> PendingPut? {
+        if count.load(ordering: .acquiring) == 0 { return nil }
+        return state.withLock { state in
+            guard let put = state.entries[key] else { return nil }
+            if let use { put.use(at: use, moment: now()) }
+            return put
+        }
+    }
+
+    /// Every entry, in no order.
+    var all: [PendingPut] { state.withLock { Array($0.entries.values) } }
+
+    /// How many entries there are, and the memory they take.
+    var size: (count: Int, bytes: Int) { state.withLock { ($0.entries.count, $0.bytes) } }
+
+    // MARK: Room
+
+    /// Takes the memory that `put` needs, for the `insert` that follows; evicts others for it where necessary, and
+    /// returns them. Throws `tooLarge` if it alone exceeds the limit, `noSpace` if what is pinned and leased leaves no
+    /// room.
+    /// - Parameter kept: which of the entries must stay. Called without a lock held.
+    func reserve(for put: PendingPut, at now: Timestamp, kept: ([PendingPut]) throws -> Set<Key>) throws -> [PendingPut]
+    {
+        if put.memory > limit {
+            throw LarderError(
+                .tooLarge,
+                "\(put.key) has \(put.length) bytes, more than the memory limit of \(limit): store it on disk",
+                key: put.key)
+        }
+        let candidates: [PendingPut]? = state.withLock { state in
+            if state.take(put, limit) { return nil }
+            return state.entries.values.filter { $0.key != put.key }
+        }
+        guard let candidates else { return [] }
+        let keys = try kept(candidates)
+        let order = candidates.filter { !keys.contains($0.key) }.sorted {
+            let (first, second) = ($0.expires <= now, $1.expires <= now)
+            return first != second ? first : $0.lastUse < $1.lastUse
+        }
+        return try state.withLock { state in
+            var evicted: [PendingPut] = []
+            // Down to seven eighths of the limit, so that sorting by use is paid for by many puts.
+            for entry in order where !state.fits(put, limit / 8 * 7) && state.entries[entry.key] === entry {
+                state.remove(entry)
+                evicted.append(entry)
+            }
+            count.store(state.entries.count, ordering: .releasing)
+            guard state.take(put, limit) else {
+                throw LarderError(
+                    .noSpace,
+                    "the memory limit of \(limit) bytes is full of pinned and leased entries: unpin some, or raise "
+                        + "`Configuration.memoryLimit`",
+                    key: put.key)
+            }
+            return evicted
+        }
+    }
+
+    /// Gives back what `reserve` took for an entry that does not come.
+    func cancel(_ put: PendingPut) { state.withLock { $0.reserved -= put.memory } }
+
+    /// Stores an entry whose memory is reserved; what outlives an overwrite is taken over from the one in its place.
+    func insert(_ put: PendingPut) {
+        state.withLock { state in
+            state.reserved -= put.memory
+            state.bytes += put.memory
+            if let old = state.entries.updateValue(put, forKey: put.key) {
+                state.bytes -= old.memory
+                put.inherit(from: old)
+            }
+            moved.wrappingAdd(1, ordering: .releasing)
+            count.store(state.entries.count, ordering: .releasing)
+        }
+    }
+
+    // MARK: Changes
+
+    /// Replaces an entry by what `body` makes of it, in one step; false if there is none, or `body` returns nil.
+    func change(_ key: Key, _ body: (PendingPut) -> PendingPut?) -> Bool {
+        if count.load(ordering: .acquiring) == 0 { return false }
+        return state.withLock { state in
+            guard let old = state.entries[key], let new = body(old) else { return false }
+            state.bytes += new.memory - old.memory
+            state.entries[key] = new
+            return true
+        }
+    }
+
+    /// Replaces an entry, or removes it where `new` is nil, if it is still `old`.
+    func replace(_ key: Key, _ old: PendingPut, by new: PendingPut?) {
+        guard let new else {
+            remove(key) { $0 === old }
+            return
+        }
+        _ = change(key) { $0 === old ? new : nil }
+    }
+
+    /// Removes an entry that `predicate` selects; nil if there is none.
+    @discardableResult
+    func remove(_ key: Key, where predicate: (PendingPut) -> Bool = { _ in true }) -> PendingPut? {
+        if count.load(ordering: .acquiring) == 0 { return nil }
+        return state.withLock { state in
+            guard let old = state.entries[key], predicate(old) else { return nil }
+            moved.wrappingAdd(1, ordering: .releasing)
+            state.remove(old)
+            count.store(state.entries.count, ordering: .releasing)
+            return old
+        }
+    }
+
+    /// Removes every entry that `predicate` selects; returns how many.
+    @discardableResult
+    func remove(where predicate: (PendingPut) -> Bool) -> Int {
+        if count.load(ordering: .acquiring) == 0 { return 0 }
+        return state.withLock { state in
+            let doomed = state.entries.values.filter(predicate)
+            for put in doomed { state.remove(put) }
+            count.store(state.entries.count, ordering: .releasing)
+            return doomed.count
+        }
+    }
+
+    /// Removes the entries that are no longer fresh, pinned ones left out; returns how many.
+    @discardableResult
+    func removeExpired(at now: Timestamp) -> Int {
+        remove { $0.expires <= now && !$0.isPinned }
+    }
+}
+
+extension MemoryEntries.State {
+    /// True if there is room for `put` in the place of what is under its key.
+    fileprivate func fits(_ put: PendingPut, _ limit: Int) -> Bool {
+        bytes + reserved + put.memory - (entries[put.key]?.memory ?? 0) <= limit
+    }
+
+    fileprivate mutating func take(_ put: PendingPut, _ limit: Int) -> Bool {
+        guard fits(put, limit) else { return false }
+        reserved += put.memory
+        return true
+    }
+
+    fileprivate mutating func remove(_ put: PendingPut) {
+        entries[put.key] = nil
+        bytes -= put.memory
+    }
+}

@@ -1,0 +1,148 @@
+import Failpoints
+import LMDB
+import SystemPackage
+
+/// Lays a new store out, and finishes or refuses what is there already. Each step leaves a directory that the next open
+/// can continue from.
+enum Creation {
+    /// Makes the directory of a store, and those above it, if there is nothing under that name yet.
+    static func makeRoot(_ path: FilePath) throws(LarderError) {
+        if try FileSystem.status(path: path) == nil { try makeDirectories(path) }
+    }
+
+    /// mkdir(2) for each component that is missing, mode 0700.
+    private static func makeDirectories(_ path: FilePath) throws(LarderError) {
+        var missing: [FilePath] = []
+        var ancestor = path
+        while try FileSystem.status(path: ancestor.isEmpty ? "." : ancestor) == nil {
+            missing.append(ancestor)
+            ancestor = ancestor.removingLastComponent()
+        }
+        for path in missing.reversed() { try FileSystem.makeDirectory(path: path) }
+    }
+
+    /// Reads `FORMAT`, or lays a new store out. `FORMAT` is written last: a directory without it is either empty, one
+    /// whose creation was interrupted (only our names in it), or one with other contents, which is refused.
+    static func prepareLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
+        if let file = try FileSystem.openIfPresent(Layout.format, in: root, flags: O_RDONLY) {
+            let path = root.path(of: Layout.format)
+            var bytes = [UInt8](repeating: 0, count: 256)
+            let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: path) }
+            let data = root.path.appending(Layout.index).appending(Layout.data)
+            let format = try FormatFile(
+                contents: String(decoding: bytes[..<count], as: UTF8.self), path: path,
+                hasIndex: try FileSystem.status(path: data) != nil)
+            // Directories that were removed while the store was closed are made again. Their files are found missing
+            // entry by entry.
+            if !configuration.isReadOnly {
+                for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+                // Before anything of the newer format is in the index.
+                if format.version < FormatFile.currentVersion {
+                    try replace(format.upgraded, in: root)
+                    return format.upgraded
+                }
+            }
+            return format
+        }
+        let known = Set(Layout.directories + [Layout.tag, Layout.format + ".new"])
+        if let foreign = try root.names().sorted().first(where: { !known.contains($0) }) {
+            throw LarderError(
+                .formatMismatch,
+                "\(root.path) is not a Larder store: it holds '\(foreign)' and no FORMAT file. "
+                    + "Choose an empty or new directory; nothing was changed",
+                path: root.path)
+        }
+        if configuration.isReadOnly {
+            throw LarderError(
+                .invalidArgument, "there is no store at \(root.path): check the path, or put something first",
+                path: root.path)
+        }
+        try write(Layout.tagContents, to: Layout.tag, in: root)
+        failpoint("create.tag-written", at: root.path.string)
+        for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+        let blobs = try root.directory(Layout.blobs)
+        for name in Layout.shards { try FileSystem.makeDirectory(name, in: blobs) }
+        // Not every file system keeps these names when only the directory above is synced.
+        try Sync.names(blobs)
+        failpoint("create.directories-made", at: root.path.string)
+        try makeIndex(StoreFiles(root: root), configuration)
+        let format = FormatFile.fresh()
+        try replace(format, in: root)
+        return format
+    }
+
+    /// An empty index, with all its databases and its counters, that is on disk before `FORMAT` says that this is a
+    /// store: LMDB writes its first pages without syncing them, and those who only read open whatever has a `FORMAT`.
+    /// What an interrupted creation left is removed if it is not an index; one that is whole stays.
+    private static func makeIndex(_ files: StoreFiles, _ configuration: Configuration) throws {
+        do throws(LarderError) {
+            try IndexFile.validate(files.index)
+        } catch {
+            guard error.code == .corruption, try isUnused(files) else { throw error }
+            try FileSystem.unlink(Layout.data, in: files.index)
+            try FileSystem.unlink(Layout.lock, in: files.index)
+        }
+        try IndexLockFile.allocate(files.index)
+        do {
+            let environment = try Environment(path: files.index.path.string)
+            defer { environment.close() }
+            if let index = try Index(environment: environment, create: true) {
+                failpoint("create.databases-made", at: files.root.path.string)
+                _ = try prepareState(index, configuration)
+            }
+            try environment.sync()
+        } catch let error as LMDBError {
+            throw LarderError(opening: error, files)
+        }
+        try Sync.names(files.index)
+        failpoint("create.index-made", at: files.root.path.string)
+    }
+
+    /// True if nothing was ever stored: a store whose creation was interrupted, and not one that lost its `FORMAT`.
+    private static func isUnused(_ files: StoreFiles) throws(LarderError) -> Bool {
+        if try FileSystem.status(Layout.ledger, in: files.index) != nil { return false }
+        for shard in try files.shards() where try !shard.names().isEmpty { return false }
+        return true
+    }
+
+    /// Writes `FORMAT`: whole or not at all, whatever happens.
+    static func replace(_ format: FormatFile, in root: Directory) throws {
+        try write(format.contents, to: Layout.format + ".new", in: root)
+        failpoint("create.format-written", at: root.path.string)
+        try FileSystem.rename(Layout.format + ".new", in: root, to: Layout.format, in: root)
+        failpoint("create.format-renamed", at: root.path.string)
+        try Sync.names(root)
+    }
+
+    private static func write(_ text: String, to name: String, in directory: Directory) throws {
+        let path = directory.path(of: name)
+        let file = try FileSystem.open(name, in: directory, flags: O_WRONLY | O_CREAT | O_TRUNC)
+        try FileSystem.write(file, Array(text.utf8), at: 0, path: path)
+        try Sync.data(file, path: path)
+    }
+
+    /// The counters, made for a new store; a new run of the machine makes unsynced body files suspect.
+    static func prepareState(
+        _ index: Index, _ configuration: Configuration, _ finding: IndexTrust.Finding? = nil, isCopy: Bool = false
+    ) throws -> StoreState {
+        let boot = configuration.bootIdentity ?? BootIdentity.current
+        return try index.environment.write { transaction in
+            guard try transaction.reading.get(index.meta, Index.stateKey) != nil else {
+                var fresh = StoreState()
+                fresh.boot = boot
+                try transaction.put(index.meta, Index.stateKey, fresh.bytes)
+                return fresh
+            }
+            var state = try index.state(transaction.reading)
+            var isNoted = state.note(
+                boot: boot, isShared: finding?.isShared ?? false, wasClosed: finding?.wasClosed ?? false)
+            if isCopy {
+                state.noteCopy()
+                isNoted = true
+            }
+            guard isNoted else { return state }
+            try transaction.put(index.meta, Index.stateKey, state.bytes)
+            return state
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import Failpoints
+import LMDB
+import SystemPackage
+
+/// Opens a store: looks at the directory, the index and what others left, takes what an engine needs, and makes one.
+enum Opening {
+    /// Opens the store at `path`, creating it unless read-only. Refuses what is not a store, and what is newer than
+    /// this code, without changing it.
+    /// - Parameter lock: the directory, locked already; nil locks it for the time of the call.
+    static func open(
+        _ path: FilePath, _ configuration: Configuration, lock: OwnedDescriptor? = nil
+    ) throws -> Engine {
+        try configuration.validate()
+        let root = try prepareRoot(path, configuration)
+        // One process at a time creates or opens; the lock ends with this scope.
+        let guardFile = try lock ?? FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+        if lock == nil, !configuration.isReadOnly {
+            // The process that made an ephemeral store keeps that lock for as long as it has the store open.
+            let isTaken = try !FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path)
+            if isTaken {
+                throw LarderError(
+                    .locked,
+                    "\(path) is the ephemeral store of another process, which has it open: make one of your own",
+                    path: path)
+            }
+        }
+        return try withExtendedLifetime(guardFile) {
+            let isNew = try FileSystem.status(Layout.format, in: root) == nil
+            let format = try Creation.prepareLayout(root, configuration)
+            let files = try StoreFiles(root: root)
+            try DirectoryTrust.requireNoLinks(files)
+            let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false
+            let engine = try open(files, format, configuration, isNew: isNew)
+            if !hadIndex, !isNew { try tellLostIndex(engine) }
+            return engine
+        }
+    }
+
+    static func noStore(at path: FilePath) -> LarderError {
+        LarderError(
+            .invalidArgument, "there is no store at \(path): check the path, or put something first", path: path)
+    }
+
+    private static func prepareRoot(_ path: FilePath, _ configuration: Configuration) throws(LarderError) -> Directory {
+        guard let status = try FileSystem.status(path: path) else { throw noStore(at: path) }
+        guard status.isDirectory else {
+            throw LarderError(
+                .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)
+        }
+        let root = try Directory(path: path)
+        try DirectoryTrust.requirePrivate(root, configuration)
+        return root
+    }
+
+    /// The index of a store that was there before is gone: it continues empty, and says so if bodies are left.
+    private static func tellLostIndex(_ engine: Engine) throws(LarderError) {
+        var count = 0
+        for shard in try engine.files.shards() { count += try shard.names().count }
+        if count == 0 { return }
+        engine.logger.error(
+            "the index was gone: the store starts empty, without a budget. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
+            metadata: ["path": "\(engine.path)", "files": "\(count)"])
+    }
+
+    private static func open(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, isNew: Bool
+    ) throws -> Engine {
+        let presence = try Presence(files.index)
+        try IndexFile.validate(files.index)
+        var options = Environment.Options()
+        if let size = configuration.indexMapSize { options.mapSize = Int(clamping: size.bytes) }
+        options.firstMapSize = configuration.firstMapSize
+        options.isReadOnly = configuration.isReadOnly
+        // Beside a writer a reader without a row in the lock file reads pages that are reused: only where none can be.
+        if try configuration.isReadOnly && !IndexLockFile.canBeUsed(files) {
+            options.skipsLocking = true
+        } else {
+            try IndexLockFile.require(files, presence)
+            try IndexLockFile.allocate(files.index)
+        }
+        let hasNoIndex = try !configuration.isReadOnly && FileSystem.status(Layout.data, in: files.index) == nil
+        let environment: Environment
+        do {
+            environment = try Environment(path: files.index.path.string, options: options)
+        } catch {
+            throw LarderError(opening: error, files)
+        }
+        do {
+            if !configuration.isReadOnly {
+                try FileSystem.makePrivate(raw: environment.dataDescriptor, path: files.index.path(of: Layout.data))
+            }
+            var finding = try IndexTrust(files: files, configuration: configuration).require(environment)
+            // It was made and synced just now.
+            if isNew { finding.wasClosed = true }
+            if hasNoIndex { try Sync.names(files.index) }
+            if configuration.isReadOnly {
+                return try openForReading(files, format, configuration, environment, finding, presence)
+            }
+            return try openForWriting(files, format, configuration, environment, finding, presence)
+        } catch let error as LMDBError {
+            environment.close()
+            throw LarderError(opening: error, files)
+        } catch {
+            environment.close()
+            throw error
+        }
+    }
+
+    private static func openForReading(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
+        _ finding: IndexTrust.Finding, _ presence: Presence
+    ) throws -> Engine {
+        failpoint("open.mapped", at: files.root.path.string)
+        let index = try openDatabases(files, configuration, environment)
+        let clock = EntryClock(source: configuration.clock)
+        var state = try environment.read { try index.state($0) }
+        state.note(
+            boot: configuration.bootIdentity ?? BootIdentity.current, isShared: finding.isShared,
+            wasClosed: finding.wasClosed)
+        clock.observe(Timestamp(microseconds: state.clock))
+        let context = EngineContext(
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration)
+        let engine = Engine(
+            context: context, storeID: format.storeID, state: state, presence: presence, resources: nil)
+        try engine.start(walksBehind: finding.walk == .behind)
+        return engine
+    }
+
+    private static func openDatabases(
+        _ files: StoreFiles, _ configuration: Configuration, _ environment: Environment
+    ) throws -> Index {
+        if let index = try Index(environment: environment, create: !configuration.isReadOnly) { return index }
+        throw LarderError(
+            .corruption, "the index in \(files.index.path) is incomplete", remedy: .rebuildIndex,
+            path: files.index.path)
+    }
+
+    private static func openForWriting(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
+        _ finding: IndexTrust.Finding, _ presence: Presence
+    ) throws -> Engine {
+        failpoint("open.mapped", at: files.root.path.string)
+        let lock = try InstanceLock(staging: files.staging)
+        failpoint("open.instance-locked", at: files.root.path.string)
+        do {
+            let ledger = try Ledger(
+                directory: files.index, staging: files.staging, instance: lock.instance, isAlone: presence.isAlone)
+            failpoint("open.slot-taken", at: files.root.path.string)
+            // Until this store is closed, what it leaves is not to be trusted, whatever a power loss brings back.
+            ledger.setClosedNote(0)
+            if finding.wasClosed { try ledger.sync(files.index) }
+            // Before anything is read from the index: if this process dies, the next open looks at the pages first.
+            if finding.walk == .behind {
+                ledger.pendingWalk = IndexTrust(files: files, configuration: configuration).run
+            }
+            return try openForWriting(files, format, configuration, environment, finding, presence, lock, ledger)
+        } catch {
+            // Else it would be taken for that of a process that died.
+            try? lock.remove()
+            throw error
+        }
+    }
+
+    private static func openForWriting(
+        _ files: StoreFiles, _ format: FormatFile, _ configuration: Configuration, _ environment: Environment,
+        _ finding: IndexTrust.Finding, _ presence: Presence, _ lock: InstanceLock, _ ledger: Ledger
+    ) throws -> Engine {
+        let index = try openDatabases(files, configuration, environment)
+        failpoint("open.databases-opened", at: files.root.path.string)
+        try Salvage.discard(files)
+        try environment.clearDeadReaders()
+        let place = try place(of: files)
+        let isCopy = ledger.place != 0 && ledger.place != place && !finding.isShared
+        let state = try Creation.prepareState(index, configuration, finding, isCopy: isCopy)
+        ledger.place = place
+        failpoint("open.state-written", at: files.root.path.string)
+        let clock = EntryClock(source: configuration.clock)
+        clock.observe(Timestamp(microseconds: state.clock))
+        let counted = ledger.quarantine
+        ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))
+        let room = try Room(files: files, index: index, ledger: ledger)
+        let resources = Engine.Writing.Resources(
+            lock: lock, ledger: ledger, room: room, reaper: try Reaper(trash: files.trash, ledger: ledger),
+            pending: pendingSet(state.budget, configuration))
+        let context = EngineContext(
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration)
+        let engine = Engine(
+            context: context, storeID: format.storeID, state: state, presence: presence, resources: resources)
+        do {
+            let writing = try engine.requireWriting()
+            try writing.recovery.sweepDead(missingIsDead: presence.isAlone)
+            engine.reach("open.swept")
+            if let budget = configuration.budget { try engine.adopt(budget) }
+            try writing.watermarks.steer()
+            try engine.start(walksBehind: finding.walk == .behind)
+            return engine
+        } catch {
+            // Ends the threads that run already; the failure itself is what the caller needs to hear.
+            try? engine.close()
+            throw error
+        }
+    }
+
+    /// A number for the place that the store lies in, which a copy of its files does not share. Not the device, whose
+    /// number another start of the machine may change.
+    private static func place(of files: StoreFiles) throws(LarderError) -> UInt64 {
+        let data = try FileSystem.status(Layout.data, in: files.index)?.inode ?? 0
+        let root = try FileSystem.status(files.root.descriptor, path: files.root.path).inode
+        return max(1, (data &* 0x9E37_79B9_7F4A_7C15) ^ root)
+    }
+
+    private static func pendingSet(_ budget: Budget, _ configuration: Configuration) -> PendingSet {
+        let limits = budget.batchLimits(configuration.pendingLimit)
+        let clock = SystemClock()
+        return PendingSet(
+            memoryLimit: limits.memory, countLimit: limits.count,
+            delay: UInt64(min(max(0, configuration.commitDelay.microseconds), 86_400_000_000)) * 1000,
+            uptime: { clock.uptime() })
+    }
+
+}

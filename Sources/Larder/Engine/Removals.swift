@@ -1,0 +1,74 @@
+import LMDB
+
+/// Removal of many entries at once: everything, what a selection selects in memory, what other application versions
+/// left. Without state of its own.
+final class Removals: EnginePart {
+    let context: EngineContext
+    private let memory: MemoryEntries
+    private let transactions: Transactions
+    private let descriptions: Descriptions
+    private let versions: Versions
+
+    init(
+        context: EngineContext, memory: MemoryEntries, transactions: Transactions, descriptions: Descriptions,
+        versions: Versions
+    ) {
+        self.context = context
+        self.memory = memory
+        self.transactions = transactions
+        self.descriptions = descriptions
+        self.versions = versions
+    }
+
+    /// Empties the index in one transaction; returns how many entries there were.
+    func clear() throws -> Int {
+        try transactions.housekeep { mutation in
+            let count = try mutation.removeAll()
+            try versions.forget(in: mutation)
+            return count
+        }
+    }
+
+    /// Removes the entries of policy `memoryOnly` that a selection selects; returns how many.
+    func removeInMemory(_ filter: EntryFilter) throws -> Int {
+        try descriptions.inMemory(filter).count { put in memory.remove(put.key) { $0 === put } != nil }
+    }
+
+    // MARK: Other application versions
+
+    /// Removes, in the background, what other application versions left, and do not use any more: entries neither put
+    /// nor hit since now. Another version may be running beside this one.
+    func reclaimOtherVersions(_ version: UInt16) {
+        guard let stamp = try? state().nextStamp, let seen = try? read({ try index.versions($0) }),
+            seen.count > 1
+        else { return }
+        Task.detached(priority: .background) { [weak self] in
+            _ = try? await IOPool.long.run { [weak self] in
+                try self?.removeEntries(ofOtherVersionsThan: version, before: stamp)
+            }
+        }
+    }
+
+    /// Removes the entries that another version put and whose last use is older than `stamp` (default: all); returns
+    /// how many.
+    @discardableResult
+    func removeEntries(ofOtherVersionsThan version: UInt16, before stamp: UInt64 = .max) throws -> Int {
+        reach("reclaim.before")
+        var walk = EntryWalk(.otherVersions, version: version, now: clock.now())
+        var removed = 0
+        while !walk.isOver, !context.isClosed {
+            let limit = try context.removalLimit()
+            let batch = try read { try walk.next(index, $0, limit: limit) }
+            guard !batch.keys.isEmpty else { continue }
+            removed += try transactions.housekeep { mutation in
+                var count = 0
+                for (key, _) in batch.keys
+                where try mutation.record(key).map({ $0.version != version && $0.stamp < stamp }) ?? false {
+                    if try mutation.remove(key) != nil { count += 1 }
+                }
+                return count
+            }
+        }
+        return removed
+    }
+}

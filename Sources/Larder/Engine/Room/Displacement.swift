@@ -1,0 +1,160 @@
+import LMDB
+
+/// Removes entries to free bytes: expired ones first, then those least recently used. Has no state of its own; the
+/// order is the index's.
+///
+/// While a reader holds on to a snapshot, the pages of an inline body that the snapshot shows stay taken, so displacing
+/// such entries would empty the store and gain nothing. What gives room at once is a body in a file, whose blocks no
+/// snapshot keeps, and a body that was stored after the snapshot, whose pages can be punched. All others are passed by.
+final class Displacement: EnginePart {
+    let context: EngineContext
+    private let transactions: Transactions
+    private let snapshots: HeldSnapshots
+    private let space: IndexSpace
+    private let memory: MemoryEntries
+    private let log: DisplacementLog
+
+    init(
+        context: EngineContext, transactions: Transactions, snapshots: HeldSnapshots, space: IndexSpace,
+        memory: MemoryEntries, log: DisplacementLog
+    ) {
+        self.context = context
+        self.transactions = transactions
+        self.snapshots = snapshots
+        self.space = space
+        self.memory = memory
+        self.log = log
+    }
+
+    /// Displaces entries until about `bytes` are free or nothing more may go; returns how many went. Batches of at most
+    /// 256, so that a put of another thread never waits long for the writer lock.
+    @discardableResult
+    func displace(bytes: Int64) throws -> Int {
+        var freed: Int64 = 0
+        var count = 0
+        while freed < bytes {
+            let batch = try displaceBatch(limit: try context.removalLimit(), bytes: bytes - freed)
+            if batch.isEmpty { break }
+            count += batch.count
+            freed += batch.freed
+        }
+        return count
+    }
+
+    /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is
+    /// held, the pages that victims leave cannot be used, and displacing on would empty the store and grow it.
+    private static let waitsForReaders = 25
+
+    private func displaceBatch(
+        limit: Int, bytes: Int64
+    ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
+        if let mark = try snapshots.held() { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
+        for attempt in 0..<Self.waitsForReaders {
+            // Beside a snapshot, removals fill pages and free none: a part of the headroom stays for the puts they are
+            // made for.
+            let outcome = try transactions.commitIfFitting(snapshots.isAnyHeld() ? .touch : .housekeeping) { mutation in
+                try Self.displace(in: mutation, limit: limit, bytes: bytes)
+            }
+            if let (victims, freed) = outcome { return noted(victims, freed) }
+            guard try snapshots.isAnyHeld() else { break }
+            // A reader that was killed holds its snapshot until a process looks.
+            if attempt == 0 { try context.clearDeadReaders() } else { usleep(2000) }
+            if try snapshots.held() != nil { break }
+        }
+        if let mark = try snapshots.held() { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
+        if try snapshots.isAnyHeld() { return (true, 0, 0) }
+        let (victims, freed) = try transactions.housekeep { mutation in
+            try Self.displace(in: mutation, limit: limit, bytes: bytes)
+        }
+        return noted(victims, freed)
+    }
+
+    private func noted(_ victims: [Victim], _ freed: Int64) -> (isEmpty: Bool, count: Int, freed: Int64) {
+        log.report(victims)
+        return (victims.isEmpty, victims.count, freed)
+    }
+
+    /// Displaces inside a transaction that is under way: at most `limit` entries, until `bytes` are free.
+    static func displace(in mutation: Mutation, limit: Int, bytes: Int64) throws -> ([Victim], freed: Int64) {
+        var victims: [Victim] = []
+        let before = try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes
+        var freed: Int64 = 0
+        while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext() {
+            victims.append(victim)
+            freed = before - (try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes)
+        }
+        return (victims, freed)
+    }
+
+    /// Displaces some entries whose bodies give room beside the snapshot that `mark` stands for.
+    private func displaceBatch(
+        beside mark: Snapshots.Mark, limit: Int, bytes: Int64
+    ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
+        let start = snapshots.position
+        var limit = limit
+        while limit > 0 {
+            let outcome = try transactions.commitIfFitting(.housekeeping) { mutation in
+                var order = OrderBesideSnapshot(mark: mark, position: start)
+                var victims: [Victim] = []
+                let before = try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes
+                var freed: Int64 = 0
+                while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext(&order) {
+                    victims.append(victim)
+                    freed = before - (try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes)
+                }
+                return (victims, freed, order)
+            }
+            if let (victims, freed, order) = outcome {
+                snapshots.position = order.position
+                let batch = noted(victims, freed)
+                // With rows left to look at, there may be victims.
+                return (batch.isEmpty && order.isOver, batch.count, batch.freed)
+            }
+            // Room for the removal itself; or one that needs less.
+            _ = try space.giveBack(256 << 10)
+            limit = limit == 1 ? 0 : max(1, limit / 4)
+        }
+        return (true, 0, 0)
+    }
+
+    // MARK: Expired entries
+
+    /// Removes some of the entries that expired longer ago than `Configuration.expiredRetention`, in one transaction.
+    /// Pinned and leased ones stay, in memory the pinned ones.
+    ///
+    /// A look at one row if there is nothing to do. Of several processes each looks; what one has removed the others do
+    /// not find.
+    /// - Returns: true if there are more.
+    func removeExpired() throws -> Bool {
+        // By both clocks: after the wall clock was set back, store time runs ahead, and what is put with a moment of
+        // the wall clock has expired at once. Callers that judge by that clock themselves still use it.
+        let moment = min(clock.now(), configuration.clock.now()) - configuration.expiredRetention.clampedToZero
+        // Rows of times before 1970 are stored under 1970.
+        guard moment.microseconds > 0 else { return false }
+        memory.removeExpired(at: moment)
+        guard try hasExpired(by: moment) else { return false }
+        let limit = try context.removalLimit()
+        // What does not fit the headroom while a snapshot is held waits: nothing needs it now.
+        let removed = try transactions.commitIfFitting(.housekeeping) { mutation in
+            var victims: [Victim] = []
+            while victims.count < limit, let victim = try mutation.firstExpired(by: moment) { victims.append(victim) }
+            return victims
+        }
+        guard let victims = removed else { return false }
+        log.report(victims)
+        return victims.count == limit
+    }
+
+    private func hasExpired(by moment: Timestamp) throws -> Bool {
+        try read { transaction in
+            try transaction.withCursor(index.expiry) { cursor in
+                guard let (row, _) = try cursor.first() else { return false }
+                return row.precedes(Index.expiryEnd(moment))
+            }
+        }
+    }
+}
+
+extension Duration {
+    fileprivate var clampedToZero: Duration { max(self, .zero) }
+}

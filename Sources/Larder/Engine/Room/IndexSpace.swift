@@ -1,0 +1,88 @@
+import LMDB
+
+/// Free pages of the index: how many there are, and giving them back to the file system. Without state of its own.
+final class IndexSpace: EnginePart {
+    let context: EngineContext
+    private let snapshots: HeldSnapshots
+
+    /// Pages in a row that are worth a hole.
+    static let longRun = 4
+
+    init(context: EngineContext, snapshots: HeldSnapshots) {
+        self.context = context
+        self.snapshots = snapshots
+    }
+
+    /// Bytes of free pages in the index file that are still on disk.
+    func free() throws -> Int64 { try context.freeIndexBytes() }
+
+    /// Gives at least `bytes` of free pages back to the file system where there are that many: long runs first.
+    /// - Parameter leastRun: shorter runs stay.
+    func giveBack(_ bytes: Int64, leastRun: Int = 1) throws -> Int64 {
+        var given: Int64 = 0
+        for minimumRun in [Self.longRun, 1] where minimumRun >= leastRun {
+            while given < bytes {
+                let step = try punch(upTo: bytes - given, minimumRun: minimumRun)
+                if step <= 0 { break }
+                given += step
+            }
+        }
+        return given
+    }
+
+    /// Gives free pages of the index back to the file system: at least `bytes` where there are that many, longest runs
+    /// first. Returns the bytes by which the file shrank. Holds the writer lock for at most about 32 MiB at a time.
+    @discardableResult
+    func punch(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
+        do {
+            return try punchHoles(upTo: bytes, minimumRun: minimumRun)
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
+    }
+
+    private func punchHoles(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
+        let environment = index.environment
+        let path = files.index.path(of: Layout.data)
+        let transaction = try environment.beginWrite()
+        defer { transaction.abort() }
+        let descriptor = environment.dataDescriptor
+        let pageSize = Int64(environment.pageSize)
+        // Pages freed by a commit that power loss may still undo must keep their bytes (docs/recovery.md).
+        try environment.sync()
+        let before = try FileSystem.status(raw: descriptor, path: path).allocated
+        let runs = try environment.reclaimablePages(holding: transaction, minimumRun: minimumRun) {
+            snapshots.lastPage(of: $0)
+        }
+        .sorted { $0.count > $1.count }
+        let target = min(bytes, 32 << 20)
+        var freed: Int64 = 0
+        reach("punch.before")
+        for (number, run) in runs.enumerated() {
+            guard
+                try FileSystem.punchHole(
+                    rawDescriptor: descriptor, offset: Int64(run.firstPage) * pageSize,
+                    length: Int64(run.count) * pageSize,
+                    path: path)
+            else { return 0 }
+            reach("punch.after")
+            if number % 16 == 15 || number == runs.count - 1 || run.count > 256 {
+                freed = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
+                if freed >= target { break }
+            }
+        }
+        return before - (try FileSystem.status(raw: descriptor, path: path).allocated)
+    }
+}
+
+extension EngineContext {
+    /// Bytes of free pages in the index file that are still on disk.
+    func freeIndexBytes() throws -> Int64 {
+        try read { transaction in
+            let environment = index.environment
+            let live = try environment.usedPages(in: transaction, databases: index.databases)
+            let status = try FileSystem.status(raw: environment.dataDescriptor, path: nil)
+            return max(0, status.allocated - Int64(live * environment.pageSize))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import LMDB
+import Synchronization
+
+/// The leases and claims of this instance: those that are over and still have their rows, how far the search for
+/// others' has come, and whose a claim is. Safe from any thread: its state is under a lock.
+final class LeaseBook: EnginePart {
+    let context: EngineContext
+    /// This instance, which holds the leases of its callers.
+    let instance: UInt64
+
+    private struct State {
+        var released: [[UInt8]] = []
+        var position: [UInt8] = []
+    }
+
+    private let book = Mutex(State())
+    private let count = Atomic<Int>(0)
+
+    init(context: EngineContext, instance: UInt64) {
+        self.context = context
+        self.instance = instance
+    }
+
+    /// True if there are rows to delete.
+    var isDirty: Bool { count.load(ordering: .acquiring) > 0 }
+
+    /// A lease is over: the next transaction deletes its row.
+    func release(_ row: [UInt8]) {
+        book.withLock { state in
+            state.released.append(row)
+            count.store(state.released.count, ordering: .releasing)
+        }
+    }
+
+    /// The rows to delete.
+    var released: [[UInt8]] { isDirty ? book.withLock { $0.released } : [] }
+
+    /// These rows were deleted, and that is committed.
+    func forget(_ rows: [[UInt8]]) {
+        if rows.isEmpty { return }
+        book.withLock { state in
+            let gone = Set(rows)
+            state.released.removeAll { gone.contains($0) }
+            count.store(state.released.count, ordering: .releasing)
+        }
+    }
+
+    /// Where the search for leases whose time is over continues.
+    var position: [UInt8] {
+        get { book.withLock { $0.position } }
+        set { book.withLock { $0.position = newValue } }
+    }
+
+    // MARK: Claims
+
+    /// True if a living instance of another process computes the value of a key.
+    func isClaimedElsewhere(_ key: Key, _ version: UInt16?) throws -> Bool {
+        try read { try isClaimedElsewhere(key.bytes, version, $0) }
+    }
+
+    /// As above, as a transaction has it.
+    func isClaimedElsewhere(_ subject: [UInt8], _ version: UInt16?, _ transaction: ReadTransaction) throws -> Bool {
+        let prefix = Index.leasePrefix(.computation, subject, version: version)
+        let now = clock.now().microseconds
+        return try transaction.withCursor(index.leases) { cursor in
+            var pair = try cursor.seek(prefix)
+            while let (row, value) = pair, row.hasPrefix(prefix) {
+                if value.count == 16, value.field(0, as: Int64.self) > now, value.field(8, as: UInt64.self) != instance,
+                    try InstanceLock.isAlive(value.field(8), staging: files.staging)
+                {
+                    return true
+                }
+                pair = try cursor.next()
+            }
+            return false
+        }
+    }
+}

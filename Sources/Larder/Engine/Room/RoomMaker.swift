@@ -1,0 +1,267 @@
+import LMDB
+
+/// Makes room in the budget, for files that are staged and for transactions. One thread of a process does so at a time,
+/// under a lock of its own; the next one looks again first.
+final class RoomMaker: EnginePart {
+    let context: EngineContext
+    private let room: Room
+    private let ledger: Ledger
+    private let reaper: Reaper
+    private let pending: PendingSet
+    private let snapshots: HeldSnapshots
+    private let space: IndexSpace
+    private let transactions: Transactions
+    private let displacement: Displacement
+    private let recovery: Recovery
+    private let touches: Touches
+    private let quarantine: Quarantine
+    private let log: DisplacementLog
+    /// Held by the thread that makes room.
+    private let lock = Monitor()
+
+    init(
+        context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet,
+        snapshots: HeldSnapshots, space: IndexSpace, transactions: Transactions, displacement: Displacement,
+        recovery: Recovery, touches: Touches, quarantine: Quarantine, log: DisplacementLog
+    ) {
+        self.context = context
+        self.room = room
+        self.ledger = ledger
+        self.reaper = reaper
+        self.pending = pending
+        self.snapshots = snapshots
+        self.space = space
+        self.transactions = transactions
+        self.displacement = displacement
+        self.recovery = recovery
+        self.touches = touches
+        self.quarantine = quarantine
+        self.log = log
+    }
+
+    // MARK: For transactions
+
+    /// Runs `body` in a write transaction and commits it within the budget.
+    ///
+    /// `body` may run several times: when the commit would not fit, the transaction is dropped, room is made, and it
+    /// runs again. It must not change anything outside the mutation. `docs/recovery.md` gives the order of renames and
+    /// commit, and says what a crash in each gap leaves.
+    @discardableResult
+    func mutate<R>(_ purpose: Transactions.Purpose, _ body: (Mutation) throws -> R) throws -> R {
+        if purpose == .housekeeping { return try transactions.housekeep(body) }
+        do {
+            var outcome =
+                purpose == .put
+                ? try displacingWhenFull(slack()) {
+                    do { return try transactions.attempt(purpose, body) } catch let error as LMDBError {
+                        throw context.translate(error)
+                    }
+                } : try transactions.attempt(purpose, body)
+            var tries = 0
+            while tries < 200, case .lacks(let bytes) = outcome {
+                tries += 1
+                if try makeRoom(bytes) || waitForOthers() {
+                    outcome = try transactions.attempt(purpose, body)
+                } else {
+                    break
+                }
+            }
+            // A snapshot turned out to be held, which lets puts have more of the budget.
+            if case .lacks = outcome, purpose == .put, snapshots.mayBeHeld {
+                outcome = try transactions.attempt(purpose, body)
+            }
+            // Other files that are staged may have all the room, and only a commit makes them displaceable.
+            if case .lacks = outcome, purpose == .put {
+                outcome = try transactions.attempt(purpose, body, leeway: .headroom)
+            }
+            // On a busy machine a reader of a moment may be held up in the middle of its lookup.
+            if case .lacks(let bytes) = outcome, purpose == .put, try snapshots.outlastReaders() {
+                _ = try makeRoom(bytes)
+                outcome = try transactions.attempt(purpose, body)
+                if case .lacks = outcome { outcome = try transactions.attempt(purpose, body, leeway: .headroom) }
+            }
+            if case .committed(let result) = outcome { return result }
+        } catch let error as LMDBError {
+            throw context.translate(error)
+        }
+        throw context.noRoom()
+    }
+
+    // MARK: For files
+
+    /// Takes `bytes` of the budget for a file to be staged, displacing for it where necessary.
+    /// Throws `noSpace` when nothing more can go, `tooLarge` when it could never fit.
+    func reserve(_ bytes: Int64, for key: Key?) throws {
+        for _ in 0..<200 {
+            let seen = pending.completedGeneration
+            // First take, then look: of two processes that both want the last room, none gets it, and both make more.
+            ledger.add(bytes)
+            let excess: Int64
+            do {
+                let state = try state()
+                if bytes > state.budget.usableBytes {
+                    throw LarderError(
+                        .tooLarge,
+                        "a body of \(ByteCount(bytes).exactly) does not fit the byte budget of \(state.budget.bytes.exactly) of \(path)",
+                        remedy: .raiseBudget, path: path, key: key)
+                }
+                excess = try room.excess(adding: 0, state, usable: snapshots.usableBytes(state.budget))
+            } catch {
+                ledger.add(-bytes)
+                throw error
+            }
+            reach("reserve.taken")
+            if excess == 0 { return }
+            ledger.add(-bytes)
+            let wasHeld = snapshots.mayBeHeld
+            let hasMadeRoom = try makeRoom(bytes) {
+                [room, snapshots] in try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget))
+            }
+            if hasMadeRoom || snapshots.mayBeHeld != wasHeld { continue }
+            // All there is to displace may be files that are staged and not committed yet.
+            let generation = pending.requestFlush()
+            // Nothing is pending, and nothing was committed since the look at the index: there is no more.
+            if generation == seen, !waitForOthers() { throw context.noRoom() }
+            pending.wait(for: generation)
+        }
+        throw context.noRoom()
+    }
+
+    /// Runs `body`; where the file system turns out to be full, displaces entries and runs it again, a few times.
+    ///
+    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk gives up what
+    /// was used longest ago, rather than refuse new entries. Throws the `noSpace` of `body` where nothing can go, and
+    /// where a limit of the size of files is met (`EFBIG`), which displacing does not change.
+    func displacingWhenFull<R>(
+        _ bytes: @autoclosure () throws -> Int64, _ body: () throws -> R
+    ) throws -> R {
+        for _ in 0..<8 {
+            do {
+                return try body()
+            } catch let full as LarderError where full.isOfFullDisk {
+                do {
+                    guard try makeRoom(max(bytes(), 256 << 10)) else { throw full }
+                } catch {
+                    // The index cannot be written either: the first failure is the one to tell.
+                    throw full
+                }
+            }
+        }
+        return try body()
+    }
+
+    /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again
+    /// first.
+    /// - Parameter isMissing: what is still missing, for room that has to be on the file system; nil if free pages of
+    ///   the index do as well.
+    func makeRoom(
+        _ bytes: Int64, isMissing: ((StoreState) throws -> Int64)? = nil
+    ) throws -> Bool {
+        try lock.locked {
+            reaper.drain()
+            try recovery.sweepDead()
+            touches.writeIfDue()
+            let before = try room.claimed(state())
+            let freeBefore = try space.free()
+            let isHeld = try snapshots.held() != nil
+            guard let isMissing else {
+                // What younger snapshots left is all that a removal gives beside a held one.
+                if isHeld, try space.giveBack(bytes + slack()) >= bytes { return true }
+                let displaced = try displacement.displace(bytes: bytes + slack())
+                // Before this fails, it gives up bytes that are of no use.
+                if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
+                reaper.drain()
+                // Puts reuse free pages, unless they are too scattered: then they go back to the file system.
+                let data = try room.dataAllocated()
+                let free = try space.free()
+                let punched = isHeld || free > data / 6 ? try space.giveBack(max(bytes, data / 16)) : 0
+                return displaced > 0 || punched > 0 || !isHeld && free > freeBefore
+            }
+            var target = try isMissing(state())
+            if target == 0 { return true }
+            // What is free already comes first: displacing for bytes that only have to be given back would lose
+            // entries. Some free pages stay, as inline bodies will want them: what files take the one time, rows take
+            // the next.
+            let spare = try freeBefore - freeReserve()
+            if spare >= min(target, 1 << 20) {
+                _ = try space.giveBack(min(target, spare), leastRun: IndexSpace.longRun)
+                target = try isMissing(state())
+                if target == 0 { return true }
+            }
+            let displaced = try displacement.displace(bytes: min(target, 32 << 20) + 2 * slack())
+            if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
+            reaper.drain()
+            target = try isMissing(state())
+            // Single pages are the last resort: a hole costs as much as one of a hundred pages.
+            if target > 0 {
+                // With some for the files to come.
+                _ = try space.giveBack(target + slack(), leastRun: displaced > 0 && !isHeld ? IndexSpace.longRun : 1)
+            }
+            let state = try state()
+            if try room.claimed(state) < before { return true }
+            // If the budget was lowered, displacement continues until the store fits, but not while a reader holds a
+            // snapshot.
+            return try displaced > 0 && (before <= state.budget.bytes.bytes || !snapshots.isAnyHeld())
+        }
+    }
+
+    /// Other processes may hold room for a moment: files they stage, or are about to unlink. True after a short wait if
+    /// so; callers bound how often they ask.
+    private func waitForOthers() -> Bool {
+        guard ledger.othersTotal > 0 else { return false }
+        usleep(2000)
+        return true
+    }
+
+    /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB;
+    /// 512 KiB where there is no budget, and the disk is full.
+    private func slack() throws -> Int64 {
+        let budget = try state().budget.bytes
+        return budget == .unlimited ? 512 << 10 : min(max(budget.bytes / 64, 64 << 10), 8 << 20)
+    }
+
+    /// Free pages that room for files leaves alone: a 16th of the budget.
+    private func freeReserve() throws -> Int64 {
+        let budget = try state().budget
+        return budget.bytes == .unlimited ? 0 : budget.bytes.bytes / 16
+    }
+
+    // MARK: For new limits
+
+    /// Sets the limits and makes them hold.
+    func set(_ budget: Budget) throws {
+        let budget = budget.with(pageSize: index.environment.pageSize)
+        try budget.validate()
+        var isOverfull = false
+        while try state().entryCount > UInt64(clamping: budget.entries) {
+            let limit = try context.removalLimit()
+            let victims = try transactions.housekeep { mutation in
+                var victims: [Victim] = []
+                while victims.count < limit, mutation.state.entryCount > UInt64(clamping: budget.entries),
+                    let victim = try mutation.displaceNext()
+                {
+                    victims.append(victim)
+                }
+                return victims
+            }
+            log.report(victims)
+            if victims.isEmpty {
+                isOverfull = true
+                break
+            }
+        }
+        if try state().budget != budget { try transactions.housekeep { $0.state.budget = budget } }
+        while true {
+            let excess = try room.excess(adding: 0, state())
+            if excess == 0 { break }
+            // Free pages of the index go before entries do; what was displaced inline is such pages now.
+            if try space.free() > 0, try space.giveBack(excess, leastRun: IndexSpace.longRun) > 0 { continue }
+            // In steps that another process notices little of.
+            let step = min(excess, 32 << 20)
+            guard try makeRoom(step, isMissing: { [room] in min(step, try room.excess(adding: 0, $0)) }) else {
+                throw context.noRoom()
+            }
+        }
+        if isOverfull { throw context.noRoom() }
+    }
+}

@@ -1,0 +1,53 @@
+import NIOCore
+
+/// Hands the parts of a request to a channel, and counts those that the system has not taken. On the event loop only.
+final class RequestWriter {
+    /// What is handed to the channel at once, so that its progress can be seen.
+    private static let sliceBytes = 64 << 10
+
+    private let loop: any EventLoop
+    private let onProgress: () -> Void
+    private var pendingWrites = 0
+
+    /// - Parameter onProgress: called when the system has taken a part.
+    init(_ loop: any EventLoop, onProgress: @escaping () -> Void) {
+        self.loop = loop
+        self.onProgress = onProgress
+    }
+
+    /// Whether the system has not taken everything.
+    var isPending: Bool { pendingWrites > 0 }
+
+    /// Writes bytes in slices, without a flush.
+    /// - Parameters:
+    ///   - waiter: resumed when the system has taken the last byte; with false if it will not.
+    ///   - part: makes of a slice what the channel takes. Its second argument tells whether the slice is the last.
+    func write(
+        _ bytes: ArraySlice<UInt8>, to context: ChannelHandlerContext?,
+        _ waiter: CheckedContinuation<Bool, Never>? = nil, as part: (_ slice: ByteBuffer, _ isLast: Bool) -> NIOAny
+    ) {
+        guard let context else {
+            waiter?.resume(returning: false)
+            return
+        }
+        var rest = bytes
+        repeat {
+            let slice = rest.prefix(Self.sliceBytes)
+            rest = rest.dropFirst(slice.count)
+            let promise = loop.makePromise(of: Void.self)
+            follow(promise, rest.isEmpty ? waiter : nil)
+            context.write(part(context.channel.allocator.buffer(bytes: slice), rest.isEmpty), promise: promise)
+        } while !rest.isEmpty
+    }
+
+    private func follow(_ promise: EventLoopPromise<Void>, _ waiter: CheckedContinuation<Bool, Never>?) {
+        pendingWrites += 1
+        promise.futureResult.assumeIsolated().whenComplete { result in
+            self.pendingWrites -= 1
+            var isTaken = false
+            if case .success = result { isTaken = true }
+            if isTaken { self.onProgress() }
+            waiter?.resume(returning: isTaken)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+import Larder
+
+// The Swift blocks of the articles in Sources/*/*.docc that no document in docs/ has, verbatim but for their
+// indentation and their imports. `DocumentationTests` compares the two.
+
+enum ArticleExamples {
+    static func gettingStarted() throws {
+        let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .gigabytes(10))))
+
+        let hello = try store.put(
+            Array("hello".utf8), for: "https://example.com/hello", PutOptions(tags: ["greetings"]))
+        if let entry = try store.get("https://example.com/hello") {
+            print(try entry.body.bytes().count, "bytes,", entry.digest)
+        }
+        print(try store.missing(of: [hello]).count, "bodies are missing")
+        try store.remove(.tag("greetings"))
+
+        print(try store.statistics().allocatedBytes)
+        try store.close()
+    }
+
+    static func writingLargeBodies(store: Store) async throws {
+        let pieces = AsyncStream<[UInt8]> { stream in  // or what a socket or a file gives
+            stream.yield(Array("hello".utf8))
+            stream.finish()
+        }
+        let writer = try store.writer(for: "backup.tar", PutOptions(lifetime: .duration(.seconds(86_400))))
+        try await writer.write(contentsOf: pieces)
+        let digest = try await writer.commit()
+
+        if let entry = try await store.get("backup.tar") {
+            for try await piece in entry.body.chunks() { print(piece.count, "of", entry.body.length, digest) }
+        }
+    }
+
+    static func batches(store: Store, pages: [(Key, [UInt8])]) async throws {
+        var batch = WriteBatch()
+        for (key, bytes) in pages { batch.put(bytes, for: key, unlessPresent: true) }
+        batch.change("https://example.com/old", EntryChange(lifetime: .duration(.seconds(60))))
+        batch.lease(tag: "page", for: .seconds(600))
+        batch.remove("https://example.com/gone")
+        for result in try await store.write(batch, durability: .durable) {
+            if case .failed(let error) = result { print(error) }
+        }
+    }
+
+    struct Report: Sendable {
+        func rendered() async throws -> [UInt8] { [] }
+    }
+
+    static func readThrough(store: Store, report: Report) async throws {
+        let entry = try await store.value(for: "report:2026-11") { _ in
+            Computed(try await report.rendered(), PutOptions(lifetime: .duration(.seconds(3_600)), tags: ["report"]))
+        }
+        print(try await entry?.body.bytes().count ?? 0)
+    }
+
+    static func selections(store: Store, yesterday: Timestamp) async throws {
+        let old: Selection = .tag("news") && .unusedSince(yesterday) && !.pinned
+        print(try await store.keys(old).count, "old entries")
+        try await store.remove(old) { print($0.removed, "of", $0.examined) }
+
+        for try await entry in try store.entries(.host("example.com") || .prefix("ftp://example.com/")) {
+            print(entry.key, entry.length, entry.hitCount)
+        }
+    }
+}
