@@ -80,6 +80,6 @@ enum CDNNode {
         let purged = try await node.store.remove(.tag("product-7") && .host("shop.example"))
         print("purged \(purged) pages")
         expect(purged == 2)
-        try node.store.close()
+        try await node.store.close()
     }
 }

@@ -17,7 +17,7 @@ enum Housekeeping {
         var bytes: Int64 = 0
         for try await entry in try store.entries(large) { bytes += entry.length.bytes }
         print("\(try await store.keys(large).count) large entries of b.example: \(ByteCount(bytes))")
-        try expect(store.keys(large).count == 6)
+        try await expect(store.keys(large).count == 6)
 
         // Everything that is not news, but what is pinned stays.
         let old: Selection = !.tag("news") && !.pinned

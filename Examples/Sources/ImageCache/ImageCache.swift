@@ -57,7 +57,7 @@ enum ImageCache {
         let removed = try await images.forget(url)
         print("a thumbnail of \(small.count) bytes; removed \(removed) entries of \(url.lastPathComponent)")
         expect(removed == 2 && small.count == 2_000)
-        try images.store.close()
+        try await images.store.close()
     }
 
     /// Stands for the network.

@@ -71,7 +71,7 @@ enum PackageMirror {
             downloads.append(try await mirror.download(release, Upstream.open))
             try await mirror.publish(release)
         }
-        let kept = try Set(mirror.store.keys(.pinned))
+        let kept = try await Set(mirror.store.keys(.pinned))
         print("downloads:", downloads, "kept:", kept)
         expect(downloads == [2, 1] && kept == ["index", "pool/a-1.0", "pool/b-1.1"])
 
@@ -84,6 +84,6 @@ enum PackageMirror {
             print("refused:", error.message)
         }
         try await mirror.store.export("pool/a-1.0", to: "a-1.0.tar")
-        try mirror.store.close()
+        try await mirror.store.close()
     }
 }

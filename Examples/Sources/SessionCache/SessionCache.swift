@@ -26,16 +26,16 @@ enum SessionCache {
         try await store.close()
 
         let next = try Store(at: "store")
-        print("after a restart:", try next.keys())
-        try expect(next.keys() == ["theme"])
-        try next.close()
+        print("after a restart:", try await next.keys())
+        try await expect(next.keys() == ["theme"])
+        try await next.close()
 
         // For a test, or a run that shall leave nothing at all: a store in the temporary directory.
-        let ephemeral = try Store.ephemeral(Configuration(budget: Budget(bytes: .mebibytes(16))))
+        let ephemeral = try await Store.ephemeral(Configuration(budget: Budget(bytes: .mebibytes(16))))
         try await ephemeral.put(Array("hello".utf8), for: "greeting")
         expect(ephemeral["greeting"] == Array("hello".utf8))
         let path = ephemeral.path
-        try ephemeral.close()
+        try await ephemeral.close()
         print("removed", path)
     }
 }

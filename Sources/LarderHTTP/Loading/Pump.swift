@@ -21,7 +21,7 @@ struct Pump {
             }
             await end(received, isComplete: true)
             spool.finish(.success(()))
-            await storing?.combine()
+            if let storing { await carryThrough { await storing.combine() } }
         } catch {
             await end(received, isComplete: false)
             spool.finish(.failure(FetchError(error, url)))
@@ -31,7 +31,7 @@ struct Pump {
     private func end(_ received: Int64, isComplete: Bool) async {
         guard let storing else { return }
         if spool.isStoring {
-            await storing.finish(receivedBytes: received, isComplete: isComplete)
+            await carryThrough { await storing.finish(receivedBytes: received, isComplete: isComplete) }
         } else {
             await storing.cancel(spool.storingFailure)
         }

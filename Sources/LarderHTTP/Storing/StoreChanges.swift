@@ -50,12 +50,15 @@ struct StoreChanges: Sendable {
         }
     }
 
-    /// A store in trouble does not keep the answer from the client.
-    private func attempt(_ key: String?, _ body: () async throws -> Void) async {
-        do {
-            try await body()
-        } catch {
-            watch.failed(.write, error, key: key ?? "")
+    /// A store in trouble does not keep the answer from the client, nor does a client that leaves keep a change from the
+    /// store.
+    private func attempt(_ key: String?, _ body: @escaping @Sendable () async throws -> Void) async {
+        await carryThrough {
+            do {
+                try await body()
+            } catch {
+                watch.failed(.write, error, key: key ?? "")
+            }
         }
     }
 
@@ -103,3 +106,7 @@ struct StoreChanges: Sendable {
         try store.writer(for: key, length: ByteCount(length)).cancel()
     }
 }
+
+/// Runs `body` to its end in a task that is not cancelled with the caller's: the store refuses to begin for a cancelled
+/// task, and what a load brought before it was given up is stored all the same.
+func carryThrough(_ body: @escaping @Sendable () async -> Void) async { await Task { await body() }.value }
