@@ -55,7 +55,7 @@ public final class NIOTransport: Transport {
     ///   connection are the transport's own.
     /// - Returns: the final response when its head is there. Its body has to be read to the end or dropped: until then
     ///   it takes a connection, or a stream of one.
-    /// - Throws: ``TransportError``; ``TransportError/mayHaveBeenSeen`` says whether the server may have acted on it.
+    /// - Throws: `TransportError`; its `mayHaveBeenSeen` says whether the server may have acted on it.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         let target = try target(of: request)
         let message = try await RequestMessage(request, for: target.proxy)
