@@ -193,6 +193,30 @@ extension Store {
         }
     }
 
+    /// A put that is pending when a batch comes is committed with it: who sees the batch sees what came before.
+    @Test func readersOfManyKeysSeeABatchAfterWhatWasPending() throws {
+        try withStore { store in
+            let keys = (0..<8).map { Key("k\($0)") }
+            for key in keys { try store.put([1], for: key) }
+            let isOver = Counter()
+            let readers = Threads(2) { _ in
+                while isOver.value == 0 {
+                    let seen = try store.get(keys).map { try $0?.body.bytes()[0] ?? 0 }
+                    #expect(Set(seen[1...]).count == 1, "\(seen)")
+                    #expect(seen[0] >= seen[1], "\(seen)")
+                }
+            }
+            for round in 1..<120 {
+                try store.put([UInt8(round * 2)], for: "k0")
+                var batch = WriteBatch()
+                for key in keys { batch.put([UInt8(round * 2 + 1)], for: key) }
+                try store.write(batch)
+            }
+            isOver.increment()
+            try readers.join()
+        }
+    }
+
     @Test func callersShareCommits() throws {
         try withStore { store in
             let count = 32

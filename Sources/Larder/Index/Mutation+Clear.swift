@@ -15,7 +15,7 @@ extension Mutation {
         return count
     }
 
-    /// Empties every database but `meta`; returns how many entries there were.
+    /// Removes every entry, and the leases that have no holder; returns how many entries there were.
     func removeAll() throws -> Int {
         let count = Int(clamping: state.entryCount)
         var files: [(UInt64, BlobRecord)] = []
@@ -33,6 +33,7 @@ extension Mutation {
         ] {
             try transaction.removeAll(database)
         }
+        try dropTimedLeases()
         forgetAll()
         return count
     }

@@ -30,6 +30,19 @@ extension Mutation {
         return row
     }
 
+    /// Deletes every lease that ends with its time only: it has no holder who could end it.
+    func dropTimedLeases() throws {
+        var rows: [[UInt8]] = []
+        try reading.withCursor(index.leases) { cursor in
+            var pair = try cursor.first()
+            while let (row, _) = pair {
+                if row.suffix(8).allSatisfy({ $0 == 0 }) { rows.append(Array(row)) }
+                pair = try cursor.next()
+            }
+        }
+        try dropLeases(rows)
+    }
+
     /// Deletes some leases that are over, from where the last one that did so has come to. Every new row pays for it,
     /// so the table holds few that are over.
     private func tidyLeases(_ leases: LeaseBook) throws {

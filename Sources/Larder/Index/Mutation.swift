@@ -25,6 +25,16 @@ final class Mutation {
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
 
+    /// What jobs of this transaction made of entries in memory, for the jobs after them: `MemoryEntries` has it once the
+    /// commit is done. Nil: removed.
+    var inMemory: [Key: PendingPut?] = [:]
+
+    /// Where content was put in this transaction, by blob; only where a removal of content follows.
+    var keysOfBlobs: [UInt64: [[UInt8]]]?
+
+    /// True if what is pending is in the index after the commit: the batch's puts and removals come before its jobs.
+    var completesPending = false
+
     private let original: StoreState
 
     init(index: Index, files: StoreFiles, transaction: WriteTransaction, now: Timestamp) throws {
@@ -134,6 +144,7 @@ final class Mutation {
             state.entryCount &+= 1
         }
         try insertRows(of: new, key: key)
+        keysOfBlobs?[new.blob, default: []].append(key)
         tally.writtenPages += count / index.environment.pageSize
         noteChange(trees: 6)
     }
@@ -245,15 +256,16 @@ final class Mutation {
     }
 
     /// Removes the entries with some content; returns how many.
-    /// - Parameter known: index keys where they are most likely to be found.
+    /// - Parameter known: index keys under which it was found before. Those of this transaction are known anyway.
     func remove(content digest: Digest, _ known: [[UInt8]]) throws -> Int {
         guard let row = try digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init) else {
             return 0
         }
         var count = 0
-        for key in known where try remove(key, where: { $0.blob == row.blob }) != nil { count += 1 }
+        for key in known + (keysOfBlobs?[row.blob] ?? [])
+        where try remove(key, where: { $0.blob == row.blob }) != nil { count += 1 }
         guard try digest.withBytes({ try reading.get(index.digests, $0) }) != nil else { return count }
-        // Entries that were stored since the others were looked for.
+        // Entries that were stored by others since these were looked for.
         var others: [[UInt8]] = []
         try index.forEachEntry(reading) { if $1.blob == row.blob { others.append(Array($0)) } }
         for key in others where try remove(key) != nil { count += 1 }

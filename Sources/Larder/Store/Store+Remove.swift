@@ -76,6 +76,8 @@ extension Store {
     /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application
     /// version; files go in the background. Cost grows with the index pages and the number of body files.
     ///
+    /// Leases that a batch took end, too; those that a `Lease` holds stay.
+    ///
     /// Application versions that no entry is left of are forgotten, unless another process has the store open.
     /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
     ///   `Configuration.durability` says.

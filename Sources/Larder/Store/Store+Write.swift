@@ -16,7 +16,7 @@ extension Store {
     ///   - durability: whether the call waits until the changes survive power loss. Nil (the default): as
     ///     `Configuration.durability` says. The durability in the options of its puts has no effect.
     /// - Returns: one result for each operation, in order.
-    /// - Throws: `invalidArgument` (too many operations), `tooLarge` (its bodies exceed the byte budget), `noSpace`,
+    /// - Throws: `invalidArgument` (too many operations), `tooLarge` (it can never fit the budget), `noSpace`,
     ///   `mapFull`, `readersFull`, `corruption`, `mustReopen`, `closed`, `readOnly`, `io`. `io` of a durable batch may
     ///   also mean that its sync failed: the changes are made then, and may not survive power loss.
     @discardableResult
@@ -31,17 +31,13 @@ extension Store {
     /// which they were added, and a crash keeps all of them or none.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool. Cancelling the task before the batch is on its way throws `CancellationError` and changes nothing; after
+    /// pool. Cancelling the task before its bodies are staged throws `CancellationError` and changes nothing; after
     /// that the batch is written.
     @discardableResult
     public func write(_ batch: WriteBatch, durability: Durability? = nil) async throws -> [WriteResult] {
         if batch.isEmpty { return [] }
         try Task.checkCancellation()
-        // Bodies that belong in files, and walks, may wait for the disk.
-        let limit = try inlineLimit(engine.budget())
-        let job =
-            batch.operations.contains(where: { $0.mayWait(limit) })
-            ? try await IOPool.long.run { [self] in try prepare(batch, durability) } : try prepare(batch, durability)
+        let job: PendingJob = try await prepare(batch, durability)
         try await engine.run(job)
         return job.writeResults
     }
@@ -91,6 +87,40 @@ extension Store {
         return makeJob(operations, durability)
     }
 
+    /// As the synchronous form. One body at a time is staged where that may wait for the disk, so others get their turn;
+    /// cancelling the task gives the batch up.
+    private func prepare(_ batch: WriteBatch, _ durability: Durability?) async throws -> PendingJob {
+        let writing = try writing()
+        try checkSize(of: batch)
+        let limit = try inlineLimit(engine.budget())
+        let moment = isDurable(durability) ? Durability.durable : .relaxed
+        var operations: [PendingJob.Operation] = []
+        operations.reserveCapacity(batch.count)
+        do {
+            let digests = batch.removedContent
+            // A walk over every entry.
+            let content =
+                digests.isEmpty
+                ? [:] : try await IOPool.long.run { [self] in try writing.submission.keys(of: digests) }
+            for operation in batch.operations {
+                try Task.checkCancellation()
+                let prepared =
+                    operation.mayWait(limit)
+                    ? try await IOPool.shared.run { [self] in try prepare(operation, moment, content) }
+                    : try prepare(operation, moment, content)
+                operations.append(prepared)
+            }
+            try Task.checkCancellation()
+        } catch {
+            let files = makeJob(operations, durability).stagedFiles
+            if !files.isEmpty {
+                try await IOPool.shared.run { for file in files { writing.staged.discard(file) } }
+            }
+            throw error
+        }
+        return makeJob(operations, durability)
+    }
+
     /// A batch that can never fit must not displace what is there.
     private func checkSize(of batch: WriteBatch) throws {
         if batch.count > Self.maximumOperations {
@@ -99,14 +129,17 @@ extension Store {
                 "the batch has \(batch.count) operations; the most is \(Self.maximumOperations): write it in parts")
         }
         let budget = try engine.budget()
-        let bytes = batch.operations.reduce(Int64(0)) { sum, operation in
-            guard case .put(let body, _, let options, _, _) = operation else { return sum }
-            return sum + Int64(body.count + options.metadata.count)
-        }
+        let (entries, bytes) = batch.least
         if bytes > budget.usableBytes {
             throw LarderError(
                 .tooLarge,
                 "the batch has \(ByteCount(bytes).exactly) and does not fit the byte budget of \(budget.bytes.exactly)",
+                remedy: .raiseBudget)
+        }
+        if entries > budget.entries {
+            throw LarderError(
+                .tooLarge,
+                "the batch stores \(entries) entries and does not fit the budget of \(budget.entries) entries",
                 remedy: .raiseBudget)
         }
     }
@@ -140,6 +173,10 @@ extension Store {
                 case .key, .keyOfVersion: try Key(bytes: subject).validate()
                 case .digest, .computation: break
                 }
+                if duration > WriteBatch.longestLease {
+                    throw LarderError(
+                        .invalidArgument, "a lease of \(duration) is too long: the longest is 30 days, take it again")
+                }
                 return .timedLease(kind, subject, duration)
             }
         } catch let error as LarderError where !error.concernsStore {
@@ -147,15 +184,16 @@ extension Store {
         }
     }
 
-    /// Applies an operation to an entry of policy `memoryOnly`; nil if there is none under its key.
+    /// Applies an operation to an entry of policy `memoryOnly`; nil if there is none under its key, or a batch that is
+    /// on its way has to come first.
     private func applyInMemory(_ operation: PendingJob.Operation) throws -> WriteResult? {
         switch operation {
         case .remove(let key, let expected):
             guard let put = engine.memory.lookup(key, use: nil) else { return nil }
             guard sees(put.version) else { return .absent }
             if !put.isUnchanged(expected) { return .changed }
-            // Changed by another thread just now: it is looked at again, with what may be on disk.
-            return engine.memory.remove(key) { $0 === put } == nil ? nil : .done
+            // Changed by another thread just now, or about to be: it is looked at again, with what may be on disk.
+            return try writing().submission.removeInMemory(put) ? .done : nil
         case .change(let key, let change, let expected):
             guard let put = engine.memory.lookup(key, use: nil) else { return nil }
             guard sees(put.version) else { return .absent }
@@ -183,6 +221,27 @@ extension PendingJob {
 }
 
 extension WriteBatch {
+    /// What the batch needs at the least: how many entries it leaves, and the bytes of its bodies, metadata, keys and
+    /// tags, those of the latter as often as the index has them.
+    fileprivate var least: (entries: Int, bytes: Int64) {
+        var rows: [Key: Int] = [:]
+        var bytes = 0
+        for operation in operations {
+            switch operation {
+            case .put(let body, let key, let options, _, _):
+                bytes += body.count + options.metadata.count
+                let row = min(key.bytes.count, IndexKey.longLength) * (2 + options.tags.count)
+                let tags = options.tags.reduce(0) { $0 + 2 * $1.utf8.count }
+                rows[key] = row + tags + (IndexKey.isLong(key) ? key.bytes.count : 0)
+            case .remove(let key, nil): rows[key] = nil
+            // It may remove any of them.
+            case .removeContent: rows = [:]
+            case .change, .remove, .lease: break
+            }
+        }
+        return (rows.count, Int64(rows.values.reduce(bytes, +)))
+    }
+
     /// The content that is to be removed.
     fileprivate var removedContent: Set<Digest> {
         Set(operations.compactMap { if case .removeContent(let digest) = $0 { digest } else { nil } })
@@ -207,8 +266,7 @@ extension WriteBatch.Operation {
     fileprivate func mayWait(_ inlineLimit: Int64) -> Bool {
         switch self {
         case .put(let body, _, _, _, _): body.count > inlineLimit
-        case .removeContent: true
-        case .change, .remove, .lease: false
+        case .change, .remove, .removeContent, .lease: false
         }
     }
 }

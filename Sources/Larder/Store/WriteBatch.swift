@@ -106,22 +106,27 @@ public struct WriteBatch: Sendable {
 
     // MARK: Leases
 
+    /// The longest time of a lease in a batch: 30 days.
+    public static let longestLease = Duration.seconds(30 * 24 * 3600)
+
     /// Keeps the entry under `key` out of displacement until `duration` after the commit, by whatever process. It need
     /// not exist yet.
     ///
-    /// Unlike a `Lease` it has no holder: it ends with its time only, also when the process ends, and a further one for
-    /// the same key makes it longer, never shorter.
+    /// Unlike a `Lease` it has no holder: it ends with its time, or with `Store.clear`, not when the process ends. A
+    /// further one for the same key makes it longer, never shorter. Its row takes room in the index, which displacement
+    /// cannot free, so lease for as long as the work is likely to take, and again if it takes longer.
     /// - Parameters:
     ///   - key: what the entry is put under.
-    ///   - duration: counted from the commit.
+    ///   - duration: counted from the commit, and at most `longestLease`; for a longer one the result is
+    ///     `invalidArgument`. Zero or less does nothing.
     public mutating func lease(_ key: Key, for duration: Duration) {
         operations.append(.lease(.key, key.bytes, duration))
     }
 
-    /// As `lease(_:for:)`, for all entries with this tag.
+    /// As `lease(_:for:)`, for all entries with this tag, those put later, too.
     /// - Parameters:
     ///   - tag: 1 to 200 bytes of UTF-8, no NUL.
-    ///   - duration: counted from the commit.
+    ///   - duration: counted from the commit, and at most `longestLease`.
     public mutating func lease(tag: String, for duration: Duration) {
         operations.append(.lease(.tag, Array(tag.utf8), duration))
     }
@@ -129,7 +134,7 @@ public struct WriteBatch: Sendable {
     /// As `lease(_:for:)`, for all entries with this content, of every application version.
     /// - Parameters:
     ///   - digest: SHA-256 of the body.
-    ///   - duration: counted from the commit.
+    ///   - duration: counted from the commit, and at most `longestLease`.
     public mutating func lease(digest: Digest, for duration: Duration) {
         operations.append(.lease(.digest, digest.bytes, duration))
     }

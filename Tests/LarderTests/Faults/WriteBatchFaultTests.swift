@@ -111,6 +111,31 @@
             }
         }
 
+        /// What is put while a removal of content waits for its commit needs no look at every entry under the lock.
+        @Test func contentPutInTheSameCommitIsRemovedWithoutAScan() throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .holding)
+                let bytes = body(3000)
+                try store.put(bytes, for: "a")
+                for number in 0..<1000 { try store.put([1], for: Key("k\(number)")) }
+                try store.flush()
+                let (hits, rows) = (Counter(), Counter())
+                let scope = FaultScope(under: path.string)
+                scope.at("mdb_cursor_get") { rows.increment() }
+                scope.at("wait.batch") {
+                    if hits.increment() > 1 { return }
+                    try? Threads(1) { _ in try store.put(bytes, for: "b") }.join()
+                }
+                try #expect(store.result { $0.remove(digest: Digest.of(bytes)) } == "done")
+                scope.lift()
+                #expect(hits.value == 2)
+                // Once, before.
+                #expect(rows.value >= 1000 && rows.value < 2000, "\(rows.value)")
+                try #expect(store.keys().count == 1000)
+                try finish(store)
+            }
+        }
+
         /// What fails in its group takes the others with it no further than it must.
         @Test func aPutThatFailsLeavesABatchAlone() throws {
             try withDirectory { path in

@@ -17,6 +17,8 @@ final class Committer: EnginePart, @unchecked Sendable {
     /// Between tries of displacement that fails.
     private var pause = Backoff()
     private var expiry = Pace()
+    /// The latest transaction with changes that were pending.
+    private var latest: UInt64 = 0
 
     private static let idleSeconds = 1.0
     /// Removals and unpinnings in one job that go ahead in a store that is full of pins.
@@ -133,8 +135,6 @@ final class Committer: EnginePart, @unchecked Sendable {
                 reach("batch.after-staging-sync")
             }
             failure = commit(uses)
-            let jobs = batch.jobs.filter(\.isCommitted)
-            if !jobs.isEmpty { pending.publish(jobs, in: memory) }
         } catch {
             // Nothing is committed on top of names that may not be there after a power loss.
             failure = translate(error)
@@ -161,8 +161,12 @@ final class Committer: EnginePart, @unchecked Sendable {
             // What was in the way of commits was most likely in the way of this, too.
             pause.reset()
         }
+        for job in batch.jobs {
+            job.giveBack(to: memory)
+            log.report(evicted: job.evicted)
+        }
         // The callers of durable changes hear of their failures themselves.
-        pending.finish(batch, failed: lost.filter { !$0.isDurable })
+        pending.finish(batch, failed: lost.filter { !$0.isDurable }, as: latest)
     }
 
     /// Tells the observers what could not be committed: once for each cause, with the keys concerned.
@@ -314,14 +318,27 @@ final class Committer: EnginePart, @unchecked Sendable {
         }
     }
 
-    private func noteCommitted(_ uses: some Collection<Use>) {
-        for use in uses { if case .job(let job) = use { job.noteCommitted() } }
+    /// Readers see at once what jobs did, and so do the jobs that may follow in another transaction.
+    private func noteCommitted(_ uses: some Collection<Use>, as transaction: UInt64) {
+        // A transaction that changed nothing leaves no snapshot, and readers would wait for one.
+        let last = (try? index.environment.latestTransaction()) ?? 0
+        latest = min(transaction, last)
+        let jobs = uses.compactMap { if case .job(let job) = $0 { job } else { nil } }
+        if jobs.isEmpty { return }
+        for job in jobs { job.noteCommitted() }
+        pending.publish(jobs, in: memory, as: latest)
     }
 
     /// - Parameter slice: entries to displace in the same transaction, at most.
     private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
         let uptime = uptime.uptime()
+        var transaction: UInt64 = 0
         let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
+            transaction = mutation.reading.id
+            for case .job(let job) in uses {
+                mutation.completesPending = true
+                if job.removesContent { mutation.keysOfBlobs = [:] }
+            }
             for use in uses { try apply(use, mutation, uptime) }
             guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
             let surplus = try watermarks.fill(mutation).overLow
@@ -334,7 +351,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             ? try roomMaker.mutate(purpose, change)
             : try transactions.commitIfFitting(purpose, change)
         guard let (victims, fill) = result else { return false }
-        noteCommitted(uses)
+        noteCommitted(uses, as: transaction)
         log.report(victims)
         watermarks.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
         return true

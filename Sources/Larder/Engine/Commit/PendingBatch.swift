@@ -44,10 +44,20 @@ extension PendingSet {
             jobOperations += job.operations.count
             memory += job.memory
             isDurable = isDurable || job.isDurable
+            guard let keys = job.keys else { return claimsAll = true }
+            if keys.count <= 16 { claimed.formUnion(keys) } else { claimedByLarge.append(keys) }
         }
+
+        /// The keys of its jobs: those of small ones together, so that a key is not looked up in each of hundreds, and
+        /// the others as they are, as copying thousands would make readers wait.
+        private var claimed: Set<Key> = []
+        private var claimedByLarge: [Set<Key>] = []
+        private var claimsAll = false
 
         /// True if a job of the batch has to see the key as it is now: what is put under it later belongs into a later
         /// batch.
-        func claims(_ key: Key) -> Bool { jobs.contains { $0.keys?.contains(key) ?? true } }
+        func claims(_ key: Key) -> Bool {
+            claimsAll || claimed.contains(key) || claimedByLarge.contains { $0.contains(key) }
+        }
     }
 }

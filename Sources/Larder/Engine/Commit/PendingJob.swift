@@ -3,9 +3,9 @@
 /// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
-    // SAFETY: immutable but for `results`, `inMemory`, `stored`, `isCommitted` and `failure`. Only the thread of the
-    // committer touches those until `PendingSet.finish`, and only the caller after `PendingSet.wait`; the pending set's
-    // lock orders the two.
+    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `isCommitted` and `failure`. Only the
+    // thread of the committer touches those until `PendingSet.finish`, and only the caller after `PendingSet.wait`; the
+    // pending set's lock orders the two.
     enum Operation: Sendable {
         /// Cannot be done, as was known before.
         case failed(LarderError)
@@ -51,8 +51,10 @@ final class PendingJob: @unchecked Sendable {
     private(set) var results: [Result] = []
     /// What it found in memory, and what it makes of it: a later operation of the job sees what an earlier one does.
     private var inMemory: [Key: (seen: PendingPut?, now: PendingPut?)] = [:]
-    /// The index keys under which the job has stored content.
-    private var stored: [Digest: [[UInt8]]] = [:]
+    /// Changed entries whose memory is reserved until they are in their place.
+    private var reserved: [Key: PendingPut] = [:]
+    /// Entries in memory that made way for those.
+    private(set) var evicted: [PendingPut] = []
     /// True once its transaction is committed: then it is in the store, whatever `failure` says.
     private(set) var isCommitted = false
     /// Why it could not be committed, or is not sure to survive power loss.
@@ -107,6 +109,9 @@ final class PendingJob: @unchecked Sendable {
         return count > limit ? .put : claims ? .touch : .housekeeping
     }
 
+    /// True if it removes content, under whatever keys that is.
+    var removesContent: Bool { keys == nil }
+
     /// Files that the job has staged.
     var stagedFiles: [StagedFile] {
         operations.compactMap { operation in
@@ -136,7 +141,7 @@ final class PendingJob: @unchecked Sendable {
     func apply(to mutation: Mutation, _ memory: MemoryEntries, _ leases: LeaseBook) throws {
         results.removeAll(keepingCapacity: true)
         inMemory = [:]
-        stored = [:]
+        giveBack(to: memory)
         if isDurable { mutation.noteDurable() }
         for operation in operations { results.append(try apply(operation, mutation, memory, leases)) }
     }
@@ -149,25 +154,25 @@ final class PendingJob: @unchecked Sendable {
         case .put(let put, let unlessPresent):
             return .over(try store(put, unlessPresent, mutation, memory))
         case .change(let key, let change, let expected):
-            if let put = lookUpInMemory(key, memory) {
-                return .over(changeInMemory(put, change, expected, mutation, leases.uptime.uptime()))
+            if let put = lookUpInMemory(key, mutation, memory) {
+                return .over(try changeInMemory(put, change, expected, mutation, memory, leases))
             }
             return .over(try self.change(key, change, expected, mutation, leases.instance))
         case .remove(let key, let expected):
-            if let put = lookUpInMemory(key, memory) {
+            if let put = lookUpInMemory(key, mutation, memory) {
                 guard sees(put.version) else { return .over(.absent) }
                 guard put.isUnchanged(expected) else { return .over(.changed) }
-                inMemory[key]?.now = nil
+                setInMemory(key, nil, mutation)
                 return .over(.done)
             }
             let indexKey = IndexKey.bytes(for: key)
             if let missing = try missing(indexKey, expected, mutation) { return .over(missing) }
             return .over(try mutation.remove(indexKey) == nil ? .absent : .done)
         case .removeContent(let digest, let known):
-            var count = try mutation.remove(content: digest, known + stored[digest, default: []])
+            var count = try mutation.remove(content: digest, known)
             for put in memory.all where put.digest == digest {
-                guard lookUpInMemory(put.key, memory)?.digest == digest else { continue }
-                inMemory[put.key]?.now = nil
+                guard lookUpInMemory(put.key, mutation, memory)?.digest == digest else { continue }
+                setInMemory(put.key, nil, mutation)
                 count += 1
             }
             return .over(count == 0 ? .absent : .done)
@@ -188,30 +193,50 @@ final class PendingJob: @unchecked Sendable {
         }
     }
 
-    /// The entry in memory under a key, as the operations before have left it.
-    private func lookUpInMemory(_ key: Key, _ memory: MemoryEntries) -> PendingPut? {
+    /// The entry in memory under a key, as the operations before have left it, and the jobs before in the transaction.
+    /// Nothing else changes it until the job is published: see `PendingSet.unlessClaimed`.
+    private func lookUpInMemory(_ key: Key, _ mutation: Mutation, _ memory: MemoryEntries) -> PendingPut? {
         if let known = inMemory[key] { return known.now }
-        let put = memory.lookup(key, use: nil)
+        let put = if let earlier = mutation.inMemory[key] { earlier } else { memory.lookup(key, use: nil) }
         inMemory[key] = (put, put)
         return put
     }
 
+    private func setInMemory(_ key: Key, _ put: PendingPut?, _ mutation: Mutation) {
+        inMemory[key]?.now = put
+        mutation.inMemory.updateValue(put, forKey: key)
+    }
+
+    /// Gives back the memory that was reserved for what the job makes of entries there.
+    func giveBack(to memory: MemoryEntries) {
+        for put in reserved.values { memory.cancel(put) }
+        reserved = [:]
+    }
+
     private func changeInMemory(
         _ put: PendingPut, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ mutation: Mutation,
-        _ uptime: UInt64
-    ) -> WriteResult {
+        _ memory: MemoryEntries, _ leases: LeaseBook
+    ) throws -> WriteResult {
         guard sees(put.version) else { return .absent }
         if let refusal = change.refusalInMemory(put.key) { return .failed(refusal) }
         guard put.isUnchanged(expected) else { return .changed }
-        inMemory[put.key]?.now = put.copy(
-            change, configuration, at: mutation.now, uptime: uptime)
+        let new = put.copy(change, configuration, at: mutation.now, uptime: leases.uptime.uptime())
+        if new.memory > put.memory {
+            do {
+                evicted += try memory.reserve(for: new, at: leases.clock.now(), kept: leases.kept)
+            } catch let error as LarderError where error.code == .tooLarge || error.code == .noSpace {
+                return .failed(error)
+            }
+            if let earlier = reserved.updateValue(new, forKey: put.key) { memory.cancel(earlier) }
+        }
+        setInMemory(put.key, new, mutation)
         return .done
     }
 
     private func store(
         _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ memory: MemoryEntries
     ) throws -> WriteResult {
-        let old = lookUpInMemory(put.key, memory)
+        let old = lookUpInMemory(put.key, mutation, memory)
         if unlessPresent {
             let isInMemory = old.map { sees($0.version) && $0.expires > mutation.now } ?? false
             if try isInMemory || mutation.useFreshEntry(put.indexKey, isDurable: isDurable, where: sees) {
@@ -220,9 +245,8 @@ final class PendingJob: @unchecked Sendable {
             }
         }
         let inherited = old.flatMap { put.overwrites($0.version) ? $0.legacy : nil }
-        inMemory[put.key]?.now = nil
+        if old != nil { setInMemory(put.key, nil, mutation) }
         try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), inheriting: inherited)
-        stored[put.digest, default: []].append(put.indexKey)
         return .stored(put.digest)
     }
 

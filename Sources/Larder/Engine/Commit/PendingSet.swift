@@ -35,8 +35,13 @@ final class PendingSet: @unchecked Sendable {
     private var isUrgent = false
     private var isClosing = false
     private var isStopped = false
-    /// Jobs that wait for room in the open batch.
-    private var jobsInLine = 0
+    /// Jobs that wait for room in the open batch, by their tickets: the first one is next.
+    private var line: [UInt64] = []
+    private var nextTicket: UInt64 = 0
+    /// The transaction that has the batch which is being written, once its commit begins. 0: none yet.
+    private var committingAs: UInt64 = 0
+    /// The latest transaction with changes that are no longer pending.
+    private var committedAs: UInt64 = 0
     private var unreported: [UInt32: CommitFailures] = [:]
     private var waiters: [(generation: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
 
@@ -80,6 +85,20 @@ final class PendingSet: @unchecked Sendable {
         return monitor.locked { find(key, use: use) }
     }
 
+    /// What is pending under each of the keys for a reader of a snapshot of the index, so that both belong together.
+    /// Nil if changes were committed since the snapshot was taken: a newer one has them.
+    func lookup(_ keys: [Key], use: UInt64?, snapshot: UInt64) -> [Lookup?]? {
+        monitor.locked {
+            if snapshot < committedAs { return nil }
+            // The snapshot has the batch already.
+            let isOver = committingAs > 0 && snapshot >= committingAs
+            return keys.map { key in
+                if isOver, open.operations[key] == nil { return nil }
+                return find(key, use: use)
+            }
+        }
+    }
+
     private func find(_ key: Key, use: UInt64?) -> Lookup? {
         if let operation = open.operations[key] {
             guard case .put(let put) = operation else { return .removed }
@@ -115,7 +134,7 @@ final class PendingSet: @unchecked Sendable {
         var isOver = false
         let result: Added? = monitor.locked {
             // A job that waits for an empty batch is next.
-            guard waitForRoom(memory, mayWait, while: { open.claims(key) || jobsInLine > 0 }) else { return nil }
+            guard waitForRoom(memory, mayWait, while: { open.claims(key) || !line.isEmpty }) else { return nil }
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
@@ -163,9 +182,15 @@ final class PendingSet: @unchecked Sendable {
     func add(_ job: PendingJob, mayWait: Bool = true) throws(LarderError) -> UInt64? {
         var isOver = false
         let generation: UInt64? = monitor.locked { () -> UInt64? in
-            jobsInLine += 1
-            defer { jobsInLine -= 1 }
-            guard waitForRoom(job.memory, mayWait) else { return nil }
+            // Small ones that fit would keep a large one, which needs an empty batch, waiting without end.
+            let ticket = nextTicket
+            nextTicket += 1
+            line.append(ticket)
+            defer {
+                line.removeAll { $0 == ticket }
+                if !line.isEmpty { monitor.signal(Condition.room) }
+            }
+            guard waitForRoom(job.memory, mayWait, while: { line.first != ticket }) else { return nil }
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
@@ -190,6 +215,12 @@ final class PendingSet: @unchecked Sendable {
             monitor.wait(Condition.room)
         }
         return true
+    }
+
+    /// Runs `change`, of an entry in memory, unless a job that has the key is on its way: what that has seen must be
+    /// there still when it is published. Nil: the change has to become a job itself, behind that one.
+    func unlessClaimed<R>(_ key: Key, _ change: () -> R) -> R? {
+        monitor.locked { open.claims(key) || committing?.claims(key) ?? false ? nil : change() }
     }
 
     /// Waits until the batch `generation` is committed.
@@ -230,6 +261,9 @@ final class PendingSet: @unchecked Sendable {
 
     /// Jobs whose callers wait.
     var waitingJobs: Int { monitor.locked { open.jobs.count + (committing?.jobs.count ?? 0) } }
+
+    /// Jobs that wait for room in the open batch.
+    var jobsInLine: Int { monitor.locked { line.count } }
 
     /// The latest batch that is over.
     var completedGeneration: UInt64 { monitor.locked { completed } }
@@ -306,10 +340,16 @@ final class PendingSet: @unchecked Sendable {
     /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.
     private var currentDelay: UInt64 { max(delay, min(commitTime * 4, delay * 10)) }
 
+    /// The commit begins of all that is pending in the batch that is being written: a reader with a snapshot of
+    /// `transaction` finds it there. 0: it failed.
+    func noteCommit(as transaction: UInt64) { monitor.locked { committingAs = transaction } }
+
     /// The jobs of the batch that is being written are committed: readers see now what they did, to entries in memory,
     /// too.
-    func publish(_ jobs: [PendingJob], in memory: MemoryEntries) {
+    /// - Parameter transaction: the one that has them.
+    func publish(_ jobs: [PendingJob], in memory: MemoryEntries, as transaction: UInt64) {
         monitor.locked {
+            committedAs = max(committedAs, transaction)
             for job in jobs {
                 for change in job.memoryChanges {
                     // The removal that came with a later put to memory.
@@ -328,13 +368,17 @@ final class PendingSet: @unchecked Sendable {
     }
 
     /// The batch is in the index, or failed and is not tried again.
-    /// - Parameter failed: changes that failed and whose callers do not wait.
-    func finish(_ batch: Batch, failed: [PendingChange]) {
+    /// - Parameters:
+    ///   - failed: changes that failed and whose callers do not wait.
+    ///   - transaction: the last one that has changes of the batch.
+    func finish(_ batch: Batch, failed: [PendingChange], as transaction: UInt64) {
         guard !batch.isEmpty else { return }
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
             // Less what was taken out for the jobs of the batch.
             count.wrappingSubtract(committing?.operations.count ?? 0, ordering: .releasing)
             committing = nil
+            committingAs = 0
+            committedAs = max(committedAs, transaction)
             commitTime = (commitTime + (uptime() &- began)) / 2
             completed = batch.generation
             for change in failed { unreported[change.owner, default: CommitFailures()].add(change) }

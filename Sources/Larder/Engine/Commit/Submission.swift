@@ -112,8 +112,7 @@ final class Submission: EnginePart {
     /// Stores an entry of policy `memoryOnly`, and queues the removal of what the index has under its key. Returns 0,
     /// as there is nothing to wait for; nil if the removal would have had to wait and may not.
     private func submitToMemory(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
-        let evicted = try memory.reserve(for: put, at: clock.now(), kept: kept)
-        log.report(evicted: evicted)
+        log.report(evicted: try memory.reserve(for: put, at: clock.now(), kept: leases.kept))
         do {
             if let old = try legacy(of: put) { put.inherit(old) }
             let removal = PendingRemoval(
@@ -129,12 +128,18 @@ final class Submission: EnginePart {
         }
     }
 
-    /// Changes an entry in memory, which may take more room than before; false if there is none, or `body` returns nil.
+    /// Changes an entry in memory, which may take more room than before; false if there is none, `body` returns nil, or
+    /// a batch with the key is on its way.
     func changeInMemory(_ key: Key, _ body: (PendingPut) -> PendingPut?) throws -> Bool {
         guard let old = memory.lookup(key, use: nil), let new = body(old) else { return false }
-        log.report(evicted: try memory.reserve(for: new, at: clock.now(), kept: kept))
+        log.report(evicted: try memory.reserve(for: new, at: clock.now(), kept: leases.kept))
         defer { memory.cancel(new) }
-        return memory.change(key, body)
+        return pending.unlessClaimed(key) { memory.change(key, body) } ?? false
+    }
+
+    /// Removes an entry in memory if it is still this one; false if not, or if a batch with the key is on its way.
+    func removeInMemory(_ put: PendingPut) -> Bool {
+        pending.unlessClaimed(put.key) { memory.remove(put.key) { $0 === put } != nil } ?? false
     }
 
     /// What `put` takes over from an entry on disk, or on its way there, that it replaces.
@@ -145,29 +150,6 @@ final class Submission: EnginePart {
             guard put.overwrites(earlier.version) else { return nil }
             return try descriptions.inheritance(of: earlier)
         case nil: return try descriptions.inheritance(fromIndex: put)
-        }
-    }
-
-    /// The keys of those entries in memory that displacement passes by.
-    private func kept(_ puts: [PendingPut]) throws -> Set<Key> {
-        let released = Set(leases.released)
-        return try read { transaction in
-            let hasPins = try transaction.statistics(index.pinnedTags).entries > 0
-            let hasLeases = try transaction.statistics(index.leases).entries > 0
-            let now = clock.now()
-            var kept = Set<Key>()
-            for put in puts {
-                let tags = put.options.tags
-                if try put.isPinned || hasPins && index.hasPinnedTag(tags, transaction)
-                    || hasLeases
-                        && index.isLeased(
-                            put.key.bytes, tags, digest: { put.digest }, version: put.version, at: now,
-                            except: released, transaction)
-                {
-                    kept.insert(put.key)
-                }
-            }
-            return kept
         }
     }
 
@@ -216,18 +198,21 @@ final class Submission: EnginePart {
     func keys(of digests: Set<Digest>) throws -> [Digest: [[UInt8]]] {
         if digests.isEmpty { return [:] }
         flush()
-        return try readLong { transaction in
-            var blobs: [UInt64: Digest] = [:]
-            for digest in digests {
-                let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
-                if let row = raw.flatMap(DigestRecord.init) { blobs[row.blob] = digest }
+        return try Yielding.run(files) { poll in
+            try readLong { transaction in
+                var blobs: [UInt64: Digest] = [:]
+                for digest in digests {
+                    let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
+                    if let row = raw.flatMap(DigestRecord.init) { blobs[row.blob] = digest }
+                }
+                if blobs.isEmpty { return [:] }
+                var keys: [Digest: [[UInt8]]] = [:]
+                try index.forEachEntry(transaction) { key, record in
+                    try poll()
+                    if let digest = blobs[record.blob] { keys[digest, default: []].append(Array(key)) }
+                }
+                return keys
             }
-            if blobs.isEmpty { return [:] }
-            var keys: [Digest: [[UInt8]]] = [:]
-            try index.forEachEntry(transaction) { key, record in
-                if let digest = blobs[record.blob] { keys[digest, default: []].append(Array(key)) }
-            }
-            return keys
         }
     }
 

@@ -195,10 +195,12 @@ final class Transactions: EnginePart {
             // be taken for the body that is published after the commit.
             for head in mutation.blobs.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
             reach("commit.before")
+            if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
             try mutation.transaction.commit()
             reach("commit.after")
         } catch {
             mutation.transaction.abort()
+            if mutation.completesPending { pending.noteCommit(as: 0) }
             let unneeded = restore(discarded)
             if !mutation.blobs.deadFiles.isEmpty { enqueue(unneeded) }
             throw error

@@ -169,46 +169,64 @@ final class Lookups: EnginePart {
         return .inline(Entry(key: key, body: Body(bytes), source: .index(record: record, head: head)))
     }
 
-    /// The entries under many keys, as one snapshot of the index has them; what is not committed yet is found as by
-    /// `get`.
+    /// The entries under many keys, as one snapshot of the index has them, and what was pending when it was taken. What
+    /// a batch of this process did is seen in all of them, or in none.
     func get(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
-        let use = uptime.uptime()
         let moves = memory.moves
+        var (result, gone) = try lookUp(keys, visibility)
+        for _ in 0..<3 where !gone.isEmpty { (result, gone) = try lookUp(keys, visibility) }
+        for place in gone { result[place] = try get(keys[place], visibility) }
+        guard memory.moves != moves else { return result }
+        // One that moved between memory and disk may have been missed at both.
+        for (place, key) in keys.enumerated() where result[place] == nil { result[place] = try get(key, visibility) }
+        return result
+    }
+
+    /// As above. Also returns the places of entries whose files are gone: displaced since, or put again, perhaps by a
+    /// batch that has changed others of them, too.
+    private func lookUp(_ keys: [Key], _ visibility: Visibility) throws -> (found: [Entry?], gone: [Int]) {
+        let use = uptime.uptime()
         var result = [Entry?](repeating: nil, count: keys.count)
-        // What is not committed first, as for one key: what is committed meanwhile is in the snapshot.
-        var committed: [Int] = []
-        for (place, key) in keys.enumerated() {
-            if let put = memory.lookup(key, use: use, at: clock.now()) {
-                if isVisible(put, visibility) { result[place] = try entry(put) }
-            } else if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
-                if case .put(let put) = pending, isVisible(put, visibility) { result[place] = try entry(put) }
-            } else {
-                committed.append(place)
-            }
-        }
+        var uncommitted: [(place: Int, put: PendingPut)] = []
         var files: [(place: Int, record: RecordCopy, head: BlobRecord, blob: UInt64)] = []
-        try read { transaction in
-            for place in committed {
-                switch try find(keys[place], visibility, use: use, transaction) {
-                case nil, .damaged: break
-                case .inline(let entry): result[place] = entry
-                case .file(let record, let head, let blob): files.append((place, record, head, blob))
+        var isDone = false
+        while !isDone {
+            isDone = try read { transaction in
+                guard let pending = pending(keys, use, transaction) else { return false }
+                for (place, key) in keys.enumerated() {
+                    if let put = memory.lookup(key, use: use, at: clock.now()) {
+                        uncommitted.append((place, put))
+                    } else if let change = pending[place] {
+                        if case .put(let put) = change { uncommitted.append((place, put)) }
+                    } else {
+                        switch try find(key, visibility, use: use, transaction) {
+                        case nil, .damaged: break
+                        case .inline(let entry): result[place] = entry
+                        case .file(let record, let head, let blob): files.append((place, record, head, blob))
+                        }
+                    }
                 }
+                return true
             }
         }
+        for (place, put) in uncommitted where isVisible(put, visibility) { result[place] = try entry(put) }
+        var gone: [Int] = []
         for (place, record, head, blob) in files {
             if let body = try bodies.open(head, blob, isDiscarded: false) {
                 withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
                 result[place] = Entry(key: keys[place], body: body, source: .index(record: record, head: head))
             } else {
-                // Displaced since, or put again.
-                result[place] = try get(keys[place], visibility)
+                gone.append(place)
             }
         }
-        guard memory.moves != moves else { return result }
-        // One that moved between memory and disk may have been missed at both.
-        for (place, key) in keys.enumerated() where result[place] == nil { result[place] = try get(key, visibility) }
-        return result
+        return (result, gone)
+    }
+
+    /// What is pending under each of the keys, beside a snapshot; nil if a newer snapshot is needed for that.
+    private func pending(_ keys: [Key], _ use: UInt64, _ transaction: ReadTransaction) -> [PendingSet.Lookup?]? {
+        // A store that only reads has nothing pending.
+        guard let uses else { return [PendingSet.Lookup?](repeating: nil, count: keys.count) }
+        return uses.pending.lookup(keys, use: use, snapshot: transaction.id)
     }
 
     /// True if the record is whole and belongs to the key.

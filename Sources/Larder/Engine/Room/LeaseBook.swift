@@ -51,6 +51,29 @@ final class LeaseBook: EnginePart {
         set { book.withLock { $0.position = newValue } }
     }
 
+    /// The keys of those entries in memory that displacement passes by.
+    func kept(_ puts: [PendingPut]) throws -> Set<Key> {
+        let released = Set(released)
+        return try read { transaction in
+            let hasPins = try transaction.statistics(index.pinnedTags).entries > 0
+            let hasLeases = try transaction.statistics(index.leases).entries > 0
+            let now = clock.now()
+            var kept = Set<Key>()
+            for put in puts {
+                let tags = put.options.tags
+                if try put.isPinned || hasPins && index.hasPinnedTag(tags, transaction)
+                    || hasLeases
+                        && index.isLeased(
+                            put.key.bytes, tags, digest: { put.digest }, version: put.version, at: now,
+                            except: released, transaction)
+                {
+                    kept.insert(put.key)
+                }
+            }
+            return kept
+        }
+    }
+
     // MARK: Claims
 
     /// True if a living instance of another process computes the value of a key.
