@@ -246,6 +246,22 @@ func timeOpens(_ path: FilePath, _ count: Int) throws {
     )
 }
 
+/// Puts `count` entries, looks each up twice, looks up as many that are not there, and removes one.
+func tally(_ store: Store, seed: UInt64, count: Int) throws {
+    for name in 0..<count {
+        try store.put(makeBody(name: UInt64(name), seed: seed, length: 100), for: Key("\(seed)/\(name)"))
+        if name == count / 2 { try store.flush() }
+    }
+    for name in 0..<count {
+        guard try store.get(Key("\(seed)/\(name)")) != nil,
+            try store.withBody(of: Key("\(seed)/\(name)"), { $0.byteCount }) == 100,
+            try store.get(Key("none/\(name)")) == nil
+        else { throw Bad(reason: "wrong answer for \(name)") }
+    }
+    try store.remove(Key("\(seed)/0"))
+    try store.flush()
+}
+
 /// A store with a file of each kind in it; the process ends without closing it.
 func makeEveryFile(_ path: FilePath) throws {
     var configuration = Configuration()
@@ -338,6 +354,11 @@ func run() throws {
         say("USED")
         while true { pause() }
     case "idle": while true { pause() }
+    case "tally": try tally(store, seed: seed, count: count)
+    case "tallyAndWait":
+        try tally(store, seed: seed, count: count)
+        say("TALLIED")
+        while true { pause() }
     case "count": say("N \(try store.statistics().entryCount)")
     default: throw Bad(reason: "no mode \(arguments[2])")
     }

@@ -184,6 +184,7 @@ import Testing
         #expect(Layout.shards.last == "ff")
         #expect(Layout.directories == ["index", "blobs", "staging", "trash", "quarantine"])
         #expect([Layout.data, Layout.lock, Layout.ledger] == ["data.mdb", "lock.mdb", "ledger"])
+        #expect(Layout.counters == "counters")
         #expect([Layout.format, Layout.tag] == ["FORMAT", "CACHEDIR.TAG"])
         #expect(Layout.tagContents.hasPrefix("Signature: 8a477f597d28d172789f06886806bc55\n"))
         #expect(StagingToken(name: token.name) == token)

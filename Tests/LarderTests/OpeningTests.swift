@@ -10,7 +10,8 @@ import Testing
             #expect(
                 TestFiles.names(in: store.path)
                     == ["CACHEDIR.TAG", "FORMAT", "blobs", "index", "quarantine", "staging", "trash"])
-            #expect(TestFiles.names(in: store.path.appending("index")) == ["data.mdb", "ledger", "lock.mdb"])
+            #expect(
+                TestFiles.names(in: store.path.appending("index")) == ["counters", "data.mdb", "ledger", "lock.mdb"])
             #expect(TestFiles.names(in: store.path.appending("blobs")).count == 256)
             #expect(store.identifier.utf8.count == 32)
             let format = try TestFiles.read(store.path.appending("FORMAT"))

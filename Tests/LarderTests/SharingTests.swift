@@ -105,10 +105,10 @@ import Testing
             let stores = try ["a", "b", "b"].map { label in
                 try Store(at: path, .testing { $0.logger = logger(label) })
             }
-            stores[0].engine.logger.error("failed")
+            stores[0].engine.logger(.calls).error("failed")
             #expect(lines.withLock { $0.sorted() } == ["a: failed", "b: failed"])
             try stores[0].close()
-            stores[1].engine.logger.error("again")
+            stores[1].engine.logger(.calls).error("again")
             #expect(lines.withLock { $0.suffix(1) } == ["b: again"])
             try stores[1].close()
             try finish(stores[2])

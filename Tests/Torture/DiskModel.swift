@@ -149,7 +149,7 @@ struct DiskModel {
             var bytes = content(
                 history.base[item.inode] ?? [], history.files[item.inode] ?? [],
                 synced: max(history.lastSync[item.inode] ?? -1, history.lastSyncOfAll))
-            if name == "ledger" || name == "lock.mdb" { scramble(&bytes, isLedger: name == "ledger") }
+            if ["ledger", "lock.mdb", "counters"].contains(name) { scramble(&bytes, isLedger: name == "ledger") }
             let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, 0) }
             guard count == bytes.count else { throw Failure("write \(child): \(errno)") }
         }

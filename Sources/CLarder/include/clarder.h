@@ -16,6 +16,19 @@ void clarder_store(uint64_t *word, uint64_t value);
 uint64_t clarder_add(uint64_t *word, int64_t delta);
 bool clarder_claim(uint64_t *word, uint64_t expected, uint64_t value);
 
+// Counters: words in such memory that order nothing, so these are relaxed, and inlined for the sake of lookups.
+
+/// The value of a counter.
+static inline uint64_t clarder_count(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
+/// Adds to a counter.
+static inline void clarder_count_add(uint64_t *word, uint64_t delta) { (void)__atomic_fetch_add(word, delta, __ATOMIC_RELAXED); }
+
+/// Adds to a counter that only one thread changes at a time: costs no more than a store to ordinary memory.
+static inline void clarder_count_alone(uint64_t *word, uint64_t delta) {
+    __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + delta, __ATOMIC_RELAXED);
+}
+
 /// Releases the blocks behind `[offset, offset + length)` of a file without changing its length.
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PUNCHHOLE on Darwin.
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);

@@ -84,7 +84,7 @@ struct Collector {
             if isDryRun {
                 count += batch.keys.count
             } else if !batch.keys.isEmpty {
-                count += try engine.mutate(.housekeeping) { try $0.remove(batch.keys[...], filter) }
+                count += try engine.remove(batch.keys[...], filter)
             }
             note(&report, count)
             try progress(report)

@@ -47,6 +47,12 @@ extension Engine {
         return try writing.roomMaker.mutate(purpose, body)
     }
 
+    /// Removes those entries of a walk that are still selected; see `Removals.remove`.
+    func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
+        guard let writing else { throw context.readOnly() }
+        return try writing.removals.remove(keys, filter)
+    }
+
     /// Commits what this process has pending, so that what follows sees it; see `Submission.flush`.
     func commitPending(touches: Bool = true) { writing?.submission.flush(touches: touches) }
 

@@ -35,7 +35,8 @@ extension Engine {
                 transientBytes: ByteCount(transient),
                 budget: state.budget,
                 displacedCount: Int(clamping: writing?.log.count ?? 0), failures: context.health.failures,
-                memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes))
+                memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes),
+                counters: context.counterFile.totals)
         }
     }
 

@@ -55,10 +55,16 @@ final class Engine: EnginePart, @unchecked Sendable {
     /// Starts the threads.
     /// - Parameter walksBehind: true if the pages of the index have yet to be looked at.
     func start(walksBehind: Bool) throws(LarderError) {
+        if let problem = context.counterFile.problem {
+            logger(.opening).warning(
+                "the store's counters are not shared", metadata: ["error": "\(problem)", "path": "\(path)"])
+        }
         if let writing {
             let memory = memory
             committer = try WorkerThread { writing.makeCommitter(memory).run() }
         }
+        logger(.opening).debug(
+            "opened the store", metadata: ["path": "\(path)", "isReadOnly": "\(configuration.isReadOnly)"])
         guard configuration.isScrubbing else { return }
         if walksBehind || writing != nil && !damage.suspects.isEmpty {
             scrubber = try Scrubber(

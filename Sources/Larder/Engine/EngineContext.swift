@@ -2,7 +2,8 @@ import LMDB
 import Synchronization
 import SystemPackage
 
-/// What all parts of an engine share: the directory, the index, the clocks, the settings, the log. It knows no part.
+/// What all parts of an engine share: the directory, the index, the clocks, the settings, the log, the counters. It
+/// knows no part.
 ///
 /// Safe to use from any thread: immutable but for its locks and atomics.
 final class EngineContext: Sendable {
@@ -15,6 +16,9 @@ final class EngineContext: Sendable {
     let configuration: Configuration
     let audience = Audience()
     let health = Health()
+    let counterFile: CounterFile
+    /// Those of the file: a value, so that a hit counts no reference.
+    let counters: Counters
     /// Set when LMDB, or a walk over its pages, met damage.
     private let seenDamage = Atomic<Bool>(false)
     /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any
@@ -24,11 +28,16 @@ final class EngineContext: Sendable {
     private let knownBudget = Mutex<(transaction: UInt64, budget: Budget?)>((0, nil))
     private let closed = Atomic<Bool>(false)
 
-    init(path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration) {
+    init(
+        path: FilePath, files: StoreFiles, index: Index, clock: EntryClock, configuration: Configuration,
+        counterFile: CounterFile
+    ) {
         self.path = path
         self.files = files
         self.index = index
         self.clock = clock
+        self.counterFile = counterFile
+        counters = counterFile.counters
         // Reports to every open store of the path, not only to the one that was opened first.
         var shared = configuration
         let audience = audience
@@ -78,7 +87,7 @@ final class EngineContext: Sendable {
         noteDamage()
         indexFailure.withLock { $0 = error }
         index.environment.refuse()
-        logger.critical("the index is damaged", metadata: ["error": "\(error)"])
+        logger(.integrity).critical("the index is damaged", metadata: ["error": "\(error)"])
         configuration.observer?(.indexDamaged(error))
     }
 

@@ -17,7 +17,11 @@ extension EnginePart {
     var clock: EntryClock { context.clock }
     var uptime: SystemClock { context.uptime }
     var configuration: Configuration { context.configuration }
-    var logger: StoreLog { context.audience.log }
+    var audience: Audience { context.audience }
+    var counters: Counters { context.counters }
+
+    /// Writes messages of a category to the loggers of all stores that share the engine.
+    func logger(_ category: LogCategory) -> StoreLog { context.audience.log(category) }
 
     /// A step that a process can be made to end at, in debug builds. `docs/recovery.md` lists the steps.
     @inline(__always)
@@ -55,8 +59,9 @@ extension EnginePart {
     /// Tells of a failure of the engine's own work, once for each cause.
     func failed(_ work: StandingFailure.Work, _ error: any Error) {
         let error = context.translate(error)
+        counters.add(work.scalar)
         guard context.health.note(error, of: work, at: clock.now()) else { return }
-        logger.error(
+        logger(work.category).error(
             "the store's own work fails; it is tried again, and this is not repeated",
             metadata: ["work": "\(work)", "error": "\(error)", "path": "\(path)"])
         configuration.observer?(.failing(work, error))
@@ -66,7 +71,7 @@ extension EnginePart {
     @discardableResult
     func succeeded(_ work: StandingFailure.Work) -> Bool {
         guard let ended = context.health.clear(work) else { return false }
-        logger.notice(
+        logger(work.category).notice(
             "the store's own work is done again",
             metadata: ["work": "\(work)", "failures": "\(ended.count)", "path": "\(path)"])
         configuration.observer?(.recovered(work))

@@ -1,7 +1,7 @@
 import LMDB
 
-/// Removal of many entries at once: everything, what a selection selects in memory, what other application versions
-/// left. Without state of its own.
+/// Removal of many entries at once: everything, what a selection selects, what other application versions left. Without
+/// state of its own.
 final class Removals: EnginePart {
     let context: EngineContext
     private let memory: MemoryEntries
@@ -31,7 +31,20 @@ final class Removals: EnginePart {
 
     /// Removes the entries of policy `memoryOnly` that a selection selects; returns how many.
     func removeInMemory(_ filter: EntryFilter) throws -> Int {
-        try descriptions.inMemory(filter).count { put in memory.remove(put.key) { $0 === put } != nil }
+        try descriptions.inMemory(filter).count { put in
+            if memory.remove(put.key, where: { $0 === put }) == nil { return false }
+            noteRemoved(put.key)
+            return true
+        }
+    }
+
+    /// Removes those entries of a walk that are still selected, in one transaction; returns how many.
+    func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
+        let isTold = audience.hasReaders
+        let removed = try transactions.housekeep { try $0.remove(keys, filter, isNaming: isTold) }
+        counters.add(.removed, UInt64(removed.count))
+        for key in removed.keys { tell(.removed(key: key)) }
+        return removed.count
     }
 
     // MARK: Other application versions

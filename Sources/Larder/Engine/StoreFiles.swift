@@ -24,7 +24,9 @@ struct StoreFiles: Sendable {
     /// `st_blocks` x 512 of the files that neither grow nor are counted in the index.
     func smallFilesAllocated() throws(LarderError) -> Int64 {
         var sum: Int64 = 0
-        for (name, directory) in [(Layout.format, root), (Layout.tag, root), (Layout.ledger, index)] {
+        for (name, directory) in [
+            (Layout.format, root), (Layout.tag, root), (Layout.ledger, index), (Layout.counters, index),
+        ] {
             if let status = try FileSystem.status(name, in: directory), status.isRegular { sum += status.allocated }
         }
         return sum

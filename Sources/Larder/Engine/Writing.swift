@@ -148,6 +148,7 @@ extension Engine {
                 failure = failure ?? error
             }
             reach("close.lock-removed")
+            logger(.opening).debug("closed the store", metadata: ["path": "\(path)"])
             if let failure { throw failure }
         }
 
@@ -167,7 +168,8 @@ extension Engine {
                 // Another store may have been opened since, and has cleared the note already.
                 if !ledger.others.isEmpty { ledger.setClosedNote(0) }
             } catch {
-                logger.warning("not everything could be synced when the store closed", metadata: ["error": "\(error)"])
+                logger(.opening).warning(
+                    "not everything could be synced when the store closed", metadata: ["error": "\(error)"])
             }
         }
     }

@@ -6,6 +6,7 @@
 /// is always one contiguous range.
 enum IndexKey {
     static let prefixLength = 478
+    static let longLength = prefixLength + 1 + Digest.length
 
     /// The bytes under which `key` is in the index.
     static func bytes(for key: Key) -> [UInt8] {

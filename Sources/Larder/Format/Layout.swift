@@ -8,6 +8,7 @@ enum Layout {
     static let data = "data.mdb"
     static let lock = "lock.mdb"
     static let ledger = "ledger"
+    static let counters = "counters"
     /// Directory in `index/` while a damaged index is read out.
     static let rebuilt = "rebuilt"
     static let blobs = "blobs"

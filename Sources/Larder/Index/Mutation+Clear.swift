@@ -2,17 +2,24 @@ import LMDB
 
 /// Removal of many entries.
 extension Mutation {
-    /// Removes those entries of a walk that are still selected; returns how many.
-    func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
+    /// Removes those entries of a walk that are still selected.
+    /// - Parameter isNaming: whether their keys are wanted.
+    /// - Returns: how many there were, and their keys.
+    func remove(
+        _ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter, isNaming: Bool
+    ) throws -> (count: Int, keys: [Key]) {
         var count = 0
+        var removed: [Key] = []
         for (key, id) in keys {
             // An entry that was put again since it was looked at may no longer be selected.
             guard let record = try record(key), record.id == id,
                 try filter.includes(record.key(key), record, digest: { try digest(ofBlob: record.blob) })
             else { continue }
-            if try remove(key) != nil { count += 1 }
+            if try remove(key) == nil { continue }
+            count += 1
+            if isNaming { removed.append(record.key(key)) }
         }
-        return count
+        return (count, removed)
     }
 
     /// Removes every entry, and the leases that have no holder; returns how many entries there were.

@@ -40,6 +40,9 @@ public struct Configuration: Sendable {
     public var observer: (@Sendable (StoreEvent) -> Void)?
     /// Where the store tells what it repairs and what fails. Default: a logger labelled `larder`.
     public var logger = Logger(label: "larder")
+    /// The least level of messages of a category that are written, whatever the level of `logger`. Categories that are
+    /// not named have that level. Can be changed later: `Store.setLogLevel(_:for:)`. Default: empty.
+    public var logLevels: [LogCategory: Logger.Level] = [:]
     /// Where the store gets the time from.
     public var clock: any StoreClock = SystemClock()
 

@@ -30,6 +30,8 @@ public struct Statistics: Sendable, Hashable {
     public var memoryEntryCount: Int
     /// Memory that they take, of `Configuration.memoryLimit`.
     public var memoryBytes: ByteCount
+    /// What all processes have done with the store: hits, misses, puts, displacement, failures, latencies.
+    public var counters = StoreCounters()
 
     /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
     public var savedBytes: ByteCount { ByteCount(logicalBytes.bytes - storedBytes.bytes) }

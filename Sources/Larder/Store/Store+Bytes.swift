@@ -9,8 +9,10 @@ extension Store {
     public func put(
         _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
+        let began = engine.uptime.uptime()
         let put = try prepare(body, key, options, digest)
         try engine.awaitCommit(submit(put), put)
+        engine.notePut(since: began)
         return put.digest
     }
 
@@ -24,12 +26,14 @@ extension Store {
         digest: Digest? = nil
     ) async throws -> Digest {
         try Task.checkCancellation()
+        let began = engine.uptime.uptime()
         // Short ones stay in memory until the commit, and nothing waits.
         let put =
             try body.count <= inlineLimit(engine.budget())
             ? prepare(body, key, options, digest)
             : await IOPool.shared.run { [self] in try prepare(body, key, options, digest) }
         try await engine.awaitCommit(submit(put), put)
+        engine.notePut(since: began)
         return put.digest
     }
 
@@ -49,8 +53,10 @@ extension Store {
     public func put(
         _ body: RawSpan, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
+        let began = engine.uptime.uptime()
         let put = try prepare(body, key, options, digest)
         try engine.awaitCommit(submit(put), put)
+        engine.notePut(since: began)
         return put.digest
     }
 

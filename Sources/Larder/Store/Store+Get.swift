@@ -156,7 +156,7 @@ extension Store {
             do {
                 if let newValue { try put(newValue, for: key) } else { _ = try remove(key) }
             } catch {
-                configuration.logger.error("subscript write failed", metadata: ["key": "\(key)", "error": "\(error)"])
+                logger(.calls).error("subscript write failed", metadata: ["key": "\(key)", "error": "\(error)"])
             }
         }
     }

@@ -22,10 +22,12 @@ extension Store {
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
+        let began = engine.uptime.uptime()
         let budget = try engine.budget()
         let put = try prepare(body, key, options, digest, budget, inlineLimit(budget))
         let generation = try submit(put)
         try engine.awaitCommit(generation, put)
+        engine.notePut(since: began)
         return put.digest
     }
 
@@ -38,6 +40,7 @@ extension Store {
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) async throws -> Digest {
         try Task.checkCancellation()
+        let began = engine.uptime.uptime()
         let budget = try engine.budget()
         let put: PendingPut
         let limit = inlineLimit(budget)
@@ -47,6 +50,7 @@ extension Store {
             put = try await IOPool.shared.run { [self] in try prepare(body, key, options, digest, budget, limit) }
         }
         try await engine.awaitCommit(submit(put), put)
+        engine.notePut(since: began)
         return put.digest
     }
 

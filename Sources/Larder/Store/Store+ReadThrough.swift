@@ -61,7 +61,7 @@ extension Store {
             Computations.Place(key: key, version: version),
             uptime: { engine.configuration.clock.uptime() },
             failed: { error in
-                engine.logger.warning(
+                engine.logger(.calls).warning(
                     "a stale value is not refreshed", metadata: ["error": "\(error)", "key": "\(key)"])
             },
             { [self] in try await computeAndStore(key, options, $0, compute) })
@@ -80,7 +80,7 @@ extension Store {
         do {
             // Another process, or an earlier computation, may have stored it between the lookup and the claim: a fresh
             // one, of course, in place of a stale one.
-            if let found = try await get(key) {
+            if let found = try await quietGet(key) {
                 await release(claim)
                 return found.valueOrNothing
             }
@@ -100,9 +100,10 @@ extension Store {
             try await put(computed.body, for: key, computed.options)
             if computed.isNothing { return nil }
             // It may be displaced already.
-            if let stored = try await get(key), stored.digest == Digest.of(computed.body) { return stored }
+            if let stored = try await quietGet(key), stored.digest == Digest.of(computed.body) { return stored }
         } catch let error as LarderError where error.code != .invalidArgument && error.code != .closed {
-            engine.logger.warning("a computed value is not stored", metadata: ["error": "\(error)", "key": "\(key)"])
+            engine.logger(.calls).warning(
+                "a computed value is not stored", metadata: ["error": "\(error)", "key": "\(key)"])
         }
         if computed.isNothing { return nil }
         let put = makePut(
@@ -129,7 +130,7 @@ extension Store {
                 try await engine.run(job)
             } catch let error as LarderError where error.code != .closed {
                 // Without a claim others may compute the value, too; without the value this caller has nothing.
-                engine.logger.info("a claim is not written", metadata: ["error": "\(error)", "key": "\(key)"])
+                engine.logger(.calls).info("a claim is not written", metadata: ["error": "\(error)", "key": "\(key)"])
                 return .left
             }
             if case .leased(let row)? = job.results.first { return .taken(row: row) }
@@ -140,7 +141,7 @@ extension Store {
                 pause = min(pause * 2, .milliseconds(250))
                 if ContinuousClock.now - start >= limit { break }
             }
-            if let found = try await get(key) { return .found(found) }
+            if let found = try await quietGet(key) { return .found(found) }
         }
     }
 

@@ -66,11 +66,13 @@ extension Store {
     private func submit(_ removal: inout Removal, _ writing: Engine.Writing, mayWait: Bool) throws -> UInt64? {
         let memory = engine.memory
         var wasInMemory = false
-        defer { if wasInMemory { removal.hasExisted = true } }
         let pending = removal.pending
-        return try writing.submission.submit(pending, mayWait: mayWait) {
+        let generation = try writing.submission.submit(pending, mayWait: mayWait) {
             if memory.remove(pending.key, where: { sees($0.version) }) != nil { wasInMemory = true }
         }
+        if wasInMemory { removal.hasExisted = true }
+        if generation != nil, removal.hasExisted { engine.noteRemoved(pending.key) }
+        return generation
     }
 
     /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application
@@ -90,6 +92,8 @@ extension Store {
         // Those on disk first: if that fails nothing is lost.
         let onDisk = try writing.removals.clear()
         let inMemory = engine.memory.remove { _ in true }
+        engine.counters.add(.removed, UInt64(onDisk + inMemory))
+        engine.tell(.cleared(count: onDisk + inMemory))
         try settle(durability)
         return onDisk + inMemory
     }
@@ -138,7 +142,7 @@ extension Store {
 
     private func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
         do {
-            return try engine.mutate(.housekeeping) { try $0.remove(keys, filter) }
+            return try engine.remove(keys, filter)
         } catch let error as LarderError where error.code == .noSpace && keys.count > 1 {
             // A full disk may have the pages for a small transaction, and the next one can use what that frees.
             let middle = keys.startIndex + keys.count / 2

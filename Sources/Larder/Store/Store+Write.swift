@@ -101,7 +101,7 @@ extension Store {
             // A walk over every entry.
             let content =
                 digests.isEmpty
-                ? [:] : try await IOPool.long.run { [self] in try writing.submission.keys(of: digests) }
+                ? [:] : try await IOPool.long.run { try writing.submission.keys(of: digests) }
             for operation in batch.operations {
                 try Task.checkCancellation()
                 let prepared =

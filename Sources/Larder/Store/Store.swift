@@ -65,6 +65,7 @@ public final class Store: Sendable {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
         defer { if ephemeral != nil { Ephemeral.remove(engine.path) } }
+        defer { engine.audience.endEvents(of: handle) }
         try Registry.release(engine, handle)
     }
 
@@ -86,6 +87,9 @@ public final class Store: Sendable {
 
     /// 32 hexadecimal digits that tell this store from every other.
     public var identifier: String { engine.storeID }
+
+    /// True once `close()` was called.
+    var isOver: Bool { isClosed.load(ordering: .acquiring) }
 
     @inline(__always)
     func requireOpen() throws(LarderError) {

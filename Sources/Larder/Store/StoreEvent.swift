@@ -1,5 +1,16 @@
-/// Something a store did on its own.
+/// Something that happened in a store, as this process did or saw it: `Store.events(buffering:)`,
+/// `Configuration.observer`.
+///
+/// What other processes do with the store is not among the events; `Statistics.counters` includes it. New cases may be
+/// added: a `switch` needs a `default`.
 public enum StoreEvent: Sendable {
+    /// A call put a body under a key, and readers of this process see it. A relaxed put may still fail: then
+    /// `commitFailed` follows. Not for observers.
+    case stored(key: Key, length: ByteCount)
+    /// A call removed the entry under a key. Not for observers.
+    case removed(key: Key)
+    /// A call removed every entry: `Store.clear()`. Not for observers.
+    case cleared(count: Int)
     /// An entry was displaced.
     case displaced(key: Key, length: ByteCount, reason: DisplacementReason)
     /// A body's bytes did not match its digest, or its file was gone; the entries that used it are misses now.
@@ -9,6 +20,8 @@ public enum StoreEvent: Sendable {
     /// What an unclean end of the machine left was looked after: body files compared with their digests, those that did
     /// not match, and files without a record that were removed.
     case scrubbed(compared: Int, damaged: Int, orphans: Int)
+    /// A checkpoint was made: the body files written before it survive power loss.
+    case checkpointed(files: Int)
     /// The index turned out to be damaged while the store was in use. Every further call throws the error, with
     /// `corruption`.
     case indexDamaged(LarderError)
@@ -21,4 +34,7 @@ public enum StoreEvent: Sendable {
     case recovered(StandingFailure.Work)
     /// Rows of the order of displacement led to no entry, or to one of another place: they were removed.
     case rowsRemoved(count: Int)
+    /// The reader of `Store.events(buffering:)` was too slow: this many of the oldest events were dropped before the
+    /// next one. Not for observers.
+    case missed(count: Int)
 }

@@ -91,6 +91,7 @@ final class Checkpoints: EnginePart {
         try forget(zip(files, places).filter { $0.1 == .blobs }.map(\.0), upTo: epoch)
         reach("checkpoint.noted")
         try transactions.syncIndex()
+        noteCheckpoint(files: files.count)
         return .done
     }
 

@@ -76,43 +76,6 @@ final class Committer: EnginePart, @unchecked Sendable {
 
     // MARK: Batches
 
-    /// Something that happened to an entry since the last commit.
-    enum Use {
-        case touch(TouchTable.Line)
-        /// Of an entry whose stamp was not known yet: it was being committed.
-        case touchKey(Key, PendingSet.KeyTouch)
-        case put(PendingPut)
-        case remove(PendingRemoval)
-        case job(PendingJob)
-
-        var isTouch: Bool {
-            switch self {
-            case .touch, .touchKey: true
-            case .put, .remove, .job: false
-            }
-        }
-
-        /// The change whose outcome a caller may have to hear of.
-        var change: PendingChange? {
-            switch self {
-            case .touch, .touchKey, .job: nil
-            case .put(let put): put
-            case .remove(let removal): removal
-            }
-        }
-
-        /// Files that become bodies with it.
-        var stagedFiles: [StagedFile] {
-            switch self {
-            case .put(let put):
-                if case .staged(let file) = put.body { return [file] }
-                return []
-            case .job(let job): return job.stagedFiles
-            case .touch, .touchKey, .remove: return []
-            }
-        }
-    }
-
     /// The touches that go with this commit: all, or none yet.
     private func dueTouches(isForced: Bool, isDisplacing: Bool) -> [TouchTable.Line] {
         let now = uptime.uptime()
@@ -161,6 +124,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             // What was in the way of commits was most likely in the way of this, too.
             pause.reset()
         }
+        countCommit(of: batch, failed: lost.count, since: began)
         for job in batch.jobs {
             job.giveBack(to: memory)
             log.report(evicted: job.evicted)

@@ -60,4 +60,22 @@ extension PendingSet {
             claimsAll || claimed.contains(key) || claimedByLarge.contains { $0.contains(key) }
         }
     }
+
+    /// What the committer should do next.
+    struct Work {
+        var batch: Batch
+        var isClosing: Bool
+    }
+
+    enum Lookup {
+        case put(PendingPut)
+        case removed
+    }
+
+    /// What happened to an operation.
+    struct Added {
+        let generation: UInt64
+        /// The put it took the place of, whose staged file is no longer needed.
+        let replaced: PendingPut?
+    }
 }

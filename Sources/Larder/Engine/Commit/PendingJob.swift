@@ -3,9 +3,9 @@
 /// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
-    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `isCommitted` and `failure`. Only the
-    // thread of the committer touches those until `PendingSet.finish`, and only the caller after `PendingSet.wait`; the
-    // pending set's lock orders the two.
+    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `isCommitted` and
+    // `failure`. Only the thread of the committer touches those until `PendingSet.finish`, and only the caller after
+    // `PendingSet.wait`; the pending set's lock orders the two.
     enum Operation: Sendable {
         /// Cannot be done, as was known before.
         case failed(LarderError)
@@ -55,6 +55,8 @@ final class PendingJob: @unchecked Sendable {
     private var reserved: [Key: PendingPut] = [:]
     /// Entries in memory that made way for those.
     private(set) var evicted: [PendingPut] = []
+    /// Entries that it has removed.
+    private(set) var removedCount = 0
     /// True once its transaction is committed: then it is in the store, whatever `failure` says.
     private(set) var isCommitted = false
     /// Why it could not be committed, or is not sure to survive power loss.
@@ -142,6 +144,7 @@ final class PendingJob: @unchecked Sendable {
         results.removeAll(keepingCapacity: true)
         inMemory = [:]
         giveBack(to: memory)
+        removedCount = 0
         if isDurable { mutation.noteDurable() }
         for operation in operations { results.append(try apply(operation, mutation, memory, leases)) }
     }
@@ -163,11 +166,14 @@ final class PendingJob: @unchecked Sendable {
                 guard sees(put.version) else { return .over(.absent) }
                 guard put.isUnchanged(expected) else { return .over(.changed) }
                 setInMemory(key, nil, mutation)
+                removedCount += 1
                 return .over(.done)
             }
             let indexKey = IndexKey.bytes(for: key)
             if let missing = try missing(indexKey, expected, mutation) { return .over(missing) }
-            return .over(try mutation.remove(indexKey) == nil ? .absent : .done)
+            if try mutation.remove(indexKey) == nil { return .over(.absent) }
+            removedCount += 1
+            return .over(.done)
         case .removeContent(let digest, let known):
             var count = try mutation.remove(content: digest, known)
             for put in memory.all where put.digest == digest {
@@ -175,6 +181,7 @@ final class PendingJob: @unchecked Sendable {
                 setInMemory(put.key, nil, mutation)
                 count += 1
             }
+            removedCount += count
             return .over(count == 0 ? .absent : .done)
         case .timedLease(let kind, let subject, let duration):
             let version = kind == .digest ? nil : version

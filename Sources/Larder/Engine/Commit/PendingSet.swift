@@ -4,17 +4,6 @@ import Synchronization
 /// committer is writing. Readers of this process look here first.
 final class PendingSet: @unchecked Sendable {
     // SAFETY: every variable is touched only under `monitor`; `count` is atomic, and the rest is immutable.
-    /// What the committer should do next.
-    struct Work {
-        var batch: Batch
-        var isClosing: Bool
-    }
-
-    enum Lookup {
-        case put(PendingPut)
-        case removed
-    }
-
     private let monitor = Monitor(conditions: 4)
     /// What threads wait for.
     private enum Condition {
@@ -115,13 +104,6 @@ final class PendingSet: @unchecked Sendable {
     }
 
     // MARK: Writers
-
-    /// What happened to an operation.
-    struct Added {
-        let generation: UInt64
-        /// The put it took the place of, whose staged file is no longer needed.
-        let replaced: PendingPut?
-    }
 
     /// Adds an operation to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
     /// - Parameter alongside: runs under the lock, with the operation: what has to change together with it for readers

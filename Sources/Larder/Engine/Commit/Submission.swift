@@ -32,7 +32,11 @@ final class Submission: EnginePart {
     /// there is none; nil if it would have had to wait and may not.
     func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
         if mayWait { reach("wait.batch") }
-        if put.options.storagePolicy == .memoryOnly { return try submitToMemory(put, mayWait: mayWait) }
+        if put.options.storagePolicy == .memoryOnly {
+            let generation = try submitToMemory(put, mayWait: mayWait)
+            if generation != nil { noteStored(put) }
+            return generation
+        }
         do {
             let memory = memory
             // Together: another thread's put of the key to memory comes before or after both.
@@ -42,6 +46,7 @@ final class Submission: EnginePart {
                     alongside: { if let old = memory.remove(put.key) { put.inherit(from: old) } })
             else { return nil }
             if case .staged(let file)? = added.replaced?.body { staged.discard(file) }
+            noteStored(put)
             return put.isDurable ? added.generation : 0
         } catch {
             if case .staged(let file) = put.body { staged.discard(file) }
@@ -139,7 +144,9 @@ final class Submission: EnginePart {
 
     /// Removes an entry in memory if it is still this one; false if not, or if a batch with the key is on its way.
     func removeInMemory(_ put: PendingPut) -> Bool {
-        pending.unlessClaimed(put.key) { memory.remove(put.key) { $0 === put } != nil } ?? false
+        let isRemoved = pending.unlessClaimed(put.key) { memory.remove(put.key) { $0 === put } != nil } ?? false
+        if isRemoved { noteRemoved(put.key) }
+        return isRemoved
     }
 
     /// What `put` takes over from an entry on disk, or on its way there, that it replaces.

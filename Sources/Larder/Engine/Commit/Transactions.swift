@@ -247,12 +247,12 @@ final class Transactions: EnginePart {
                     ledger.add(-item.head.allocated.asBytes)
                     try files.restore(item.head, from: item.name, to: item.place)
                 } catch {
-                    logger.warning("a removed file stays in trash", metadata: ["error": "\(error)"])
+                    logger(.commits).warning("a removed file stays in trash", metadata: ["error": "\(error)"])
                 }
                 return false
             }
         } catch {
-            logger.warning("removed files stay in trash", metadata: ["error": "\(error)"])
+            logger(.commits).warning("removed files stay in trash", metadata: ["error": "\(error)"])
             return []
         }
     }
@@ -290,7 +290,7 @@ final class Transactions: EnginePart {
     /// Rows of an order were damaged, and went.
     private func reportRows(_ count: Int) {
         context.noteDamage()
-        logger.error(
+        logger(.integrity).error(
             "rows of the order of displacement led to no entry and were removed: run 'cachectl verify'",
             metadata: ["rows": "\(count)", "path": "\(path)"])
         configuration.observer?(.rowsRemoved(count: count))

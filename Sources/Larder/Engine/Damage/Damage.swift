@@ -54,8 +54,9 @@ final class Damage: EnginePart {
     /// report. Safe against the same finding by another thread or process: the record is looked at again under the
     /// lock.
     func quarantine(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
+        counters.add(.damagedBodies)
         configuration.observer?(.damaged(digest: head.digest, reason: reason))
-        logger.error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
+        logger(.integrity).error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
         guard let changes else { return }
         defer { changes.quarantine.bound() }
         try changes.transactions.housekeep { mutation in
@@ -96,8 +97,9 @@ final class Damage: EnginePart {
             return true
         }
         if isGone {
+            counters.add(.damagedBodies)
             configuration.observer?(.damaged(digest: head.digest, reason: "the file is gone"))
-            logger.error("body file vanished", metadata: ["digest": "\(head.digest)"])
+            logger(.integrity).error("body file vanished", metadata: ["digest": "\(head.digest)"])
         }
     }
 }

@@ -55,7 +55,7 @@ final class Quarantine: EnginePart {
         do {
             try trim(to: limit())
         } catch {
-            logger.warning("quarantine/ could not be trimmed", metadata: ["error": "\(error)"])
+            logger(.integrity).warning("quarantine/ could not be trimmed", metadata: ["error": "\(error)"])
         }
     }
 
@@ -95,7 +95,9 @@ final class Quarantine: EnginePart {
             ledger.addQuarantine(-now.allocated)
             removed += now.allocated
         }
-        if removed > 0 { logger.info("removed the oldest files of quarantine/", metadata: ["bytes": "\(removed)"]) }
+        if removed > 0 {
+            logger(.integrity).info("removed the oldest files of quarantine/", metadata: ["bytes": "\(removed)"])
+        }
         return removed
     }
 }

@@ -87,13 +87,14 @@ final class Scrubber: EnginePart, @unchecked Sendable {
             return
         } catch {
             // The next open for writing tries again; readers compare what they are handed meanwhile.
-            logger.warning("not everything was looked at after an unclean end", metadata: ["error": "\(error)"])
+            logger(.recovery).warning(
+                "not everything was looked at after an unclean end", metadata: ["error": "\(error)"])
         }
     }
 
     private func tell() {
         let tally = tally
-        logger.info(
+        logger(.recovery).info(
             "looked after an unclean end of the machine",
             metadata: [
                 "compared": "\(tally.compared)", "damaged": "\(tally.damaged)", "orphans": "\(tally.orphans)",

@@ -46,7 +46,7 @@ final class Bodies: EnginePart {
     // MARK: Content
 
     /// The bytes with a digest; nil where no entry in the index has them.
-    func body(_ digest: Digest) throws -> Body? {
+    func findBody(_ digest: Digest) throws -> Body? {
         for attempt in 0..<3 {
             let found: Content? = try read { try content(digest, $0) }
             switch found {
@@ -62,13 +62,13 @@ final class Bodies: EnginePart {
     }
 
     /// As above for many, as one snapshot of the index has them.
-    func bodies(_ digests: [Digest]) throws -> [Body?] {
+    func findBodies(_ digests: [Digest]) throws -> [Body?] {
         let found = try read { transaction in try digests.map { try content($0, transaction) } }
         return try zip(digests, found).map { digest, content in
             switch content {
             case nil: nil
             case .inline(let bytes): Body(bytes)
-            case .file(let head, let blob): try open(head, blob, isDiscarded: false) ?? body(digest)
+            case .file(let head, let blob): try open(head, blob, isDiscarded: false) ?? findBody(digest)
             }
         }
     }

@@ -10,6 +10,7 @@ final class Lookups: EnginePart {
     let index: Index
     let clock: EntryClock
     let uptime = SystemClock()
+    let counters: Counters
     private let memory: MemoryEntries
     private let bodies: Bodies
     private let damage: Damage
@@ -40,6 +41,7 @@ final class Lookups: EnginePart {
         self.context = context
         index = context.index
         clock = context.clock
+        counters = context.counters
         self.memory = memory
         self.bodies = bodies
         self.damage = damage
@@ -66,11 +68,24 @@ final class Lookups: EnginePart {
         usesReference?._withUnsafeGuaranteedRef(body)
     }
 
+    /// Notes an access to an entry in the index, and counts it.
+    /// - Parameters:
+    ///   - length: of its body, in bytes.
+    ///   - use: when, by the uptime.
+    @inline(__always)
+    private func noteHit(stamp: UInt64, length: UInt64, use: UInt64, _ visibility: Visibility) {
+        let hit = Counters.Hit(length, isCounted: visibility.isCounted)
+        let isNoted: Void? = withUses { $0.touches.note(stamp: stamp, uptime: use, hit, counters) }
+        if isNoted == nil { counters.addHits(hit.count, bytes: hit.bytes) }
+    }
+
     /// Which entries a lookup sees.
     struct Visibility: Sendable {
         /// Only this application version; nil: all.
         var version: UInt16?
         var includesExpired: Bool
+        /// False for a lookup that is a step of another one.
+        var isCounted = true
     }
 
     /// What a lookup in the index found, before a file is opened.
@@ -96,7 +111,7 @@ final class Lookups: EnginePart {
     /// - Parameter mayWait: false returns `due` instead of comparing a body with its digest, or looking for a file that
     ///   is not in its place.
     @inline(__always)
-    func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+    func findEntry(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
         let moves = memory.moves
         let found = try lookUp(key, visibility, mayWait: mayWait)
         if case .miss = found, memory.moves != moves { return try lookUpAgain(key, visibility, mayWait: mayWait) }
@@ -140,7 +155,7 @@ final class Lookups: EnginePart {
                 // third.
                 let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
                 if let body = try bodies.open(head, blob, isDiscarded: isDiscarded) {
-                    withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
+                    noteHit(stamp: record.stamp, length: head.length, use: use, visibility)
                     return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
                 }
                 if !mayWait { return .due }
@@ -164,14 +179,14 @@ final class Lookups: EnginePart {
         if bodies.isVerifying, !isIntact(view, key) { return .damaged }
         let record = RecordCopy(view.raw)
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
-        withUses { $0.touches.note(stamp: view.stamp, uptime: use) }
         guard let bytes = bodies.soundBytes(blobBytes, head, view.blob) else { return .damaged }
+        noteHit(stamp: view.stamp, length: head.length, use: use, visibility)
         return .inline(Entry(key: key, body: Body(bytes), source: .index(record: record, head: head)))
     }
 
     /// The entries under many keys, as one snapshot of the index has them, and what was pending when it was taken. What
     /// a batch of this process did is seen in all of them, or in none.
-    func get(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
+    func findEntries(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
         let moves = memory.moves
         var (result, gone) = try lookUp(keys, visibility)
         for _ in 0..<3 where !gone.isEmpty { (result, gone) = try lookUp(keys, visibility) }
@@ -213,7 +228,7 @@ final class Lookups: EnginePart {
         var gone: [Int] = []
         for (place, record, head, blob) in files {
             if let body = try bodies.open(head, blob, isDiscarded: false) {
-                withUses { $0.touches.note(stamp: record.stamp, uptime: use) }
+                noteHit(stamp: record.stamp, length: head.length, use: use, visibility)
                 result[place] = Entry(key: keys[place], body: body, source: .index(record: record, head: head))
             } else {
                 gone.append(place)
@@ -232,7 +247,7 @@ final class Lookups: EnginePart {
     /// True if the record is whole and belongs to the key.
     private func isIntact(_ view: EntryView, _ key: Key) -> Bool {
         let isIntact = EntryRecord(view.raw)?.isIntact(under: IndexKey.bytes(for: key)) ?? false
-        if !isIntact { logger.error("damaged entry", metadata: ["key": "\(key)"]) }
+        if !isIntact { logger(.integrity).error("damaged entry", metadata: ["key": "\(key)"]) }
         return isIntact
     }
 
@@ -299,7 +314,7 @@ final class Lookups: EnginePart {
                 blob.count >= BlobRecord.inlineLength,
                 blob[1] == BlobRecord.Location.inline.rawValue, blob[3] == 0, view.fits(blob)
             else { return nil }
-            withUses { $0.touches.note(stamp: view.stamp, uptime: use) }
+            noteHit(stamp: view.stamp, length: view.length, use: use, visibility)
             return try body(view, BlobRecord.inlineBytes(blob))
         }
     }

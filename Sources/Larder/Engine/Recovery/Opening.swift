@@ -57,7 +57,7 @@ enum Opening {
         var count = 0
         for shard in try engine.files.shards() { count += try shard.names().count }
         if count == 0 { return }
-        engine.logger.error(
+        engine.logger(.opening).error(
             "the index was gone: the store starts empty, without a budget. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
             metadata: ["path": "\(engine.path)", "files": "\(count)"])
     }
@@ -119,7 +119,8 @@ enum Opening {
             wasClosed: finding.wasClosed)
         clock.observe(Timestamp(microseconds: state.clock))
         let context = EngineContext(
-            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration)
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
+            counterFile: CounterFile(privateIn: files.index, at: clock.now()))
         let engine = Engine(
             context: context, storeID: format.storeID, state: state, presence: presence, resources: nil)
         try engine.start(walksBehind: finding.walk == .behind)
@@ -178,12 +179,14 @@ enum Opening {
         clock.observe(Timestamp(microseconds: state.clock))
         let counted = ledger.quarantine
         ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))
+        let counters = CounterFile(sharedIn: files.index, slot: ledger.slot, at: clock.now())
         let room = try Room(files: files, index: index, ledger: ledger)
         let resources = Engine.Writing.Resources(
             lock: lock, ledger: ledger, room: room, reaper: try Reaper(trash: files.trash, ledger: ledger),
             pending: pendingSet(state.budget, configuration))
         let context = EngineContext(
-            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration)
+            path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
+            counterFile: counters)
         let engine = Engine(
             context: context, storeID: format.storeID, state: state, presence: presence, resources: resources)
         do {

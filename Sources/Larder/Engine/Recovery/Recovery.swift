@@ -56,7 +56,7 @@ final class Recovery: EnginePart {
         try FileSystem.unlinkFile(Layout.instanceLock(instance), in: files.staging)
         reach("sweep.lock-removed")
         if published + restored + removed > 0 {
-            logger.info(
+            logger(.recovery).info(
                 "swept files of a store that died",
                 metadata: ["published": "\(published)", "restored": "\(restored)", "removed": "\(removed)"])
             configuration.observer?(.swept(published: published, restored: restored, removed: removed))

@@ -131,7 +131,7 @@ final class Displacement: EnginePart {
         let moment = min(clock.now(), configuration.clock.now()) - configuration.expiredRetention.clampedToZero
         // Rows of times before 1970 are stored under 1970.
         guard moment.microseconds > 0 else { return false }
-        memory.removeExpired(at: moment)
+        counters.add(.evictedExpired, UInt64(memory.removeExpired(at: moment)))
         guard try hasExpired(by: moment) else { return false }
         let limit = try context.removalLimit()
         // What does not fit the headroom while a snapshot is held waits: nothing needs it now.

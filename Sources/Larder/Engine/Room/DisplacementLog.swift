@@ -14,6 +14,7 @@ final class DisplacementLog: EnginePart {
     func report(_ victims: [Victim]) {
         guard !victims.isEmpty else { return }
         displaced.wrappingAdd(UInt64(victims.count), ordering: .relaxed)
+        tally(victims)
         guard context.audience.isObserved else { return }
         for victim in victims {
             context.audience.tell(
@@ -23,12 +24,22 @@ final class DisplacementLog: EnginePart {
         }
     }
 
+    private func tally(_ victims: [Victim]) {
+        let expired = victims.count { $0.reason == .expired }
+        counters.add(.displacedExpired, UInt64(expired))
+        counters.add(.displacedLeastRecentlyUsed, UInt64(victims.count - expired))
+        logger(.displacement).debug(
+            "displaced entries",
+            metadata: ["expired": "\(expired)", "leastRecentlyUsed": "\(victims.count - expired)"])
+    }
+
     /// Tells of entries of policy `memoryOnly` that made room for others.
     func report(evicted puts: [PendingPut]) {
         if puts.isEmpty { return }
         displaced.wrappingAdd(UInt64(puts.count), ordering: .relaxed)
         let now = clock.now()
         for put in puts {
+            counters.add(put.expires <= now ? .evictedExpired : .evictedLeastRecentlyUsed)
             configuration.observer?(
                 .displaced(
                     key: put.key, length: ByteCount(Int64(clamping: put.length)),

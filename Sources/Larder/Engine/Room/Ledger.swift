@@ -27,7 +27,7 @@ final class Ledger: @unchecked Sendable {
     private static let quarantineOwner: UInt64 = 1
 
     private let words: UnsafeMutablePointer<UInt64>
-    private let slot: Int
+    let slot: Int
     private let instance: UInt64
 
     /// Maps the ledger and takes a slot for `instance`: a free one, or one of a store that died. Throws `locked` if

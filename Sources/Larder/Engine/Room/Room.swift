@@ -10,8 +10,8 @@ struct Room: Sendable {
     let index: Index
     let ledger: Ledger
     private let pageSize: Int64
-    /// `FORMAT`, `CACHEDIR.TAG`, the ledger, and `lock.mdb` at its full length, where the file system could not
-    /// allocate it ahead.
+    /// `FORMAT`, `CACHEDIR.TAG`, the ledger, the counters, and `lock.mdb` at its full length, where the file system
+    /// could not allocate it ahead.
     private let fixed: Int64
 
     init(files: StoreFiles, index: Index, ledger: Ledger) throws(LarderError) {

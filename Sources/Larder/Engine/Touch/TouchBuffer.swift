@@ -26,11 +26,13 @@ final class TouchBuffer: Sendable {
     /// Nanoseconds that writing many touches took lately.
     private let cost = Atomic<UInt64>(0)
 
-    /// Notes a use.
+    /// Notes a use, and counts it.
     @inline(__always)
-    func note(stamp: UInt64, uptime: UInt64) {
-        let isFirst = stripes[ThreadNumber.current & 15].table.withLock { table in
+    func note(stamp: UInt64, uptime: UInt64, _ hit: Counters.Hit, _ counters: Counters) {
+        let stripe = ThreadNumber.current & 15
+        let isFirst = stripes[stripe].table.withLock { table in
             table.note(stamp: stamp, uptime: uptime)
+            counters.addHit(hit, stripe: stripe)
             return table.count == 1
         }
         if isFirst, !dirty.load(ordering: .relaxed) { dirty.store(true, ordering: .relaxed) }

@@ -1,0 +1,59 @@
+/// Changes as callers make them: counted, and told to the readers of events.
+extension EnginePart {
+    /// A put was accepted.
+    func noteStored(_ put: PendingPut) {
+        counters.add(.puts)
+        counters.add(.bytesWritten, put.length)
+        tell(.stored(key: put.key, length: ByteCount(Int64(clamping: put.length))))
+    }
+
+    /// A call removed the entry under a key.
+    func noteRemoved(_ key: Key) {
+        counters.add(.removed)
+        tell(.removed(key: key))
+    }
+
+    /// Notes how long a call took that put a body.
+    /// - Parameter began: its beginning, by the uptime.
+    func notePut(since began: UInt64) { counters.note(.put, nanoseconds: uptime.uptime() &- began) }
+}
+
+extension Committer {
+    /// Counts a batch that is over.
+    /// - Parameters:
+    ///   - failed: puts and removals of it that could not be committed.
+    ///   - began: when it was taken to be committed, by the uptime.
+    func countCommit(of batch: PendingSet.Batch, failed: Int, since began: UInt64) {
+        guard batch.isWanted else { return }
+        counters.add(.commits)
+        let took = uptime.uptime() &- began
+        counters.note(.commit, nanoseconds: took)
+        var failed = failed
+        for job in batch.jobs {
+            if job.isCommitted { count(job) } else { failed += job.operations.count }
+        }
+        if failed > 0 { counters.add(.failedChanges, UInt64(failed)) }
+        logger(.commits).debug(
+            "committed a batch",
+            metadata: ["changes": "\(batch.count)", "failed": "\(failed)", "microseconds": "\(took / 1000)"])
+    }
+
+    private func count(_ job: PendingJob) {
+        counters.add(.removed, UInt64(job.removedCount))
+        for (operation, result) in zip(job.operations, job.results) {
+            switch (operation, result) {
+            case (.put(let put, _), .over(.stored)): noteStored(put)
+            case (.remove(let key, _), .over(.done)): tell(.removed(key: key))
+            default: break
+            }
+        }
+    }
+}
+
+extension Checkpoints {
+    /// A checkpoint was made.
+    func noteCheckpoint(files: Int) {
+        logger(.checkpoints).debug("made a checkpoint", metadata: ["files": "\(files)"])
+        configuration.observer?(.checkpointed(files: files))
+    }
+}

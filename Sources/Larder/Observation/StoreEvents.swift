@@ -1,0 +1,82 @@
+/// The events of a store, in the order in which they happened: the result of `Store.events(buffering:)`.
+///
+/// For one reader: two iterators of one sequence would share its events. It ends when the store is closed, after the
+/// events that were left, and in a cancelled task. Dropping the sequence and its iterator ends the subscription.
+public struct StoreEvents: AsyncSequence, Sendable {
+    /// What happened.
+    public typealias Element = StoreEvent
+    /// None: the sequence does not throw.
+    public typealias Failure = Never
+
+    private let subscription: Subscription
+
+    init(_ buffer: EventBuffer, _ audience: Audience) {
+        subscription = Subscription(buffer: buffer, audience: audience)
+    }
+
+    /// Starts with the oldest event that nothing has read.
+    public func makeAsyncIterator() -> Iterator { Iterator(subscription: subscription) }
+
+    /// Where the reading is.
+    public struct Iterator: AsyncIteratorProtocol {
+        /// None: the sequence does not throw.
+        public typealias Failure = Never
+
+        fileprivate let subscription: Subscription
+
+        /// The next event, as soon as there is one; nil when the store was closed, and in a cancelled task.
+        public func next() async -> StoreEvent? { await subscription.buffer.next() }
+
+        /// As above. The actor is not used: no state of it is touched.
+        public func next(isolation actor: isolated (any Actor)?) async -> StoreEvent? {
+            await subscription.buffer.next()
+        }
+    }
+
+    /// Ends with the last of the sequence and its iterators.
+    fileprivate final class Subscription: Sendable {
+        let buffer: EventBuffer
+        private let audience: Audience
+
+        init(buffer: EventBuffer, audience: Audience) {
+            self.buffer = buffer
+            self.audience = audience
+        }
+
+        deinit { audience.remove(buffer) }
+    }
+}
+
+extension Store {
+    /// What happens in the store from now on, as this process does or sees it.
+    ///
+    ///     Task {
+    ///         for await event in store.events() {
+    ///             if case .displaced(let key, _, let reason) = event { print("displaced", key, reason) }
+    ///         }
+    ///     }
+    ///
+    /// Events are kept for the reader from this call on. The store never waits for it: when `capacity` events are
+    /// unread, the oldest is dropped, and the reader gets `StoreEvent.missed(count:)` in the place of those dropped.
+    /// `stored` and `removed` come when the readers of this process see the change, those of a batch when it is
+    /// committed, `displaced` after its commit.
+    ///
+    /// Without a reader an event costs one look at a flag. Several stores of one path in this process have the same
+    /// events. Safe from any thread.
+    /// - Parameter capacity: the most events to keep; 1 or more. Default: 256.
+    /// - Returns: a sequence for one reader. It ends when this store is closed, and in a cancelled task.
+    public func events(buffering capacity: Int = 256) -> StoreEvents {
+        let buffer = EventBuffer(handle: handle, capacity: max(1, capacity))
+        engine.audience.add(buffer)
+        if isOver { buffer.end() }
+        return StoreEvents(buffer, engine.audience)
+    }
+}
+
+extension EnginePart {
+    /// Tells the readers of events, not the observers, what a call did. The event is made only if there is a reader.
+    @inline(__always)
+    func tell(_ event: @autoclosure () -> StoreEvent) {
+        if audience.hasReaders { audience.tellReaders(event()) }
+    }
+}

@@ -1,0 +1,90 @@
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Larder
+
+/// Which messages of the log are written is set for each category, at any time.
+@Suite struct LogLevelTests {
+    private final class Messages: Sendable {
+        private let list = Mutex<[String]>([])
+        var all: [String] { list.withLock { $0 } }
+        func add(_ text: String) { list.withLock { $0.append(text) } }
+    }
+
+    private func configuration(
+        _ messages: Messages, label: String = "test", level: Logger.Level = .critical
+    ) -> Configuration {
+        .testing {
+            $0.logger = Logger(label: label) { _ in Recorder { messages.add($0) } }
+            $0.logger.logLevel = level
+        }
+    }
+
+    @Test func aLevelAppliesToItsCategoryOnly() throws {
+        let messages = Messages()
+        try withStore(configuration: configuration(messages)) { store in
+            #expect(store.logLevel(for: .commits) == .critical)
+            try store.put([1], for: "a", PutOptions(durability: .durable))
+            #expect(messages.all == [])
+            store.setLogLevel(.debug, for: .commits)
+            #expect(store.logLevel(for: .commits) == .debug)
+            #expect(store.logLevel(for: .checkpoints) == .critical)
+            try store.put([1], for: "b", PutOptions(durability: .durable))
+            try store.flush(.durable)
+            #expect(Set(messages.all) == ["committed a batch"])
+            store.setLogLevel(nil, for: .commits)
+            let count = messages.all.count
+            try store.put([1], for: "c", PutOptions(durability: .durable))
+            #expect(messages.all.count == count)
+        }
+    }
+
+    @Test func aLevelCanBeHigherThanThatOfTheLogger() throws {
+        let messages = Messages()
+        try withStore(configuration: configuration(messages, level: .debug)) { store in
+            #expect(messages.all.contains("opened the store"))
+            store.setLogLevel(.error, for: .commits)
+            let before = messages.all.count { $0 == "committed a batch" }
+            try store.put([1], for: "a", PutOptions(durability: .durable))
+            #expect(messages.all.count { $0 == "committed a batch" } == before)
+        }
+    }
+
+    @Test func levelsOfAnOpenApplyToIt() throws {
+        let messages = Messages()
+        var configuration = configuration(messages)
+        configuration.logLevels = [.opening: .debug, .calls: .error]
+        try withStore(configuration: configuration) { store in
+            #expect(messages.all == ["opened the store"])
+            #expect(store.logLevel(for: .opening) == .debug)
+            store[Key(bytes: [])] = [1]
+            #expect(messages.all == ["opened the store", "subscript write failed"])
+        }
+    }
+
+    @Test func levelsOfStoresOfOnePathAreTheirOwn() throws {
+        let (ofFirst, ofSecond) = (Messages(), Messages())
+        try withDirectory { path in
+            let first = try Store(at: path, configuration(ofFirst, label: "first"))
+            let second = try Store(at: path, configuration(ofSecond, label: "second"))
+            second.setLogLevel(.debug, for: .commits)
+            try first.put([1], for: "k", PutOptions(durability: .durable))
+            #expect(ofFirst.all == [])
+            #expect(ofSecond.all == ["committed a batch"])
+            try second.close()
+            // It is over with the store.
+            second.setLogLevel(.debug, for: .commits)
+            try first.put([2], for: "k", PutOptions(durability: .durable))
+            #expect(ofSecond.all == ["committed a batch"])
+            try finish(first)
+        }
+    }
+
+    @Test func categoriesHaveNames() {
+        #expect(LogCategory.allCases.count == Set(LogCategory.allCases.map(\.description)).count)
+        for category in LogCategory.allCases { #expect(LogCategory(name: category.description) == category) }
+        #expect(LogCategory(name: "none") == nil)
+    }
+}
