@@ -1,4 +1,5 @@
 import Foundation
+import Larder
 import SystemPackage
 import TestSupport
 import Testing
@@ -32,6 +33,35 @@ import Testing
         #expect(json["allocatedBytes"] as? Int64 == recount(FilePath(place.store)))
         let human = try place.run("stat").text
         #expect(human.contains("entries           4\n") && human.contains("budget            unlimited\n"))
+    }
+
+    @Test func statCountsWhatEachProcessHasDone() throws {
+        let place = try filled()
+        let store = try Store(at: FilePath(place.store), .testing())
+        #expect(try store.get("s/1") != nil)
+        #expect(try store.get("none") == nil)
+        #expect(try store.remove("s/2"))
+        try store.close()
+        // Reads only, and so counts for itself.
+        #expect(try place.run("get", "s/1").status == 0)
+        let json = try place.run("stat", "--json").json
+        let counters = try #require(json["counters"] as? [String: Any])
+        #expect(counters["puts"] as? Int == 4)
+        #expect(counters["bytesWritten"] as? Int == 582_000)
+        #expect(counters["hits"] as? Int == 1)
+        #expect(counters["bytesRead"] as? Int == 1000)
+        #expect(counters["misses"] as? Int == 1)
+        #expect(counters["hitRatio"] as? Double == 0.5)
+        #expect(counters["removed"] as? Int == 1)
+        #expect((counters["failures"] as? [String: Any])?.isEmpty == true)
+        let times = try #require(counters["commitTimes"] as? [String: Any])
+        #expect(times["count"] as? Int == counters["commits"] as? Int)
+        let human = try place.run("stat").text
+        #expect(human.contains("hits              1, 1 misses (50.0 % of the lookups are hits)\n"))
+        #expect(human.contains("failures          none\n"))
+        // A look at them adds nothing.
+        let again = try #require(try place.run("stat", "--json").json["counters"] as? [String: Any])
+        #expect(NSDictionary(dictionary: again) == NSDictionary(dictionary: counters))
     }
 
     @Test func readingCommandsChangeNothing() throws {

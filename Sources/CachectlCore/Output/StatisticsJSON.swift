@@ -16,6 +16,7 @@ package struct StatisticsJSON: Encodable {
     let transientBytes: Int64
     @Nullable var budgetBytes: Int64?
     let budget: BudgetJSON
+    let counters: CountersJSON
 
     package init(_ statistics: Statistics, path: String, identifier: String) {
         self.path = path
@@ -32,6 +33,7 @@ package struct StatisticsJSON: Encodable {
         transientBytes = statistics.transientBytes.bytes
         budget = BudgetJSON(statistics.budget)
         budgetBytes = budget.bytes
+        counters = CountersJSON(statistics.counters)
     }
 }
 
