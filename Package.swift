@@ -13,6 +13,7 @@ let package = Package(
         .library(name: "LarderAsyncHTTPClient", targets: ["LarderAsyncHTTPClient"]),
         .library(name: "LarderGateway", targets: ["LarderGateway"]),
         .library(name: "LarderHTTP", targets: ["LarderHTTP"]),
+        .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
@@ -22,7 +23,8 @@ let package = Package(
     traits: [
         .default(
             enabledTraits: [
-                "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderNIOTransport", "TestOrigin",
+                "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderMetrics",
+                "LarderNIOTransport", "TestOrigin",
             ]
         ),
         .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
@@ -35,6 +37,7 @@ let package = Package(
             enabledTraits: ["LarderHTTP"]
         ),
         .trait(name: "LarderGateway", description: "The gateway.", enabledTraits: ["LarderHTTP"]),
+        .trait(name: "LarderMetrics", description: "Reports a store to swift-metrics."),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
             name: "cachectl", description: "The command line.",
@@ -47,6 +50,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
@@ -77,6 +81,7 @@ let package = Package(
             ],
             swiftSettings: failpoints
         ),
+        .target(name: "LarderMetrics", dependencies: ["Larder", "VisibleLocks", .metrics]),
         .target(name: "HTTPCaching", dependencies: [.crypto, .httpTypes, .structuredFields]),
         .target(name: "HTTPWire", dependencies: [.httpTypes]),
         .target(
@@ -165,6 +170,10 @@ let package = Package(
             exclude: ["Golden"],
             swiftSettings: failpoints
         ),
+        .testTarget(
+            name: "LarderMetricsTests",
+            dependencies: ["Larder", "LarderMetrics", "TestSupport", .metrics, .metricsTestKit]
+        ),
         .target(
             name: "HTTPTestSupport",
             dependencies: ["LarderHTTP", "VisibleLocks", .httpTypes, .nioCore, .nioPosix],
@@ -218,6 +227,9 @@ extension Target.Dependency {
 
     static let httpTypes = product("HTTPTypes", "swift-http-types", "HTTPCaching", "TestOrigin")
     static let structuredFields = product("RawStructuredFieldValues", "swift-http-structured-headers", "HTTPCaching")
+
+    static let metrics = product("Metrics", "swift-metrics", "LarderMetrics")
+    static let metricsTestKit = product("MetricsTestKit", "swift-metrics", "LarderMetrics")
 
     static let nioCore = nio("NIOCore")
     static let nioHTTP1 = nio("NIOHTTP1")
