@@ -30,7 +30,7 @@ import Testing
             #expect(try metrics.expectGauge("larder_store_entries", own).lastValue == 1)
             #expect(try metrics.expectGauge("larder_store_failing", own + [("work", "commit")]).lastValue == 0)
             _ = try await store.get("k")
-            try store.remove("k")
+            try await store.remove("k")
             try await reporter.report()
             try await reporter.report()
             #expect(try total("hits_total") == 4)

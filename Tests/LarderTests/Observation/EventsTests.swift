@@ -80,7 +80,7 @@ import Testing
                 found.filter { $0 != "checkpointed 0" } == [
                     "displaced old expired", "displaced a leastRecentlyUsed", "checkpointed 1", "damaged",
                 ])
-            try Store(at: path, .testing()).close()
+            try await Store(at: path, .testing()).close()
         }
     }
 
