@@ -63,6 +63,25 @@ final class BlobChanges {
         return id
     }
 
+    /// The blob with a digest, with one more reference; nil if no put could share it: there is none, or its bytes are
+    /// damaged.
+    func share(_ digest: Digest, isDurable: Bool) throws -> SharedBlob? {
+        let raw = try digest.withBytes { try transaction.reading.get(index.digests, $0) }
+        guard var shared = raw.flatMap(DigestRecord.init), let head = try record(shared.blob), head.digest == digest,
+            try isSound(head)
+        else { return nil }
+        shared.references &+= 1
+        try writeDigest(digest, shared)
+        if isDurable, head.location == .file { sharedDurably.append(head) }
+        return SharedBlob(id: shared.blob, length: head.length)
+    }
+
+    /// A blob with a reference taken, which belongs to the entry that is stored next.
+    struct SharedBlob {
+        let id: UInt64
+        let length: UInt64
+    }
+
     /// The record of a blob that may be replaced or deleted next; nil if there is none, or it cannot be read.
     func record(_ id: UInt64) throws -> BlobRecord? {
         guard let raw = try transaction.reading.get(index.blobs, id) else { return nil }

@@ -147,7 +147,8 @@ extension UnsafeRawBufferPointer {
     /// True if the bytes start with `prefix`.
     @inline(__always)
     func hasPrefix(_ prefix: [UInt8]) -> Bool {
-        guard count >= prefix.count else { return false }
-        return prefix.withUnsafeBytes { memcmp($0.baseAddress ?? baseAddress!, baseAddress!, prefix.count) == 0 }
+        guard !prefix.isEmpty else { return true }
+        guard count >= prefix.count, let baseAddress else { return false }
+        return memcmp(baseAddress, prefix, prefix.count) == 0
     }
 }

@@ -93,17 +93,22 @@ final class Mutation {
     func noteDurable() { isDurable = true }
 
     /// Stores an entry, replacing the one under the same key.
-    /// - Parameter inherited: what it takes over from an entry in memory. Nil: from what the index has under its key.
-    func put(_ put: PendingPut, pinnedByTag: Bool, inheriting inherited: PendingPut.Inheritance? = nil) throws {
+    /// - Parameters:
+    ///   - inherited: what it takes over from an entry in memory. Nil: from what the index has under its key.
+    ///   - content: the blob with its bytes, where those are not the put's own.
+    func put(
+        _ put: PendingPut, pinnedByTag: Bool, inheriting inherited: PendingPut.Inheritance? = nil,
+        content: BlobChanges.SharedBlob? = nil
+    ) throws {
         let key = put.indexKey
         if put.isDurable { isDurable = true }
         if put.removal != nil { try remove(key) }
         var new = EntryRecord()
-        new.blob = try blobs.acquire(put)
+        new.blob = try content?.id ?? blobs.acquire(put)
         new.id = state.nextID
         new.stamp = takeStamp()
         lastPut = new.stamp
-        new.length = put.length
+        new.length = content?.length ?? put.length
         new.stored = put.stored.microseconds
         new.accessed = put.accessed.microseconds
         new.created = (inherited?.created ?? put.created).microseconds

@@ -4,7 +4,11 @@ extension EnginePart {
     func noteStored(_ put: PendingPut) {
         counters.add(.puts)
         counters.add(.bytesWritten, put.length)
-        tell(.stored(key: put.key, length: ByteCount(Int64(clamping: put.length))))
+        tellStored(put.key, length: put.length)
+    }
+
+    func tellStored(_ key: Key, length: UInt64) {
+        tell(.stored(key: key, length: ByteCount(Int64(clamping: length))))
     }
 
     /// A call removed the entry under a key.
@@ -43,6 +47,10 @@ extension Committer {
         for (operation, result) in zip(job.operations, job.results) {
             switch (operation, result) {
             case (.put(let put, _), .over(.stored)): noteStored(put)
+            case (.putContent(let put, _), .over(.stored)):
+                // No bytes were written.
+                counters.add(.puts)
+                tellStored(put.key, length: job.contentLengths[put.key] ?? 0)
             case (.remove(let key, _), .over(.done)): tell(.removed(key: key))
             default: break
             }

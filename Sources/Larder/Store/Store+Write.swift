@@ -153,12 +153,14 @@ extension Store {
         do {
             switch operation {
             case .put(let body, let key, var options, let digest, let unlessPresent):
-                if options.storagePolicy == .memoryOnly {
-                    throw LarderError(
-                        .invalidArgument, "\(key) is `memoryOnly`, which a batch does not write: use `put`", key: key)
-                }
+                try checkIsWritten(options, key)
                 options.durability = durability
                 return .put(try prepare(body, key, options, digest).withoutDescriptor, unlessPresent: unlessPresent)
+            case .putContent(let digest, let key, var options, let unlessPresent):
+                try checkIsWritten(options, key)
+                options.durability = durability
+                try options.validate(key: key)
+                return .putContent(makePut(key, digest, 0, .inline([]), options), unlessPresent: unlessPresent)
             case .change(let key, let change, let expected):
                 try change.validate(key)
                 return .change(key, change, expected)
@@ -184,6 +186,12 @@ extension Store {
         }
     }
 
+    private func checkIsWritten(_ options: PutOptions, _ key: Key) throws(LarderError) {
+        guard options.storagePolicy == .memoryOnly else { return }
+        throw LarderError(
+            .invalidArgument, "\(key) is `memoryOnly`, which a batch does not write: use `put`", key: key)
+    }
+
     /// Applies an operation to an entry of policy `memoryOnly`; nil if there is none under its key, or a batch that is
     /// on its way has to come first.
     private func applyInMemory(_ operation: PendingJob.Operation) throws -> WriteResult? {
@@ -204,7 +212,7 @@ extension Store {
                 $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
             return isDone ? .done : nil
-        case .failed, .put, .removeContent, .timedLease, .heldLease, .claim, .endLease: return nil
+        case .failed, .put, .putContent, .removeContent, .timedLease, .heldLease, .claim, .endLease: return nil
         }
     }
 }
@@ -228,8 +236,9 @@ extension WriteBatch {
         var bytes = 0
         for operation in operations {
             switch operation {
-            case .put(let body, let key, let options, _, _):
-                bytes += body.count + options.metadata.count
+            case .put(_, let key, let options, _, _), .putContent(_, let key, let options, _):
+                if case .put(let body, _, _, _, _) = operation { bytes += body.count }
+                bytes += options.metadata.count
                 let row = min(key.bytes.count, IndexKey.longLength) * (2 + options.tags.count)
                 let tags = options.tags.reduce(0) { $0 + 2 * $1.utf8.count }
                 rows[key] = row + tags + (IndexKey.isLong(key) ? key.bytes.count : 0)
@@ -266,7 +275,7 @@ extension WriteBatch.Operation {
     fileprivate func mayWait(_ inlineLimit: Int64) -> Bool {
         switch self {
         case .put(let body, _, _, _, _): body.count > inlineLimit
-        case .change, .remove, .removeContent, .lease: false
+        case .putContent, .change, .remove, .removeContent, .lease: false
         }
     }
 }

@@ -12,6 +12,7 @@ public struct WriteBatch: Sendable {
     enum Operation: Sendable {
         case put([UInt8], Key, PutOptions, Digest?, unlessPresent: Bool)
         /// With the entry that it has to be still.
+        case putContent(Digest, Key, PutOptions, unlessPresent: Bool)
         case change(Key, EntryChange, Expected?)
         case remove(Key, Expected?)
         case removeContent(Digest)
@@ -56,6 +57,21 @@ public struct WriteBatch: Sendable {
         unlessPresent: Bool = false
     ) {
         operations.append(.put(body, key, options, digest, unlessPresent: unlessPresent))
+    }
+
+    /// Stores an entry whose bytes are in the store already: nothing is read, copied or hashed.
+    ///
+    /// Its result is `stored`, or `absent` if no entry has this content when the batch is committed, as `put` of an
+    /// earlier operation counts, too; what is put with policy `memoryOnly` does not.
+    /// - Parameters:
+    ///   - digest: SHA-256 of the body.
+    ///   - key: what to store it under.
+    ///   - options: as for `put`. Those of policy `memoryOnly` are refused; their durability is that of the batch.
+    ///   - unlessPresent: true leaves a fresh entry alone that is there when the batch is committed. Default: false.
+    public mutating func put(
+        contentOf digest: Digest, for key: Key, _ options: PutOptions = PutOptions(), unlessPresent: Bool = false
+    ) {
+        operations.append(.putContent(digest, key, options, unlessPresent: unlessPresent))
     }
 
     // MARK: Entries

@@ -71,6 +71,25 @@
             }
         }
 
+        /// It would rest on bytes that a power loss may take.
+        @Test func aDurableEntryOfContentThatIsNotSyncedFails() throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .testing())
+                let digest = try store.put(body(60_000, 1), for: "relaxed")
+                try store.flush()
+                var batch = WriteBatch()
+                batch.put(contentOf: digest, for: "durable")
+                let scope = FaultScope(under: path.string)
+                scope.set(try #require(FaultRule.list("fdatasync=EIO")))
+                try #expect(code { try store.write(batch, durability: .durable) } == .io)
+                #expect(scope.injected > 0)
+                scope.lift()
+                #expect(try store.get("durable") == nil)
+                try store.write(batch, durability: .durable)
+                try finish(store)
+            }
+        }
+
         /// Whatever comes later is what stays, in memory or on disk.
         @Test(arguments: ["batch.before", "commit.after", "batch.before-index-sync"], [false, true])
         func aPutToMemoryDuringABatchIsTheLaterOne(_ step: String, _ wasInMemory: Bool) throws {

@@ -3,13 +3,15 @@
 /// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
-    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `isCommitted` and
+    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `contentLengths`, `isCommitted` and
     // `failure`. Only the thread of the committer touches those until `PendingSet.finish`, and only the caller after
     // `PendingSet.wait`; the pending set's lock orders the two.
     enum Operation: Sendable {
         /// Cannot be done, as was known before.
         case failed(LarderError)
         case put(PendingPut, unlessPresent: Bool)
+        /// Without bytes: those that the store has with its digest.
+        case putContent(PendingPut, unlessPresent: Bool)
         case change(Key, EntryChange, WriteBatch.Expected?)
         case remove(Key, WriteBatch.Expected?)
         /// With the index keys of the entries that had the content when it was looked for.
@@ -57,6 +59,8 @@ final class PendingJob: @unchecked Sendable {
     private(set) var evicted: [PendingPut] = []
     /// Entries that it has removed.
     private(set) var removedCount = 0
+    /// Lengths of the content that it has put under keys, in bytes.
+    private(set) var contentLengths: [Key: UInt64] = [:]
     /// True once its transaction is committed: then it is in the store, whatever `failure` says.
     private(set) var isCommitted = false
     /// Why it could not be committed, or is not sure to survive power loss.
@@ -72,7 +76,7 @@ final class PendingJob: @unchecked Sendable {
         for operation in operations {
             memory += 128
             switch operation {
-            case .put(let put, _):
+            case .put(let put, _), .putContent(let put, _):
                 keys?.insert(put.key)
                 memory += put.memory
             case .change(let key, let change, _):
@@ -105,7 +109,7 @@ final class PendingJob: @unchecked Sendable {
             case .change(_, let change, _):
                 if change != EntryChange(isPinned: false) { return .put }
                 count += 1
-            case .put, .timedLease, .heldLease: return .put
+            case .put, .putContent, .timedLease, .heldLease: return .put
             }
         }
         return count > limit ? .put : claims ? .touch : .housekeeping
@@ -145,6 +149,7 @@ final class PendingJob: @unchecked Sendable {
         inMemory = [:]
         giveBack(to: memory)
         removedCount = 0
+        contentLengths = [:]
         if isDurable { mutation.noteDurable() }
         for operation in operations { results.append(try apply(operation, mutation, memory, leases)) }
     }
@@ -156,6 +161,8 @@ final class PendingJob: @unchecked Sendable {
         case .failed(let error): return .over(.failed(error))
         case .put(let put, let unlessPresent):
             return .over(try store(put, unlessPresent, mutation, memory))
+        case .putContent(let put, let unlessPresent):
+            return .over(try store(put, unlessPresent, mutation, memory, isContentStored: true))
         case .change(let key, let change, let expected):
             if let put = lookUpInMemory(key, mutation, memory) {
                 return .over(try changeInMemory(put, change, expected, mutation, memory, leases))
@@ -241,7 +248,8 @@ final class PendingJob: @unchecked Sendable {
     }
 
     private func store(
-        _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ memory: MemoryEntries
+        _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ memory: MemoryEntries,
+        isContentStored: Bool = false
     ) throws -> WriteResult {
         let old = lookUpInMemory(put.key, mutation, memory)
         if unlessPresent {
@@ -251,9 +259,16 @@ final class PendingJob: @unchecked Sendable {
                 return .present
             }
         }
+        var content: BlobChanges.SharedBlob?
+        if isContentStored {
+            content = try mutation.blobs.share(put.digest, isDurable: isDurable)
+            guard let content else { return .absent }
+            contentLengths[put.key] = content.length
+        }
         let inherited = old.flatMap { put.overwrites($0.version) ? $0.legacy : nil }
         if old != nil { setInMemory(put.key, nil, mutation) }
-        try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), inheriting: inherited)
+        try mutation.put(
+            put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), inheriting: inherited, content: content)
         return .stored(put.digest)
     }
 
