@@ -3,18 +3,22 @@ extension Lookups {
     /// The entry under a key; see `findEntry`.
     @inline(__always)
     func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
-        let isMeasured = visibility.isCounted && counters.isLookupMeasured
-        let began = isMeasured ? uptime.uptime() : 0
-        let found = try findEntry(key, visibility, mayWait: mayWait)
-        guard visibility.isCounted else { return found }
-        switch found {
-        case .hit(let entry):
-            // One in the index was counted together with the note of the access.
-            if case .pending = entry.source { counters.addHits(bytes: entry.body.length.unsigned) }
-        case .miss: counters.addMisses()
-        case .due: return found
+        guard visibility.isCounted, counters.isLookupMeasured else {
+            return try countedEntry(key, visibility, mayWait: mayWait)
         }
-        if isMeasured { counters.note(.lookup, nanoseconds: uptime.uptime() &- began) }
+        let began = uptime.uptime()
+        let found = try countedEntry(key, visibility, mayWait: mayWait)
+        if case .due = found { return found }
+        counters.note(.lookup, nanoseconds: uptime.uptime() &- began)
+        return found
+    }
+
+    /// Counts misses: hits were counted where they were found. No entry is taken out of the result here, which would
+    /// count its references once more.
+    @inline(__always)
+    private func countedEntry(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+        let found = try findEntry(key, visibility, mayWait: mayWait)
+        if case .miss = found, visibility.isCounted { counters.addMisses() }
         return found
     }
 

@@ -134,11 +134,11 @@ final class Lookups: EnginePart {
         let use = uptime.uptime()
         // Memory first: an entry there has a removal pending for what was on disk under its key.
         if let put = memory.lookup(key, use: use, at: clock.now()) {
-            return isVisible(put, visibility) ? .hit(try entry(put)) : .miss
+            return isVisible(put, visibility) ? .hit(try countedEntry(put, visibility)) : .miss
         }
         if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return .miss }
-            return .hit(try entry(put))
+            return .hit(try countedEntry(put, visibility))
         }
         if !mayWait, bodies.isVerifying { return .due }
         // A file that is gone was displaced between lookup and open: look again. An entry that is still there then may
@@ -361,6 +361,12 @@ final class Lookups: EnginePart {
         if visibility.includesExpired || put.expires == .distantFuture || put.expires > clock.now() { return true }
         clock.noteExpiry()
         return false
+    }
+
+    private func countedEntry(_ put: PendingPut, _ visibility: Visibility) throws -> Entry {
+        let entry = try entry(put)
+        if visibility.isCounted { counters.addHits(bytes: put.length) }
+        return entry
     }
 
     private func entry(_ put: PendingPut) throws -> Entry {
