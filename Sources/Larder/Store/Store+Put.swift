@@ -164,7 +164,7 @@ extension Store {
         do {
             writing = try self.writing()
         } catch {
-            if case .staged(let file) = put.body { engine.writing?.staged.discard(file) }
+            if case .staged(let file) = put.body { engine.writing?.staged.discardLater(file) }
             throw error
         }
         return try writing.submission.submit(put, mayWait: mayWait)
