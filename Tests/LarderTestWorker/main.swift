@@ -15,6 +15,7 @@
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
 // freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB; prints what a durable put takes then
+// stream   writes a body of COUNT MiB as a stream and reads it through; fails if that takes more than 64 MiB of memory
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean
 //          or not
 // used     puts a, b, c and an entry of policy session, uses a, prints `USED`, and waits to be killed
@@ -143,24 +144,14 @@ func batches(_ store: Store) throws {
 
 /// Asks for a value that takes `milliseconds` to compute.
 func compute(_ store: Store, milliseconds: Int) throws {
-    let semaphore = DispatchSemaphore(value: 0)
-    // SAFETY: written before the signal, read after it.
-    nonisolated(unsafe) var failure: (any Error)?
-    Task {
-        do {
-            let entry = try await store.value(for: "k") { _ in
-                try await Task.sleep(for: .milliseconds(milliseconds))
-                say("COMPUTED")
-                return Computed([UInt8](repeating: 1, count: 1000))
-            }
-            say("VALUE \(entry?.body.length.bytes ?? -1)")
-        } catch {
-            failure = error
+    try wait {
+        let entry = try await store.value(for: "k") { _ in
+            try await Task.sleep(for: .milliseconds(milliseconds))
+            say("COMPUTED")
+            return Computed([UInt8](repeating: 1, count: 1000))
         }
-        semaphore.signal()
+        say("VALUE \(entry?.body.length.bytes ?? -1)")
     }
-    semaphore.wait()
-    if let failure { throw failure }
 }
 
 /// Begins to compute a value, and never ends.
@@ -285,6 +276,18 @@ func makeEveryFile(_ path: FilePath) throws {
     _exit(0)
 }
 
+/// Runs `body` in a task, and waits for it.
+func wait(for body: @escaping @Sendable () async throws -> Void) throws {
+    let outcome = Mutex<Result<Void, any Error>>(.success(()))
+    let done = DispatchSemaphore(value: 0)
+    Task.detached {
+        do { try await body() } catch { outcome.withLock { $0 = .failure(error) } }
+        done.signal()
+    }
+    done.wait()
+    try outcome.withLock { $0 }.get()
+}
+
 func run() throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
@@ -296,14 +299,11 @@ func run() throws {
     if arguments[2] == "opens" { return try timeOpens(FilePath(arguments[1]), count) }
     if arguments[2] == "reboot" {
         let run = RebootRun(directory: FilePath(arguments[1]), count: count)
-        let outcome = Mutex<Result<Void, any Error>>(.success(()))
-        let done = DispatchSemaphore(value: 0)
-        Task.detached {
-            do { try await run.run() } catch { outcome.withLock { $0 = .failure(error) } }
-            done.signal()
-        }
-        done.wait()
-        return try outcome.withLock { $0 }.get()
+        return try wait { try await run.run() }
+    }
+    if arguments[2] == "stream" {
+        let run = StreamRun(store: FilePath(arguments[1]), mebibytes: count)
+        return try wait { try await run.run() }
     }
     if arguments[2] == "umask" {
         umask(mode_t(seed))
