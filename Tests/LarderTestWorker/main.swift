@@ -15,6 +15,7 @@
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
 // freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB; prints what a durable put takes then
+// refused  as user SEED, if it is root: tries to open the store, and prints code, cause and message of the error
 // stream   writes a body of COUNT MiB as a stream and reads it through; fails if that takes more than 64 MiB of memory
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean
 //          or not
@@ -276,6 +277,18 @@ func makeEveryFile(_ path: FilePath) throws {
     _exit(0)
 }
 
+/// Tries to open a store without the rights of root.
+func expectRefusal(_ path: FilePath, _ user: uid_t) throws {
+    if geteuid() == 0, setuid(user) != 0 { throw Bad(reason: "setuid failed") }
+    do {
+        try Store(at: path).close()
+    } catch let error as LarderError {
+        let isDenied = error.cause as? Errno == .permissionDenied
+        return say("\(error.code) \(isDenied ? "permissionDenied" : "\(error.cause as Any)"): \(error.message)")
+    }
+    throw Bad(reason: "the store was opened")
+}
+
 /// Runs `body` in a task, and waits for it.
 func wait(for body: @escaping @Sendable () async throws -> Void) throws {
     let outcome = Mutex<Result<Void, any Error>>(.success(()))
@@ -309,6 +322,7 @@ func run() throws {
         umask(mode_t(seed))
         return try makeEveryFile(FilePath(arguments[1]))
     }
+    if arguments[2] == "refused" { return try expectRefusal(FilePath(arguments[1]), uid_t(seed)) }
     if arguments[2] == "halted" { return try runHalted(FilePath(arguments[1])) }
     if arguments[2] == "damage" {
         // The rounds from FIRST on: a run continues after a round that ended the process.
