@@ -52,6 +52,20 @@ private struct Failure: Error {}
         }
     }
 
+    @Test func aValueIsComputedInAnyFormOfBytes() async throws {
+        try await withStore { store in
+            let bytes = body(100, 1)
+            let forms: [(Key, @Sendable () -> Computed)] = [
+                ("slice", { Computed(([9] + bytes)[1...]) }), ("lazy", { Computed(bytes.lazy.map { $0 }) }),
+                ("span", { bytes.withUnsafeBytes { Computed($0.bytes) } }),
+            ]
+            for (key, form) in forms {
+                try await #expect(self.bytes(store.value(for: key) { _ in form() }) == bytes, "\(key)")
+            }
+            try await #expect(self.bytes(store.value(for: "text") { _ in Computed("abc".utf8) }) == Array("abc".utf8))
+        }
+    }
+
     @Test func manyCallersShareOneComputation() async throws {
         try await withStore { store in
             let calls = Counter()

@@ -43,6 +43,11 @@ public struct Key: Hashable, Sendable {
     }
 }
 
+extension Key: Comparable {
+    /// The order of the bytes, taken as numbers from 0 to 255: that of listings, apart from very long keys.
+    public static func < (first: Key, second: Key) -> Bool { first.bytes.lexicographicallyPrecedes(second.bytes) }
+}
+
 extension Key: ExpressibleByStringLiteral {
     /// The UTF-8 bytes of a literal.
     public init(stringLiteral value: String) { self.init(value) }

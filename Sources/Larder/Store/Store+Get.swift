@@ -146,6 +146,15 @@ extension Store {
         return try engine.attributes(of: key, visibility(true))
     }
 
+    /// True until the entry's lifetime is over, by the store's clock: what `get` without `includingExpired` would
+    /// return. False from then on, permanently, as the clock of a store never goes backwards.
+    /// - Parameter entry: what `get` returned. A new lifetime that it was given since does not count.
+    public func isFresh(_ entry: Entry) -> Bool {
+        if entry.expires > engine.clock.now() { return true }
+        engine.clock.noteExpiry()
+        return false
+    }
+
     /// The bytes under `key`: reading gives nil for a miss and for any failure; setting stores with default options, or
     /// removes when nil, and reports a failure to the configuration's logger only. Where failures matter, use `get`,
     /// `put` and `remove`.
