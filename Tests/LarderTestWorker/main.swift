@@ -19,6 +19,8 @@
 // stream   writes a body of COUNT MiB as a stream and reads it through; fails if that takes more than 64 MiB of memory
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean
 //          or not
+// lease    leases the key k for COUNT seconds, prints `LEASED`, and waits to be killed
+// leaseAndRelease    leases the key k for COUNT seconds, and releases it
 // used     puts a, b, c and an entry of policy session, uses a, prints `USED`, and waits to be killed
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of
@@ -359,6 +361,11 @@ func run() throws {
             say("HELD")
             while true { pause() }
         }
+    case "lease":
+        let lease = try store.lease("k", for: .seconds(count))
+        say("LEASED")
+        withExtendedLifetime(lease) { while true { pause() } }
+    case "leaseAndRelease": try store.lease("k", for: .seconds(count)).release()
     case "used":
         for key in ["a", "b", "c"] as [Key] { try store.put(Array("\(key)".utf8), for: key) }
         try store.put([1], for: "session", PutOptions(storagePolicy: .session))

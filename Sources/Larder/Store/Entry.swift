@@ -37,7 +37,8 @@ public struct Entry: Sendable {
         }
     }
 
-    /// All that a lookup finds out of the entry: `references` is nil, which `Store.attributes(of:)` looks up.
+    /// All that a lookup finds out of the entry: `references` and `leases` are nil, which `Store.attributes(of:)` looks
+    /// up.
     public var attributes: Attributes {
         switch source {
         case .index(let record, let head):

@@ -130,6 +130,7 @@ extension Store {
     /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
     ///
     /// Waits for the commit of what this process has pending, so that the figures are exact.
+    /// - Complexity: O(log n) in the entries, and O(k) in the leases on the entry, its tags and its content.
     /// - Parameter key: what the entry was put under.
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func attributes(of key: Key) throws -> Attributes? {
@@ -143,7 +144,8 @@ extension Store {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending()
-        return try engine.attributes(of: key, visibility(true))
+        let (engine, visibility) = (engine, visibility(true))
+        return try await IOPool.shared.run { try engine.attributes(of: key, visibility) }
     }
 
     /// True until the entry's lifetime is over, by the store's clock: what `get` without `includingExpired` would
