@@ -53,6 +53,34 @@ import Testing
         #expect(try place.run("get", "a").status == 0)
     }
 
+    @Test func aBodyIsStoredWithoutAKey() throws {
+        let place = try Workplace()
+        var random = RandomBytes(seed: 5)
+        for size in [0, 10, 300_000] {
+            let body = random.bytes(size)
+            let file = try place.file("in", body)
+            let digest = try #require(try place.run("put", "given", file, "--json").json["digest"] as? String)
+            let runs = try [
+                place.run("put", "--by-digest", "--json", input: body), place.run("put", "--by-digest", file, "--json"),
+                place.run("put", "--unique", "--json", input: body), place.run("put", "--unique", file, "--json"),
+            ]
+            let keys = runs.compactMap { $0.json["key"] as? String }
+            #expect(keys[..<2] == ["sha256:" + digest, "sha256:" + digest])
+            #expect(keys[2...].allSatisfy { $0.hasPrefix("urn:uuid:") } && Set(keys).count == 3)
+            for (run, key) in zip(runs, keys) {
+                #expect(run.json["digest"] as? String == digest && run.json["length"] as? Int == size)
+                #expect(try place.run("get", key).output == body)
+            }
+            #expect(try place.run("put", "--by-digest", file).text.contains(" under sha256:\(digest), SHA-256"))
+        }
+        #expect(try place.run("put", input: [1]).status == 64)
+        #expect(try place.run("put", "--unique", "--by-digest", input: [1]).status == 64)
+        #expect(try place.run("put", "--unique", "key", "file", input: [1]).status == 64)
+        #expect(try place.run("put", "--unique", place.path.appending("none").string).status == 66)
+        let zeros = String(repeating: "0", count: 64)
+        #expect(try place.run("put", "--by-digest", "--digest", zeros, input: [1]).status == 65)
+    }
+
     @Test func aWrongDigestStoresNothing() throws {
         let place = try Workplace()
         let zeros = String(repeating: "0", count: 64)
