@@ -63,10 +63,14 @@ extension Store {
 
 extension Digest {
     /// The SHA-256 of the bytes of a collection, which are not copied if they are contiguous.
+    /// - Parameter body: the bytes; may be empty.
+    /// - Complexity: O(length).
     public static func of(_ body: some Collection<UInt8>) -> Digest {
         body.withContiguousStorageIfAvailable { of(UnsafeRawBufferPointer($0)) } ?? of(Array(body))
     }
 
     /// The SHA-256 of the bytes of a span.
+    /// - Parameter body: the bytes; may be empty.
+    /// - Complexity: O(length).
     public static func of(_ body: RawSpan) -> Digest { body.withUnsafeBytes { of($0) } }
 }

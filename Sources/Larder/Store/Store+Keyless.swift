@@ -100,6 +100,7 @@ extension Store {
 
 extension Key {
     /// The key under which `Store.putByContent` stores a body: `sha256:` and 64 hexadecimal digits.
+    /// - Parameter digest: SHA-256 of the body.
     public init(_ digest: Digest) { self.init("sha256:" + digest.hexadecimal) }
 
     /// A key that no entry has: `urn:uuid:` and a random UUID (RFC 9562, version 4).

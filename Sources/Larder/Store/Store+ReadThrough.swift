@@ -214,6 +214,10 @@ public struct ReadThroughOptions: Sendable, Hashable {
     public var staleFor: Duration?
 
     /// Options; every one has a default.
+    /// - Parameters:
+    ///   - others: what to do while another process computes the value. Default: wait for 30 seconds.
+    ///   - staleFor: for how long after its expiry a value is returned at once, while it is computed again. Nil (the
+    ///     default): not at all.
     public init(others: Others = .wait(.seconds(30)), staleFor: Duration? = nil) {
         self.others = others
         self.staleFor = staleFor

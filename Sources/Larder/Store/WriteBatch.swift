@@ -172,6 +172,13 @@ public struct EntryChange: Sendable, Hashable {
     public var isAccess: Bool
 
     /// A change; nil leaves a field as it is.
+    /// - Parameters:
+    ///   - metadata: the caller's bytes, at most 1 MiB. Default: as before.
+    ///   - lifetime: how long the entry is fresh from the commit on. Default: as before.
+    ///   - tags: all its tags, within the limits of `PutOptions.tags`. Default: as before.
+    ///   - storagePolicy: `permanent` or `session`. Default: as before.
+    ///   - isPinned: whether displacement passes it by. Default: as before.
+    ///   - isAccess: true counts as an access. Default: false.
     public init(
         metadata: [UInt8]? = nil, lifetime: Lifetime? = nil, tags: [String]? = nil, storagePolicy: StoragePolicy? = nil,
         isPinned: Bool? = nil, isAccess: Bool = false
