@@ -1,33 +1,20 @@
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Larder
 
-/// Lets what comes wait until it is opened.
+/// Lets what comes wait until it is opened, and counts it.
 final class Doors: Sendable {
-    private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
+    private let latch = Latch()
     let arrived = Counter()
 
     func pass() async {
         arrived.increment()
-        await withCheckedContinuation { continuation in
-            let isOpen = state.withLock { state in
-                if !state.isOpen { state.waiters.append(continuation) }
-                return state.isOpen
-            }
-            if isOpen { continuation.resume() }
-        }
+        await latch.wait()
     }
 
-    func open() {
-        let waiters = state.withLock { state in
-            defer { state = (true, []) }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.resume() }
-    }
+    func open() { latch.open() }
 }
 
 private struct Failure: Error {}
