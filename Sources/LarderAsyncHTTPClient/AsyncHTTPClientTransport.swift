@@ -27,10 +27,13 @@ public struct AsyncHTTPClientTransport: Transport {
     private let client: HTTPClient
 
     /// Uses a client, which the caller shuts down.
+    /// - Parameter client: one that neither follows redirects nor decompresses: see `makeClient(_:)`.
     public init(_ client: HTTPClient) { self.client = client }
 
     /// A client that leaves redirects and compression to the cache's caller, with the connection limits of
     /// `configuration`.
+    /// - Parameter configuration: connection limits, TLS and proxy. Default: those of the library.
+    /// - Returns: a client that the caller shuts down.
     public static func makeClient(_ configuration: HTTPClient.Configuration = HTTPClient.Configuration()) -> HTTPClient
     {
         var configuration = configuration
@@ -40,6 +43,9 @@ public struct AsyncHTTPClientTransport: Transport {
     }
 
     /// Sends a request, as `Transport.send(_:)` of `LarderHTTP` requires.
+    /// - Parameter request: what to send.
+    /// - Returns: the response, once its head is there.
+    /// - Throws: `TransportError`.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         let head = request.head
         guard let scheme = head.scheme, let authority = head.authority, !authority.isEmpty else {

@@ -23,6 +23,7 @@ public final class Gate: Sendable {
     private let state: Mutex<State>
 
     /// Makes a gate. Default: closed.
+    /// - Parameter isOpen: whether it lets through from the start. Default: false.
     public init(isOpen: Bool = false) { state = Mutex(State(isOpen: isOpen)) }
 
     /// How many have come to the gate, including those that have passed.

@@ -11,6 +11,9 @@ public struct GeneratedBytes: Sendable {
     private let block: [UInt8]
 
     /// Describes `count` bytes; another seed gives other bytes. Default seed: 0.
+    /// - Parameters:
+    ///   - count: how many; less than 0 is 0.
+    ///   - seed: another one gives other bytes. Default: 0.
     public init(count: Int64, seed: UInt64 = 0) {
         self.count = max(0, count)
         var state = seed
@@ -30,6 +33,7 @@ public struct GeneratedBytes: Sendable {
     }
 
     /// The bytes of a range, limited to the content.
+    /// - Parameter range: offsets from the start.
     public func bytes(in range: Range<Int64>) -> [UInt8] {
         let range = range.clamped(to: 0..<count)
         var result: [UInt8] = []

@@ -8,6 +8,9 @@ public struct OriginCertificate: Sendable {
     public var keyPEM: String
 
     /// Describes a certificate; it is read when an origin starts.
+    /// - Parameters:
+    ///   - certificatePEM: the certificate, followed by those that it depends on.
+    ///   - keyPEM: its private key.
     public init(certificatePEM: String, keyPEM: String) {
         self.certificatePEM = certificatePEM
         self.keyPEM = keyPEM

@@ -1,4 +1,7 @@
 import Foundation
+import Larder
+import SystemPackage
+import TestSupport
 import Testing
 
 @testable import CachectlCore
@@ -48,6 +51,34 @@ import Testing
         #expect(try place.run("stat", "a", "--json").json["isExpired"] as? Bool == true)
         #expect(try place.run("touch", "a", "--lifetime", "1d", "--json").json["isExpired"] as? Bool == false)
         #expect(try place.run("get", "a").status == 0)
+    }
+
+    @Test func aBodyIsStoredWithoutAKey() throws {
+        let place = try Workplace()
+        var random = RandomBytes(seed: 5)
+        for size in [0, 10, 300_000] {
+            let body = random.bytes(size)
+            let file = try place.file("in", body)
+            let digest = try #require(try place.run("put", "given", file, "--json").json["digest"] as? String)
+            let runs = try [
+                place.run("put", "--by-digest", "--json", input: body), place.run("put", "--by-digest", file, "--json"),
+                place.run("put", "--unique", "--json", input: body), place.run("put", "--unique", file, "--json"),
+            ]
+            let keys = runs.compactMap { $0.json["key"] as? String }
+            #expect(keys[..<2] == ["sha256:" + digest, "sha256:" + digest])
+            #expect(keys[2...].allSatisfy { $0.hasPrefix("urn:uuid:") } && Set(keys).count == 3)
+            for (run, key) in zip(runs, keys) {
+                #expect(run.json["digest"] as? String == digest && run.json["length"] as? Int == size)
+                #expect(try place.run("get", key).output == body)
+            }
+            #expect(try place.run("put", "--by-digest", file).text.contains(" under sha256:\(digest), SHA-256"))
+        }
+        #expect(try place.run("put", input: [1]).status == 64)
+        #expect(try place.run("put", "--unique", "--by-digest", input: [1]).status == 64)
+        #expect(try place.run("put", "--unique", "key", "file", input: [1]).status == 64)
+        #expect(try place.run("put", "--unique", place.path.appending("none").string).status == 66)
+        let zeros = String(repeating: "0", count: 64)
+        #expect(try place.run("put", "--by-digest", "--digest", zeros, input: [1]).status == 65)
     }
 
     @Test func aWrongDigestStoresNothing() throws {
@@ -120,6 +151,70 @@ import Testing
         ] {
             #expect(try CommandRun.cachectl(arguments + ["--store", place.store]).status == 64, "\(arguments)")
         }
+    }
+
+    /// Each field of an entry, the application version and the leases among them.
+    @Test func statShowsEveryFieldOfAnEntry() throws {
+        let place = try Workplace()
+        let clock = TestClock()
+        let store = try Store(at: FilePath(place.store), .testing(clock: clock) { $0.version = "app 2" })
+        let options = PutOptions(
+            lifetime: .duration(.seconds(60)), storagePolicy: .session, tags: ["t"], metadata: [1, 2], isPinned: true)
+        try store.put([UInt8](repeating: 7, count: 100_000), for: "k", options)
+        try store.put([UInt8](repeating: 7, count: 100_000), for: "other")
+        _ = try store.get("k")
+        let attributes = try #require(try store.attributes(of: "k"))
+
+        let json = try place.run("stat", "k", "--json").json
+        #expect(json["digest"] as? String == attributes.digest.hexadecimal)
+        #expect(json["length"] as? Int == 100_000 && json["storedLength"] as? Int == 100_000)
+        #expect(json["isInline"] as? Bool == false && json["references"] as? Int == 2)
+        #expect(json["created"] as? String == attributes.created.description)
+        #expect(json["stored"] as? String == attributes.stored.description)
+        #expect(json["lastAccess"] as? String == attributes.lastAccess.description)
+        #expect(json["expires"] as? String == attributes.expires?.description)
+        #expect(json["hitCount"] as? Int == 1)
+        #expect(json["policy"] as? String == "session" && json["isPinned"] as? Bool == true)
+        #expect(json["tags"] as? [String] == ["t"] && json["metadataBase64"] as? String == "AQI=")
+        #expect(json["applicationVersion"] as? String == "app 2")
+        let text = try place.run("stat", "k").text
+        for line in [
+            "digest     \(attributes.digest.hexadecimal)\n", "length     100 KB (100,000 bytes)\n",
+            "stored     100 KB in its own file, identity\n", "shared by  2 entries\n",
+            "created    \(attributes.created)\n", "put        \(attributes.stored)\n",
+            "last use   \(attributes.lastAccess), 1 hit\n", "policy     session, pinned\n", "tags       t\n",
+            "version    app 2\n", "metadata   2 bytes\n",
+        ] {
+            #expect(text.contains(line), "no '\(line)' in \(text)")
+        }
+        try store.close()
+        try place.run("put", "plain", input: [1])
+        #expect(try place.run("stat", "plain", "--json").json["applicationVersion"] is NSNull)
+        #expect(try place.run("stat", "plain").text.contains("version    none\n"))
+    }
+
+    @Test func statShowsTheLeasesOnAnEntry() throws {
+        let place = try Workplace()
+        try place.run("put", "k", "--tag", "t", input: [1])
+        #expect((try place.run("stat", "k", "--json").json["leases"] as? [Any])?.isEmpty == true)
+        try place.run("lease", "--tag", "t", "--for", "1h")
+        let store = try Store(at: FilePath(place.store), .testing())
+        let held = try store.lease("k", for: .seconds(3600))
+        let expected = try #require(try store.attributes(of: "k")?.leases)
+        #expect(expected.count == 2)
+        let json = try #require(try place.run("stat", "k", "--json").json["leases"] as? [[String: Any]])
+        #expect(json.map { $0["subject"] as? String } == ["key", "tag"])
+        #expect(json.map { $0["tag"] as? String } == [nil, "t"])
+        #expect(json.map { $0["expires"] as? String } == expected.map(\.expires.description))
+        #expect(json.map { $0["holder"] as? String } == ["process", "timeOnly"])
+        let text = try place.run("stat", "k").text
+        #expect(text.contains("lease      of the key, until \(expected[0].expires), held by a process\n"))
+        #expect(text.contains("lease      of the tag t, until \(expected[1].expires)\n"))
+        // A listing does not look them up.
+        #expect(try place.run("ls", "--json").text.contains(#""leases":null"#))
+        held.release()
+        try store.close()
+        #expect((try place.run("stat", "k", "--json").json["leases"] as? [Any])?.count == 1)
     }
 
     @Test func optionsThatSelectAreCombined() throws {

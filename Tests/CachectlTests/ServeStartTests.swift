@@ -110,8 +110,8 @@ import Testing
     @Test(arguments: [(0o600, false), (0o640, false), (0o644, true)])
     func aKeyThatEveryUserCanReadIsNamed(mode: Int, isNamed: Bool) async throws {
         let place = try Workplace()
-        let certificate = try place.file("chain.pem", Array(TestPEM.certificate.utf8))
-        let key = try place.file("key.pem", Array(TestPEM.key.utf8))
+        let certificate = try place.file("chain.pem", Array(OriginCertificate.local.certificatePEM.utf8))
+        let key = try place.file("key.pem", Array(OriginCertificate.local.keyPEM.utf8))
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: key)
         let gateway = try await RunningGateway(
             place, "--origin", "http://127.0.0.1:1", "--tls-listen", "127.0.0.1:0", "--certificate", certificate,
@@ -135,27 +135,4 @@ import Testing
         #expect(run.status == 64 && run.errors.contains(message), "\(run.errors)")
         #expect(!FileManager.default.fileExists(atPath: place.store))
     }
-}
-
-/// A certificate that signs itself, for 127.0.0.1, from 2020 to 2120. Good for nothing but tests: its key is here.
-private enum TestPEM {
-    static let certificate = """
-        -----BEGIN CERTIFICATE-----
-        MIIBdDCCARqgAwIBAgIBBTAKBggqhkjOPQQDAjAgMR4wHAYDVQQDDBVMYXJkZXIg
-        dGVzdHMsIGFkZHJlc3MwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBa
-        MCAxHjAcBgNVBAMMFUxhcmRlciB0ZXN0cywgYWRkcmVzczBZMBMGByqGSM49AgEG
-        CCqGSM49AwEHA0IABCNeyE3tZ5V2VBklh2NMEm40wNjHQlG4afggEousntxTRO8P
-        egekfs2COwglFDzlAG1n6vInq/VPHS3KgN0qTnCjQzBBMA8GA1UdEQQIMAaHBH8A
-        AAEwDwYDVR0TAQH/BAUwAwEB/zAdBgNVHQ4EFgQUlni3FgzFH+PCdcIZwBLkYMx3
-        +s8wCgYIKoZIzj0EAwIDSAAwRQIga0bDbh7viGEP6Tr4ocDTqoAtbM0harTAB5qu
-        mbspGVICIQC7ttPRkFc+jyNPTJbrCCg4t7POsVU9XgZWBdD/I84klQ==
-        -----END CERTIFICATE-----
-        """
-    static let key = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgTKKn3U3O+4ROSmWj
-        nYDL2OA6AN9Cfs4pISwzURqR7NChRANCAAQjXshN7WeVdlQZJYdjTBJuNMDYx0JR
-        uGn4IBKLrJ7cU0TvD3oHpH7NgjsIJRQ85QBtZ+ryJ6v1Tx0tyoDdKk5w
-        -----END PRIVATE KEY-----
-        """
 }

@@ -19,6 +19,53 @@ enum ArticleExamples {
         try store.close()
     }
 
+    static func openingAStore() throws {
+        do {
+            let configuration = Configuration(budget: Budget(bytes: .gigabytes(1)))
+            Store.shared = try Store(at: Store.defaultPath, configuration)
+        } catch {
+            print("working without a cache:", error)
+        }
+
+        if let store = Store.shared { print(store.path, try store.statistics().entryCount) }
+    }
+
+    static func ephemeralStore() async throws {
+        let scratch = try await Store.ephemeral(Configuration(budget: Budget(bytes: .megabytes(64))))
+        try await scratch.put("draft".utf8, for: "draft")
+        try await scratch.close()  // nothing is left on the disk
+    }
+
+    static func lifetimes(page: [UInt8]) throws {
+        var configuration = Configuration()
+        configuration.defaultLifetime = .duration(.seconds(86_400))  // for puts that give no lifetime
+        configuration.maximumLifetime = .seconds(30 * 86_400)  // for all, `never` included
+        let store = try Store(at: "/var/cache/app", configuration)
+
+        try store.put(page, for: "a")  // one day
+        try store.put(page, for: "b", PutOptions(lifetime: .duration(.seconds(60))))
+        try store.put(page, for: "c", PutOptions(lifetime: .until(Timestamp(seconds: 1_800_000_000))))
+        try store.touch("b", lifetime: .never)  // 30 days from now, as the ceiling says
+
+        if let entry = try store.get("c", includingExpired: true) {
+            print(store.isFresh(entry) ? "fresh" : "stale", entry.attributes.expires?.description ?? "never expires")
+        }
+    }
+
+    static func withoutTheBytes(store: Store) throws {
+        store["greeting"] = Array("hello".utf8)  // default options; nil removes the entry
+        print(store["greeting"]?.count ?? 0, try store.contains("greeting"))
+        if let attributes = try store.attributes(of: "greeting") {
+            print(attributes.created, attributes.hitCount, attributes.leasedUntil?.description ?? "not leased")
+        }
+    }
+
+    static func withoutAKey(store: Store) throws {
+        let unique = try store.put("draft".utf8)
+        let named = try store.putByContent("hello".utf8)
+        print(unique, named, named == Key(Digest.of("hello".utf8)))
+    }
+
     static func writingLargeBodies(store: Store) async throws {
         let pieces = AsyncStream<[UInt8]> { stream in  // or what a socket or a file gives
             stream.yield(Array("hello".utf8))
@@ -39,9 +86,7 @@ enum ArticleExamples {
         batch.change("https://example.com/old", EntryChange(lifetime: .duration(.seconds(60))))
         batch.lease(tag: "page", for: .seconds(600))
         batch.remove("https://example.com/gone")
-        for result in try await store.write(batch, durability: .durable) {
-            if case .failed(let error) = result { print(error) }
-        }
+        try await store.write(batch, durability: .durable).throwIfFailed()
     }
 
     struct Report: Sendable {
@@ -63,5 +108,10 @@ enum ArticleExamples {
         for try await entry in try store.entries(.host("example.com") || .prefix("ftp://example.com/")) {
             print(entry.key, entry.length, entry.hitCount)
         }
+    }
+
+    static func keys(store: Store) async throws {
+        for key in try await store.keys(.prefix("https://example.com/")) { print(key) }
+        try await store.clear()
     }
 }

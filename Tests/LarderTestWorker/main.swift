@@ -15,8 +15,12 @@
 // count    prints `N <entries>`
 // opens    fills a store with COUNT entries of 100 bytes and prints what an open takes, with and without a walk
 // freelist fills a store of COUNT GiB three times with bodies of 4 to 256 KiB; prints what a durable put takes then
+// refused  as user SEED, if it is root: tries to open the store, and prints code, cause and message of the error
+// stream   writes a body of COUNT MiB as a stream and reads it through; fails if that takes more than 64 MiB of memory
 // reboot   STORE is a directory to work in: what an open of COUNT entries takes after a start of the machine, clean
 //          or not
+// lease    leases the key k for COUNT seconds, prints `LEASED`, and waits to be killed
+// leaseAndRelease    leases the key k for COUNT seconds, and releases it
 // used     puts a, b, c and an entry of policy session, uses a, prints `USED`, and waits to be killed
 // umask    makes a file of each kind under the umask SEED, and ends without closing the store
 // halted   replaces a durable entry and removes another while LMDB cannot write its meta pages; prints the codes of
@@ -143,24 +147,14 @@ func batches(_ store: Store) throws {
 
 /// Asks for a value that takes `milliseconds` to compute.
 func compute(_ store: Store, milliseconds: Int) throws {
-    let semaphore = DispatchSemaphore(value: 0)
-    // SAFETY: written before the signal, read after it.
-    nonisolated(unsafe) var failure: (any Error)?
-    Task {
-        do {
-            let entry = try await store.value(for: "k") { _ in
-                try await Task.sleep(for: .milliseconds(milliseconds))
-                say("COMPUTED")
-                return Computed([UInt8](repeating: 1, count: 1000))
-            }
-            say("VALUE \(entry?.body.length.bytes ?? -1)")
-        } catch {
-            failure = error
+    try wait {
+        let entry = try await store.value(for: "k") { _ in
+            try await Task.sleep(for: .milliseconds(milliseconds))
+            say("COMPUTED")
+            return Computed([UInt8](repeating: 1, count: 1000))
         }
-        semaphore.signal()
+        say("VALUE \(entry?.body.length.bytes ?? -1)")
     }
-    semaphore.wait()
-    if let failure { throw failure }
 }
 
 /// Begins to compute a value, and never ends.
@@ -285,6 +279,30 @@ func makeEveryFile(_ path: FilePath) throws {
     _exit(0)
 }
 
+/// Tries to open a store without the rights of root.
+func expectRefusal(_ path: FilePath, _ user: uid_t) throws {
+    if geteuid() == 0, setuid(user) != 0 { throw Bad(reason: "setuid failed") }
+    do {
+        try Store(at: path).close()
+    } catch let error as LarderError {
+        let isDenied = error.cause as? Errno == .permissionDenied
+        return say("\(error.code) \(isDenied ? "permissionDenied" : "\(error.cause as Any)"): \(error.message)")
+    }
+    throw Bad(reason: "the store was opened")
+}
+
+/// Runs `body` in a task, and waits for it.
+func wait(for body: @escaping @Sendable () async throws -> Void) throws {
+    let outcome = Mutex<Result<Void, any Error>>(.success(()))
+    let done = DispatchSemaphore(value: 0)
+    Task.detached {
+        do { try await body() } catch { outcome.withLock { $0 = .failure(error) } }
+        done.signal()
+    }
+    done.wait()
+    try outcome.withLock { $0 }.get()
+}
+
 func run() throws {
     let arguments = CommandLine.arguments
     guard arguments.count == 5, let seed = UInt64(arguments[3]), let count = Int(arguments[4]) else {
@@ -296,19 +314,17 @@ func run() throws {
     if arguments[2] == "opens" { return try timeOpens(FilePath(arguments[1]), count) }
     if arguments[2] == "reboot" {
         let run = RebootRun(directory: FilePath(arguments[1]), count: count)
-        let outcome = Mutex<Result<Void, any Error>>(.success(()))
-        let done = DispatchSemaphore(value: 0)
-        Task.detached {
-            do { try await run.run() } catch { outcome.withLock { $0 = .failure(error) } }
-            done.signal()
-        }
-        done.wait()
-        return try outcome.withLock { $0 }.get()
+        return try wait { try await run.run() }
+    }
+    if arguments[2] == "stream" {
+        let run = StreamRun(store: FilePath(arguments[1]), mebibytes: count)
+        return try wait { try await run.run() }
     }
     if arguments[2] == "umask" {
         umask(mode_t(seed))
         return try makeEveryFile(FilePath(arguments[1]))
     }
+    if arguments[2] == "refused" { return try expectRefusal(FilePath(arguments[1]), uid_t(seed)) }
     if arguments[2] == "halted" { return try runHalted(FilePath(arguments[1])) }
     if arguments[2] == "damage" {
         // The rounds from FIRST on: a run continues after a round that ended the process.
@@ -345,6 +361,11 @@ func run() throws {
             say("HELD")
             while true { pause() }
         }
+    case "lease":
+        let lease = try store.lease("k", for: .seconds(count))
+        say("LEASED")
+        withExtendedLifetime(lease) { while true { pause() } }
+    case "leaseAndRelease": try store.lease("k", for: .seconds(count)).release()
     case "used":
         for key in ["a", "b", "c"] as [Key] { try store.put(Array("\(key)".utf8), for: key) }
         try store.put([1], for: "session", PutOptions(storagePolicy: .session))

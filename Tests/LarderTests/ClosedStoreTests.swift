@@ -27,6 +27,7 @@ import Testing
                 ("pinTag", { try store.pin(tag: "t") }), ("unpinTag", { try store.unpin(tag: "t") }),
                 ("pinnedTags", { _ = try store.pinnedTags() }), ("lease", { _ = try store.lease("k") }),
                 ("leaseTag", { _ = try store.lease(tag: "t") }), ("writer", { _ = try store.writer(for: "k") }),
+                ("writerByContent", { _ = try store.writerByContent() }),
                 ("write", { try writer.write([1]) }), ("statistics", { _ = try store.statistics() }),
                 ("budget", { _ = try store.budget() }), ("setBudget", { try store.setBudget(.unlimited) }),
                 ("flush", { try store.flush() }), ("endSession", { try store.endSession() }),

@@ -29,6 +29,16 @@ import Testing
         }
     }
 
+    @Test func keysAreOrderedByTheirBytesAsListingsAre() throws {
+        #expect(Key("a") < Key("b") && Key("a") < Key("aa") && Key("Z") < Key("a"))
+        #expect(Key(bytes: [0x7F]) < Key(bytes: [0x80]) && Key(bytes: []) < Key(bytes: [0]))
+        #expect(!(Key("a") < Key("a")))
+        try withStore { store in
+            for key in Self.awkward.shuffled() { try store.put([1], for: key) }
+            try #expect(store.keys() == Self.awkward.sorted())
+        }
+    }
+
     /// 478 bytes is the longest key that stands in the index whole.
     @Test(arguments: [1, 477, 478, 479, 480, 510, 511, 512, 4096, 65_535, 65_536])
     func keysOfEveryLengthRoundTrip(_ length: Int) throws {

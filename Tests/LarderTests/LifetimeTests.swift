@@ -50,6 +50,32 @@ import Testing
         }
     }
 
+    @Test(arguments: [StoragePolicy.permanent, .memoryOnly])
+    func anEntryIsFreshForItsLifetimeByTheStoresClock(_ policy: StoragePolicy) throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            for isCommitted in [false, true] {
+                let options = PutOptions(lifetime: .duration(.seconds(10)), storagePolicy: policy)
+                try store.put([1], for: "k", options)
+                if isCommitted { try store.flush() }
+                let entry = try #require(try store.get("k"))
+                #expect(store.isFresh(entry))
+                clock.advance(by: .seconds(10) - .microseconds(1))
+                #expect(store.isFresh(entry))
+                clock.advance(by: .microseconds(1))
+                #expect(!store.isFresh(entry))
+                // A clock that is set back does not make it fresh again.
+                clock.jump(by: .seconds(-3600))
+                #expect(!store.isFresh(entry))
+                try #expect(store.get("k") == nil)
+            }
+            try store.put([1], for: "never", PutOptions(storagePolicy: policy))
+            let entry = try #require(try store.get("never"))
+            clock.advance(by: .seconds(100 * 365 * 86_400))
+            #expect(store.isFresh(entry))
+        }
+    }
+
     @Test func anExpiryInThePastIsAMissAtOnce() throws {
         let clock = TestClock()
         try withStore(configuration: .testing(clock: clock)) { store in

@@ -135,4 +135,13 @@ struct ProcessTests {
             try finish(store)
         }
     }
+
+    /// `tools/torture large-body` does the same with 4 GiB.
+    @Test func memoryDoesNotDependOnTheLengthOfAStreamedBody() throws {
+        try withDirectory { path in
+            let worker = try Worker(store: path.appending("store").string, mode: "stream", seed: 0, count: 256)
+            let lines = worker.finish()
+            #expect(lines.last == "OK", "\(lines)")
+        }
+    }
 }

@@ -1,33 +1,20 @@
-import Synchronization
 import SystemPackage
 import TestSupport
 import Testing
 
 @testable import Larder
 
-/// Lets what comes wait until it is opened.
+/// Lets what comes wait until it is opened, and counts it.
 final class Doors: Sendable {
-    private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
+    private let latch = Latch()
     let arrived = Counter()
 
     func pass() async {
         arrived.increment()
-        await withCheckedContinuation { continuation in
-            let isOpen = state.withLock { state in
-                if !state.isOpen { state.waiters.append(continuation) }
-                return state.isOpen
-            }
-            if isOpen { continuation.resume() }
-        }
+        await latch.wait()
     }
 
-    func open() {
-        let waiters = state.withLock { state in
-            defer { state = (true, []) }
-            return state.waiters
-        }
-        for waiter in waiters { waiter.resume() }
-    }
+    func open() { latch.open() }
 }
 
 private struct Failure: Error {}
@@ -49,6 +36,20 @@ private struct Failure: Error {}
             }
             #expect(calls.value == 1)
             try #expect(store.bytes("k") == body(length))
+        }
+    }
+
+    @Test func aValueIsComputedInAnyFormOfBytes() async throws {
+        try await withStore { store in
+            let bytes = body(100, 1)
+            let forms: [(Key, @Sendable () -> Computed)] = [
+                ("slice", { Computed(([9] + bytes)[1...]) }), ("lazy", { Computed(bytes.lazy.map { $0 }) }),
+                ("span", { bytes.withUnsafeBytes { Computed($0.bytes) } }),
+            ]
+            for (key, form) in forms {
+                try await #expect(self.bytes(store.value(for: key) { _ in form() }) == bytes, "\(key)")
+            }
+            try await #expect(self.bytes(store.value(for: "text") { _ in Computed("abc".utf8) }) == Array("abc".utf8))
         }
     }
 

@@ -113,6 +113,57 @@ import Testing
         }
     }
 
+    @Test(arguments: [10, 100_000])
+    func everyFormOfBytesIsStoredWithoutAKey(_ length: Int) async throws {
+        try await withStore { store in
+            let bytes = body(length, 1)
+            let digest = Digest.of(bytes)
+            func check(_ key: Key, isOfContent: Bool) throws {
+                try #expect(store.bytes(key) == bytes)
+                try #expect(store.attributes(of: key)?.tags == ["t"])
+                #expect((key == Key(digest)) == isOfContent)
+            }
+            let options = PutOptions(tags: ["t"])
+            try check(putSynchronously(store) { try $0.put(bytes[...], options) }, isOfContent: false)
+            try check(
+                putSynchronously(store) { store in try bytes.withUnsafeBytes { try store.put($0.bytes, options) } },
+                isOfContent: false)
+            try await check(store.put(bytes.lazy.map { $0 }, options), isOfContent: false)
+            let forms: [(Store) throws -> Key] = [
+                { try $0.putByContent(bytes[...], options) },
+                { store in try bytes.withUnsafeBytes { try store.putByContent($0.bytes, options) } },
+                { store in
+                    let writer = try store.writerByContent(options)
+                    for start in stride(from: 0, to: length, by: 30_000) {
+                        try writer.write(bytes[start..<min(start + 30_000, length)])
+                    }
+                    return Key(try writer.commit())
+                },
+            ]
+            for form in forms {
+                try check(form(store), isOfContent: true)
+                _ = try await store.remove(Key(digest))
+            }
+            try await check(store.putByContent(bytes.lazy.map { $0 }, options), isOfContent: true)
+        }
+    }
+
+    @Test func aWriterByContentChecksWhatWasDeclared() throws {
+        try withStore { store in
+            let other = try store.writerByContent(digest: Digest.of([1]))
+            try other.write(body(100_000))
+            let error = #expect(throws: LarderError.self) { try other.commit() }
+            #expect(error?.code == .digestMismatch)
+            #expect(error?.message.contains("the body of sha256:... has the SHA-256") == true)
+            let short = try store.writerByContent(length: ByteCount(10))
+            try short.write([1])
+            try #expect(code { try short.commit() } == .lengthMismatch)
+            try #expect(code { _ = try store.writerByContent(PutOptions(tags: [""])) } == .invalidArgument)
+            try #expect(store.statistics().entryCount == 0)
+            #expect(store.stagedFiles == [])
+        }
+    }
+
     @Test func contentKeysAreTheDigestOfTheBody() throws {
         try withStore { store in
             let key = try store.putByContent(Array("abc".utf8))
@@ -125,3 +176,6 @@ import Testing
         }
     }
 }
+
+/// In a task the asynchronous form is chosen where there are two.
+private func putSynchronously(_ store: Store, _ put: (Store) throws -> Key) throws -> Key { try put(store) }

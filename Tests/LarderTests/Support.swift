@@ -7,9 +7,10 @@ extension Store {
     /// The body under `key`, whole; nil for a miss.
     func bytes(_ key: Key) throws -> [UInt8]? { try get(key)?.body.bytes() }
 
-    /// The names of the files in `staging/` that hold bodies.
+    /// The names of the files in `staging/` that hold bodies, those left out that are about to be unlinked.
     var stagedFiles: [String] {
-        TestFiles.names(in: path.appending("staging")).filter { !$0.hasSuffix(".lock") }
+        engine.writing?.reaper.drain()
+        return TestFiles.names(in: path.appending("staging")).filter { !$0.hasSuffix(".lock") }
     }
 
     /// Where the body with `digest` lies, if it is a file.

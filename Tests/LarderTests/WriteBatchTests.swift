@@ -34,7 +34,42 @@ extension Store {
 @Suite struct WriteBatchTests {
     private func stored(_ bytes: [UInt8]) -> String { "stored \(Digest.of(bytes))" }
 
+    // MARK: Bytes
+
+    @Test(arguments: [0, 10, 50_000])
+    func aBatchTakesEveryFormOfBytes(length: Int) throws {
+        try withStore { store in
+            let bytes = body(length, 1)
+            var batch = WriteBatch()
+            batch.put(bytes, for: "array")
+            batch.put(([9] + bytes + [9])[1..<(length + 1)], for: "slice")
+            batch.put(bytes.lazy.map { $0 }, for: "lazy")
+            bytes.withUnsafeBytes { batch.put($0.bytes, for: "span") }
+            batch.put("grüß dich".utf8, for: "text")
+            let results = try store.write(batch).map(\.summary)
+            #expect(results == Array(repeating: stored(bytes), count: 4) + [stored(Array("grüß dich".utf8))])
+            for key in ["array", "slice", "lazy", "span"] as [Key] { try #expect(store.bytes(key) == bytes) }
+            try #expect(store.attributes(of: "span")?.references == 4)
+        }
+    }
+
     // MARK: Results
+
+    @Test func theFirstFailureOfABatchCanBeThrown() throws {
+        try withStore { store in
+            var batch = WriteBatch()
+            batch.put([1], for: "a")
+            batch.touch("gone")
+            batch.put([1], for: "a", unlessPresent: true)
+            #expect(throws: Never.self) { try store.write(batch).throwIfFailed() }
+            batch.put([1], for: "b", digest: Digest.of([2]))
+            batch.put([1], for: "")
+            batch.put([3], for: "c")
+            try #expect(code { try store.write(batch).throwIfFailed() } == .digestMismatch)
+            // The others are done.
+            try #expect(store.bytes("c") == [3])
+        }
+    }
 
     @Test(arguments: [Durability.relaxed, .durable])
     func eachOperationHasItsResultInOrder(_ durability: Durability) throws {

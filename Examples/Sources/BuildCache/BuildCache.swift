@@ -18,7 +18,7 @@ struct Results: Sendable {
         }
         for digest in digests { batch.lease(digest: digest, for: leaseTime) }
         batch.put(digests.flatMap(\.bytes), for: Key("action:" + action))
-        for result in try store.write(batch) { if case .failed(let error) = result { throw error } }
+        try store.write(batch).throwIfFailed()
         return (missing.count, digests)
     }
 

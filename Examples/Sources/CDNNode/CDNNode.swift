@@ -17,7 +17,7 @@ struct Node: Sendable {
         let key = Key(url)
         if let entry = try await store.get(key, includingExpired: true) {
             var head = try JSONDecoder().decode(Head.self, from: Data(entry.metadata))
-            if let expires = entry.attributes.expires, expires > SystemClock().now() {
+            if store.isFresh(entry) {
                 return (head, try await entry.body.bytes(), true)
             }
             // Stale: ask the origin whether it is still current.

@@ -31,11 +31,10 @@ struct Mirror: Sendable {
         for key in Set(old).subtracting(new) { batch.change(key, EntryChange(isPinned: false)) }
         for key in new { batch.change(key, EntryChange(isPinned: true)) }
         let index = release.map { "\($0.name) \($0.digest)\n" }.joined()
-        batch.put(Array(index.utf8), for: "index", PutOptions(isPinned: true))
-        for result in try await store.write(batch, durability: .durable) {
-            if case .failed(let error) = result { throw error }
-            expect(result.isSuccess, "a package was removed before it was published")
-        }
+        batch.put(index.utf8, for: "index", PutOptions(isPinned: true))
+        let results = try await store.write(batch, durability: .durable)
+        try results.throwIfFailed()
+        expect(results.allSatisfy(\.isSuccess), "a package was removed before it was published")
     }
 }
 

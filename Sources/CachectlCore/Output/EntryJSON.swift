@@ -19,7 +19,11 @@ package struct EntryJSON: Encodable {
     let hitCount: Int
     let policy: String
     let isPinned: Bool
+    /// Null in `ls`, which does not look them up.
+    @Nullable var leases: [LeaseJSON]?
     let tags: [String]
+    /// The application version; null: none.
+    @Nullable var applicationVersion: String?
     let metadataLength: Int
     let metadataBase64: String
     /// The response, if an HTTP cache stored the entry; else null.
@@ -27,7 +31,7 @@ package struct EntryJSON: Encodable {
     /// The number of variants, if the entry is the list of a URL's variants; else null.
     @Nullable var variantCount: Int?
 
-    package init(_ entry: Attributes, now: Timestamp = .now) {
+    package init(_ entry: Attributes, _ versions: VersionNames, now: Timestamp = .now) {
         key = entry.key.text
         // The text of a key that is not printable has escapes; this has its bytes.
         keyHex = Array(key.utf8) == entry.key.bytes ? nil : Self.hex(entry.key.bytes)
@@ -45,7 +49,9 @@ package struct EntryJSON: Encodable {
         hitCount = entry.hitCount
         policy = entry.storagePolicy.description
         isPinned = entry.isPinned
+        leases = entry.leases.map { $0.map(LeaseJSON.init) }
         tags = entry.tags
+        applicationVersion = versions[entry.version]
         metadataLength = entry.metadata.count
         metadataBase64 = JSON.base64(entry.metadata)
         response = ResponseSummary(entry, now: now).map(ResponseJSON.init)
@@ -60,6 +66,28 @@ package struct EntryJSON: Encodable {
             text.unicodeScalars.append(digits[Int(byte & 15)])
         }
         return text
+    }
+}
+
+/// A lease on an entry.
+struct LeaseJSON: Encodable {
+    /// `key`, `tag` or `content`.
+    let subject: String
+    @Nullable var tag: String?
+    let expires: String
+    /// `process`, `endedProcess`, or `timeOnly` for none.
+    let holder: String
+
+    init(_ lease: ActiveLease) {
+        switch lease.subject {
+        case .key: subject = "key"
+        case .tag(let name):
+            subject = "tag"
+            tag = name
+        case .content: subject = "content"
+        }
+        expires = lease.expires.description
+        holder = "\(lease.holder)"
     }
 }
 

@@ -1,7 +1,7 @@
 import HTTPTypes
 
 /// One member of the `Cache-Status` field (RFC 9211 section 2): how this cache handled a request.
-public struct CacheStatus: Sendable, Hashable {
+public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Why a request went to the next hop (section 2.2).
     public enum ForwardReason: String, Sendable, Hashable {
         /// The cache was configured not to handle it.
@@ -81,6 +81,9 @@ public struct CacheStatus: Sendable, Hashable {
         if let detail, let item = Self.item(detail) { text += "; detail=\(item)" }
         return text
     }
+
+    /// As `fieldValue`.
+    public var description: String { fieldValue }
 
     /// Appends the member behind those of caches nearer to the origin (section 2), as a line of its own.
     ///

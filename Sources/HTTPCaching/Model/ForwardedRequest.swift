@@ -30,6 +30,14 @@ public struct ForwardedRequest: Sendable, Hashable {
 
     /// Makes a forwarded request. Callers that forward a request without asking
     /// ``CacheRules/reuse(_:hasContent:stored:now:isDisconnected:)`` first make one with the reason.
+    /// - Parameters:
+    ///   - request: the client's request.
+    ///   - sent: the request to send. Nil (the default): the client's.
+    ///   - purpose: what it is for. Default: to forward it.
+    ///   - reason: why it is forwarded.
+    ///   - selected: the position of the stored response that would have been used. Default: none.
+    ///   - candidates: the positions of all stored responses that could have been chosen. Default: none.
+    ///   - hasContent: whether the request has content. Default: false.
     public init(
         request: HTTPRequest, sent: HTTPRequest? = nil, purpose: Purpose = .forward, reason: CacheStatus.ForwardReason,
         selected: Int? = nil,

@@ -21,6 +21,15 @@ public struct StoredResponse: Sendable, Hashable {
     public var isInvalidated: Bool
 
     /// Makes a stored response from its parts, for instance when it is read back from a store.
+    /// - Parameters:
+    ///   - head: status and fields, without those that are not stored.
+    ///   - method: the method of the request that it answers for. Default: GET.
+    ///   - selecting: the secondary key. Default: none.
+    ///   - requestTime: when the request was sent that brought or last freshened it.
+    ///   - responseTime: when the response was received that brought or last freshened it.
+    ///   - body: the bytes that are there.
+    ///   - policy: what was parsed from the fields.
+    ///   - isInvalidated: whether it has to be validated before it is used again. Default: false.
     public init(
         head: HTTPResponse, method: HTTPRequest.Method = .get, selecting: SelectingFields = .none, requestTime: Instant,
         responseTime: Instant,

@@ -29,8 +29,8 @@ final class Engine: EnginePart, @unchecked Sendable {
         self.storeID = storeID
         self.presence = presence
         let memory = MemoryEntries(limit: context.configuration.memoryLimit)
-        let descriptions = Descriptions(context: context, memory: memory)
         let core = resources.map { Writing.Core(context: context, resources: $0) }
+        let descriptions = Descriptions(context: context, memory: memory, leases: core?.leases)
         let damage = Damage(
             context: context, suspects: state.suspects,
             changes: core.map {

@@ -56,7 +56,8 @@ extension Engine {
                 self.resources = resources
                 pending = resources.pending
                 leases = LeaseBook(context: context, instance: instance)
-                staged = StagedFiles(context: context, instance: instance, ledger: ledger)
+                staged = StagedFiles(
+                    context: context, instance: instance, ledger: ledger, reaper: resources.reaper)
                 snapshots = HeldSnapshots(context: context, ledger: ledger)
                 space = IndexSpace(context: context, snapshots: snapshots)
                 log = DisplacementLog(context: context)

@@ -22,6 +22,9 @@ struct RecordCopy: Sendable {
     /// The stamp of the last access, as the record had it.
     var stamp: UInt64 { withUnsafeBytes(of: fixed) { $0.field(32) } }
 
+    /// When the entry expires, as the record had it.
+    var expires: Timestamp { withUnsafeBytes(of: fixed) { Timestamp(microseconds: $0.field(56)) } }
+
     /// The record; an empty one if it is damaged.
     var decoded: EntryRecord {
         let bytes = withUnsafeBytes(of: fixed) { Array($0) } + rest

@@ -54,23 +54,12 @@ extension Index {
         _ kind: LeaseKind, _ subject: [UInt8], _ version: UInt16, _ now: Timestamp, _ released: Set<[UInt8]>,
         _ transaction: ReadTransaction
     ) throws -> Bool {
-        for version in version == 0 ? [nil] : [nil, version] {
-            let prefix = Self.leasePrefix(kind, subject, version: version)
-            let isHeld = try transaction.withCursor(leases) { cursor in
-                var pair = try cursor.seek(prefix)
-                while let (row, value) = pair, row.hasPrefix(prefix) {
-                    if value.count == 16, value.field(0, as: Int64.self) > now.microseconds,
-                        released.isEmpty || !released.contains(Array(row))
-                    {
-                        return true
-                    }
-                    pair = try cursor.next()
-                }
-                return false
-            }
-            if isHeld { return true }
+        var isHeld = false
+        try visitLeases(kind, subject, version: version, at: now, except: released, transaction) { _ in
+            isHeld = true
+            return false
         }
-        return false
+        return isHeld
     }
 
     /// True if one of the tags is pinned.

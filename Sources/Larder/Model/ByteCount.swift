@@ -4,9 +4,11 @@ public struct ByteCount: Hashable, Sendable, Comparable {
     public let bytes: Int64
 
     /// A number of bytes; negative values become 0.
+    /// - Parameter bytes: 0 or more.
     public init(_ bytes: Int64) { self.bytes = max(0, bytes) }
 
     /// A number of bytes; negative values become 0.
+    /// - Parameter bytes: 0 or more.
     public init(_ bytes: Int) { self.init(Int64(bytes)) }
 
     /// No bytes.
@@ -14,14 +16,19 @@ public struct ByteCount: Hashable, Sendable, Comparable {
     /// The largest count there is.
     public static let unlimited = ByteCount(Int64.max)
     /// Multiples of 1,024 bytes.
+    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
     public static func kibibytes(_ count: Int64) -> ByteCount { scaled(count, by: 1 << 10) }
     /// Multiples of 1,048,576 bytes.
+    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
     public static func mebibytes(_ count: Int64) -> ByteCount { scaled(count, by: 1 << 20) }
     /// Multiples of 1,073,741,824 bytes.
+    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
     public static func gibibytes(_ count: Int64) -> ByteCount { scaled(count, by: 1 << 30) }
     /// Multiples of 1,000,000 bytes.
+    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
     public static func megabytes(_ count: Int64) -> ByteCount { scaled(count, by: 1_000_000) }
     /// Multiples of 1,000,000,000 bytes.
+    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
     public static func gigabytes(_ count: Int64) -> ByteCount { scaled(count, by: 1_000_000_000) }
 
     private static func scaled(_ count: Int64, by unit: Int64) -> ByteCount {
@@ -35,6 +42,7 @@ public struct ByteCount: Hashable, Sendable, Comparable {
 
 extension ByteCount: ExpressibleByIntegerLiteral {
     /// A literal number of bytes.
+    /// - Parameter value: bytes, 0 or more.
     public init(integerLiteral value: Int64) { self.init(value) }
 }
 
@@ -62,6 +70,7 @@ extension ByteCount {
     ///
     /// `KB`, `MB`, `GB`, `TB`, `PB` are powers of 1,000; `K`, `M`, `G`, `T`, `P` alone and `KiB` ... `PiB` are powers
     /// of 1,024 (as `dd`, `du` and `sort` have it). Case does not matter. Fractions are rounded down.
+    /// - Parameter text: a number, and a unit or none; spaces before the number and between both are ignored.
     public init?(parsing text: String) {
         let trimmed = text.drop { $0 == " " }
         let digits = trimmed.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }

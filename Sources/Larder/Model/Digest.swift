@@ -18,12 +18,14 @@ public struct Digest: Hashable, Sendable {
     }
 
     /// The digest with these 32 bytes; nil for any other number.
+    /// - Parameter bytes: 32 of them.
     public init?(bytes: [UInt8]) {
         guard bytes.count == Self.length else { return nil }
         self = bytes.withUnsafeBytes { Digest(copying: $0) }
     }
 
     /// The digest written as 64 hexadecimal digits of either case; nil for anything else.
+    /// - Parameter text: 64 digits.
     public init?(hexadecimal text: some StringProtocol) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.length)
@@ -48,11 +50,15 @@ public struct Digest: Hashable, Sendable {
     }
 
     /// The SHA-256 of `body`.
+    /// - Parameter body: the bytes; may be empty.
+    /// - Complexity: O(length).
     public static func of(_ body: UnsafeRawBufferPointer) -> Digest {
         SHA256.hash(data: body).withUnsafeBytes { Digest(copying: $0) }
     }
 
     /// The SHA-256 of `body`.
+    /// - Parameter body: the bytes; may be empty.
+    /// - Complexity: O(length).
     public static func of(_ body: [UInt8]) -> Digest {
         body.withUnsafeBytes { of($0) }
     }

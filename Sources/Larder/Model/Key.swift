@@ -9,11 +9,13 @@ public struct Key: Hashable, Sendable {
     public static let maximumLength = 65_536
 
     /// A key of raw bytes.
+    /// - Parameter bytes: 1 to 65,536 of them; calls of a store throw for others.
     public init(bytes: some Sequence<UInt8>) {
         self.bytes = Array(bytes)
     }
 
     /// The UTF-8 bytes of `string`.
+    /// - Parameter string: 1 to 65,536 bytes of UTF-8; calls of a store throw for others.
     public init(_ string: String) {
         bytes = Array(string.utf8)
     }
@@ -24,6 +26,7 @@ public struct Key: Hashable, Sendable {
     }
 
     /// True if the key starts with `prefix`.
+    /// - Parameter prefix: any bytes; every key starts with the empty one.
     public func hasPrefix(_ prefix: Key) -> Bool {
         bytes.starts(with: prefix.bytes)
     }
@@ -43,8 +46,14 @@ public struct Key: Hashable, Sendable {
     }
 }
 
+extension Key: Comparable {
+    /// The order of the bytes, taken as numbers from 0 to 255: that of listings, apart from very long keys.
+    public static func < (first: Key, second: Key) -> Bool { first.bytes.lexicographicallyPrecedes(second.bytes) }
+}
+
 extension Key: ExpressibleByStringLiteral {
     /// The UTF-8 bytes of a literal.
+    /// - Parameter value: 1 to 65,536 bytes of UTF-8.
     public init(stringLiteral value: String) { self.init(value) }
 }
 

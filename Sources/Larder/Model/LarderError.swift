@@ -109,6 +109,13 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
     public var cause: (any Error)?
 
     /// Describes a failure.
+    /// - Parameters:
+    ///   - code: what the caller can do.
+    ///   - message: what went wrong, and how to fix it.
+    ///   - remedy: the call that helps. Default: none.
+    ///   - path: the file or directory concerned. Default: none.
+    ///   - key: the key concerned. Default: none.
+    ///   - cause: the error underneath. Default: none.
     public init(
         _ code: Code, _ message: String, remedy: Remedy? = nil, path: FilePath? = nil, key: Key? = nil,
         cause: (any Error)? = nil

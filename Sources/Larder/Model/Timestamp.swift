@@ -12,10 +12,12 @@ public struct Timestamp: Hashable, Sendable, Comparable {
     public let microseconds: Int64
 
     /// A moment by its microseconds since 1970-01-01 00:00 UTC.
+    /// - Parameter microseconds: negative before 1970.
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
     /// A moment by its seconds since 1970-01-01 00:00 UTC. Values beyond 290,000 years are cut; infinity is
     /// `distantFuture`. NaN is the earliest moment, as minus infinity is: nothing was stored before it.
+    /// - Parameter seconds: negative before 1970.
     public init(seconds: Double) {
         guard seconds.isFinite else {
             microseconds = seconds == .infinity ? .max : .min

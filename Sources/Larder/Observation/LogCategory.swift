@@ -28,6 +28,7 @@ public struct LogCategory: Sendable, Hashable, CaseIterable, CustomStringConvert
     private init(_ name: String) { description = name }
 
     /// The category with a name, as `description` gives it; nil if there is none.
+    /// - Parameter name: one of those of `allCases`.
     public init?(name: String) {
         guard let known = Self.allCases.first(where: { $0.description == name }) else { return nil }
         self = known
@@ -58,6 +59,7 @@ extension Store {
     }
 
     /// The least level of messages of a category that this store's logger writes.
+    /// - Parameter category: what the messages are about.
     public func logLevel(for category: LogCategory) -> Logger.Level {
         engine.audience.logLevel(for: category, of: handle) ?? configuration.logger.logLevel
     }

@@ -34,10 +34,19 @@ public struct Attributes: Sendable, Hashable {
     public let metadata: [UInt8]
     /// The application version that put it; nil: none. `Store.applicationVersions()` has the names.
     public let version: ApplicationVersion?
+    /// The leases in effect on the entry when it was looked up, those of its tags and of its content included; empty if
+    /// there are none. Nil where they were not looked up: in `Entry.attributes` and in listings.
+    public let leases: [ActiveLease]?
 }
 
 extension Attributes {
-    init(key: Key, record: EntryRecord, head: BlobRecord, references: UInt64?) {
+    /// When the last of the leases ends, unless it is released or extended before; nil if there is none, or `leases` is
+    /// nil.
+    public var leasedUntil: Timestamp? { leases?.map(\.expires).max() }
+}
+
+extension Attributes {
+    init(key: Key, record: EntryRecord, head: BlobRecord, references: UInt64?, leases: [ActiveLease]? = nil) {
         self.key = key
         digest = head.digest
         length = ByteCount(Int64(clamping: record.length))
@@ -55,9 +64,12 @@ extension Attributes {
         tags = record.tags
         metadata = record.metadata
         version = ApplicationVersion(record.version)
+        self.leases = leases
     }
 
-    init(pending put: PendingPut, _ known: PendingPut.Inheritance, references: Int?) {
+    init(
+        pending put: PendingPut, _ known: PendingPut.Inheritance, references: Int?, leases: [ActiveLease]? = nil
+    ) {
         key = put.key
         digest = put.digest
         length = ByteCount(Int64(clamping: put.length))
@@ -75,5 +87,6 @@ extension Attributes {
         tags = put.options.tags
         metadata = put.options.metadata
         version = ApplicationVersion(put.version)
+        self.leases = leases
     }
 }

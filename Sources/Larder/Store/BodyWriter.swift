@@ -11,7 +11,8 @@ public final class BodyWriter: @unchecked Sendable {
     // `file`, `length`, `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read
     // under either.
     private let store: Store
-    private let key: Key
+    /// Nil: the digest of what was written.
+    private let key: Key?
     private var options: PutOptions
     private let declaredLength: ByteCount?
     private let declaredDigest: Digest?
@@ -35,15 +36,23 @@ public final class BodyWriter: @unchecked Sendable {
     /// How much of the budget a growing file takes at a time.
     private static let step: Int64 = 4 << 20
 
-    init(store: Store, key: Key, options: PutOptions, length: ByteCount?, digest: Digest?) throws {
+    /// - Parameter key: nil stores the body under its digest.
+    init(store: Store, key: Key?, options: PutOptions, length: ByteCount?, digest: Digest?) throws {
+        try options.validate(key: key ?? Self.contentKey)
         self.store = store
         self.key = key
         self.options = options
         declaredLength = length
         declaredDigest = digest
         budget = try store.engine.budget()
-        if let length { try Store.checkSize(length.bytes, key, budget) }
+        if let length { try Store.checkSize(length.bytes, name, budget) }
     }
+
+    /// The key in messages.
+    private var name: Key { key ?? Self.contentKey }
+
+    /// Stands in messages for a key that is not known yet.
+    private static let contentKey: Key = "sha256:..."
 
     deinit { cancel() }
 
@@ -103,7 +112,7 @@ public final class BodyWriter: @unchecked Sendable {
     /// - Parameter options: replaces those of `Store.writer(for:_:length:digest:)`.
     /// - Throws: `tooLarge`, `invalidArgument`; the writer can still be used after one.
     public func use(_ options: PutOptions) throws {
-        try options.validate(key: key)
+        try options.validate(key: name)
         turn.locked {
             let policy = self.options.storagePolicy
             self.options = options
@@ -199,7 +208,7 @@ public final class BodyWriter: @unchecked Sendable {
     }
 
     private func requireOpen() throws(LarderError) {
-        if isOver { throw LarderError(.closed, "the writer of \(key) was committed or cancelled before", key: key) }
+        if isOver { throw LarderError(.closed, "the writer of \(name) was committed or cancelled before", key: name) }
         try store.requireOpen()
     }
 
@@ -207,13 +216,13 @@ public final class BodyWriter: @unchecked Sendable {
         if bytes.isEmpty { return }
         let total = length + Int64(bytes.count)
         if let declaredLength, total > declaredLength.bytes { throw lengthMismatch(total, isMore: true) }
-        try Store.checkSize(total, key, budget)
+        try Store.checkSize(total, name, budget)
         if options.storagePolicy == .memoryOnly, total > store.configuration.memoryLimit.bytes {
             throw LarderError(
                 .tooLarge,
-                "the body of \(key) has \(ByteCount(total).exactly) or more, over the memory limit of "
+                "the body of \(name) has \(ByteCount(total).exactly) or more, over the memory limit of "
                     + "\(store.configuration.memoryLimit.exactly): store it on disk",
-                key: key)
+                key: name)
         }
         hash.update(bytes)
         if file == nil, staysInMemory(total) {
@@ -236,7 +245,7 @@ public final class BodyWriter: @unchecked Sendable {
         if file == nil {
             let expected = declaredLength.map { StagedFile.allocation($0.bytes) } ?? needed
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
-            let created = try writing.stager.create(reserving: max(needed, expected), for: key)
+            let created = try writing.stager.create(reserving: max(needed, expected), for: name)
             lock.locked { file = created }
             try writing.roomMaker.displacingWhenFull(max(needed, expected)) {
                 if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
@@ -245,7 +254,7 @@ public final class BodyWriter: @unchecked Sendable {
             lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
-            try writing.roomMaker.reserve(more, for: key)
+            try writing.roomMaker.reserve(more, for: name)
             lock.locked { file?.reserved += more }
             try writing.roomMaker.displacingWhenFull(more) {
                 try preallocate(from: length, to: min(length + more, total + Self.step))
@@ -283,7 +292,8 @@ public final class BodyWriter: @unchecked Sendable {
     private func seal() throws -> PendingPut {
         if let declaredLength, length != declaredLength.bytes { throw lengthMismatch(length, isMore: false) }
         let digest = hash.finalize()
-        if let declaredDigest, declaredDigest != digest { throw Store.mismatch(key, declaredDigest, digest) }
+        if let declaredDigest, declaredDigest != digest { throw Store.mismatch(name, declaredDigest, digest) }
+        let key = key ?? Key(digest)
         guard var file else { return store.makePut(key, digest, UInt64(length), .inline(memory), options) }
         file.length = length
         let writing = try store.writing()
@@ -311,9 +321,9 @@ public final class BodyWriter: @unchecked Sendable {
         let declared = declaredLength?.bytes ?? 0
         return LarderError(
             .lengthMismatch,
-            "the body of \(key) has \(isMore ? "at least " : "")\(actual) bytes, not \(declared) as declared: "
+            "the body of \(name) has \(isMore ? "at least " : "")\(actual) bytes, not \(declared) as declared: "
                 + "it was cut or is another one; nothing was stored",
-            key: key)
+            key: name)
     }
 }
 
@@ -331,7 +341,6 @@ extension Store {
         for key: Key, _ options: PutOptions = PutOptions(), length: ByteCount? = nil, digest: Digest? = nil
     ) throws -> BodyWriter {
         _ = try writing()
-        try options.validate(key: key)
         return try BodyWriter(store: self, key: key, options: options, length: length, digest: digest)
     }
 }

@@ -23,6 +23,12 @@ public struct Budget: Sendable, Hashable {
     private static func leastBytes(pageSize: Int) -> ByteCount { ByteCount(max(1 << 20, 256 * Int64(pageSize))) }
 
     /// A budget; every limit is off unless given.
+    /// - Parameters:
+    ///   - bytes: the most that the store may take on disk, index and temporary files included; at least
+    ///     `minimumBytes`. Default: unlimited.
+    ///   - entries: the most entries there may be. Default: unlimited.
+    ///   - largestEntry: the longest body that is accepted. Default: unlimited.
+    ///   - freeDiskFloor: bytes that must stay free on the file system. Default: 0.
     public init(
         bytes: ByteCount = .unlimited, entries: Int = .max, largestEntry: ByteCount = .unlimited,
         freeDiskFloor: ByteCount = .zero

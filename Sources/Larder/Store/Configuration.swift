@@ -88,6 +88,9 @@ public struct Configuration: Sendable {
         public var low: Double
 
         /// Levels as fractions of the byte budget that puts may fill.
+        /// - Parameters:
+        ///   - high: where it starts, 0 ... 1.
+        ///   - low: where it ends, 0 ... `high`.
         public init(high: Double, low: Double) {
             self.high = high
             self.low = low
@@ -109,6 +112,7 @@ public struct Configuration: Sendable {
     public init() {}
 
     /// The defaults above with a budget.
+    /// - Parameter budget: limits to set on the store.
     public init(budget: Budget) {
         self.budget = budget
     }

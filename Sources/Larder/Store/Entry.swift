@@ -29,7 +29,16 @@ public struct Entry: Sendable {
         }
     }
 
-    /// All that a lookup finds out of the entry: `references` is nil, which `Store.attributes(of:)` looks up.
+    /// When it stops being fresh, without decoding the rest.
+    var expires: Timestamp {
+        switch source {
+        case .index(let record, _): return record.expires
+        case .pending(let put, _): return put.expires
+        }
+    }
+
+    /// All that a lookup finds out of the entry: `references` and `leases` are nil, which `Store.attributes(of:)` looks
+    /// up.
     public var attributes: Attributes {
         switch source {
         case .index(let record, let head):

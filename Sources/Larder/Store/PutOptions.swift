@@ -15,6 +15,13 @@ public struct PutOptions: Sendable, Hashable {
     public var durability: Durability?
 
     /// Options; every one has a default.
+    /// - Parameters:
+    ///   - lifetime: how long the entry is fresh. Default: the store's.
+    ///   - storagePolicy: whether the entry is kept across sessions, or on disk at all. Default: permanent.
+    ///   - tags: names shared with other entries, within the limits of `tags`. Default: none.
+    ///   - metadata: the caller's own bytes, at most 1 MiB. Default: none.
+    ///   - isPinned: true keeps the entry out of displacement. Default: false.
+    ///   - durability: what the call waits for. Nil (the default): as `Configuration.durability` says.
     public init(
         lifetime: Lifetime = .standard, storagePolicy: StoragePolicy = .permanent, tags: [String] = [],
         metadata: [UInt8] = [], isPinned: Bool = false, durability: Durability? = nil

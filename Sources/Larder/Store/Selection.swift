@@ -41,25 +41,31 @@ public struct Selection: Sendable, Hashable {
     public static let all = Selection(.all)
 
     /// The entries with these keys.
+    /// - Parameter keys: whole keys.
     public static func keys(_ keys: Set<Key>) -> Selection { Selection(.keys(keys)) }
 
     /// Every entry but those with these keys.
+    /// - Parameter keys: whole keys.
     public static func allExcept(_ keys: Set<Key>) -> Selection { !.keys(keys) }
 
     /// Keys that start with these bytes.
+    /// - Parameter prefix: the first bytes of the keys.
     public static func prefix(_ prefix: Key) -> Selection { Selection(.prefix(prefix)) }
 
     /// URLs of a host with any scheme and port: keys in which it follows the first `://`, in lower case and without
     /// user information. The caller decides what comes before the scheme: `QUERY https://example.com/` belongs to the
     /// host, too. A `://` that ends behind byte 478 of a key is not looked for.
+    /// - Parameter host: a name or an address, without a port; case does not matter.
     public static func host(_ host: String) -> Selection { Selection(.host(host.lowercased())) }
 
     // MARK: By what is known of an entry
 
     /// Entries put with this tag, byte for byte: other forms of a Unicode string are other tags.
+    /// - Parameter tag: 1 to 200 bytes of UTF-8.
     public static func tag(_ tag: String) -> Selection { Selection(.tag(tag)) }
 
     /// Entries of a storage policy.
+    /// - Parameter policy: the one that the entries were put with, or have been given since.
     public static func policy(_ policy: StoragePolicy) -> Selection { Selection(.policy(policy)) }
 
     /// Entries that displacement passes by: pinned themselves or through a tag. Leases do not count.
@@ -69,18 +75,23 @@ public struct Selection: Sendable, Hashable {
     public static let expired = Selection(.expired)
 
     /// Entries whose body has this many bytes or more; `!` selects the shorter ones.
+    /// - Parameter length: of the body, in bytes.
     public static func atLeast(_ length: ByteCount) -> Selection { Selection(.atLeast(length)) }
 
     /// Entries put at or after a moment.
+    /// - Parameter moment: by the store's clock.
     public static func storedSince(_ moment: Timestamp) -> Selection { !.storedBefore(moment) }
 
     /// Entries put before a moment.
+    /// - Parameter moment: by the store's clock.
     public static func storedBefore(_ moment: Timestamp) -> Selection { Selection(.storedBefore(moment)) }
 
     /// Entries neither put nor hit since a moment; `!` selects those that were.
+    /// - Parameter moment: by the store's clock.
     public static func unusedSince(_ moment: Timestamp) -> Selection { Selection(.unusedSince(moment)) }
 
     /// Entries with this content.
+    /// - Parameter digest: SHA-256 of the body.
     public static func content(_ digest: Digest) -> Selection { Selection(.content(digest)) }
 
     // MARK: By application version
@@ -91,6 +102,7 @@ public struct Selection: Sendable, Hashable {
 
     /// Entries of this application version. A selection that has `version` or `otherVersions` in it is not limited to
     /// the store's own version.
+    /// - Parameter name: as in `Configuration.version`.
     public static func version(_ name: String) -> Selection { Selection(.version(name)) }
 
     // MARK: Combined

@@ -59,72 +59,18 @@ extension Store {
         engine.notePut(since: began)
         return put.digest
     }
-
-    // MARK: Keys that the store makes
-
-    /// Stores `body` under a new unique key: `urn:uuid:` and a random UUID (RFC 9562, version 4).
-    /// - Parameters:
-    ///   - body: the bytes; may be empty.
-    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
-    /// - Returns: the key.
-    /// - Throws: what `put(_:for:_:digest:)` throws.
-    public func put(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
-        let key = Store.uniqueKey()
-        try put(body, for: key, options)
-        return key
-    }
-
-    /// Stores `body` under a new unique key: `urn:uuid:` and a random UUID (RFC 9562, version 4).
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool.
-    public func put(
-        _ body: some Collection<UInt8> & Sendable, _ options: PutOptions = PutOptions()
-    ) async throws -> Key {
-        let key = Store.uniqueKey()
-        try await put(body, for: key, options)
-        return key
-    }
-
-    /// Stores `body` under its own digest, `sha256:` and 64 hexadecimal digits. The same bytes give the same key.
-    /// - Parameters:
-    ///   - body: the bytes; may be empty.
-    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
-    /// - Returns: the key.
-    /// - Throws: what `put(_:for:_:digest:)` throws.
-    public func putByContent(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
-        let digest = Digest.of(body)
-        let key = Key(digest)
-        try put(body, for: key, options, digest: digest)
-        return key
-    }
-
-    /// Stores `body` under its own digest, `sha256:` and 64 hexadecimal digits. The same bytes give the same key.
-    ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting for disks holds no thread of the
-    /// cooperative pool; hashing runs on the thread of the caller.
-    public func putByContent(
-        _ body: some Collection<UInt8> & Sendable, _ options: PutOptions = PutOptions()
-    ) async throws -> Key {
-        try Task.checkCancellation()
-        let digest = Digest.of(body)
-        let key = Key(digest)
-        try await put(body, for: key, options, digest: digest)
-        return key
-    }
-}
-
-extension Key {
-    /// The key under which `Store.putByContent` stores a body: `sha256:` and 64 hexadecimal digits.
-    public init(_ digest: Digest) { self.init("sha256:" + digest.hexadecimal) }
 }
 
 extension Digest {
     /// The SHA-256 of the bytes of a collection, which are not copied if they are contiguous.
+    /// - Parameter body: the bytes; may be empty.
+    /// - Complexity: O(length).
     public static func of(_ body: some Collection<UInt8>) -> Digest {
         body.withContiguousStorageIfAvailable { of(UnsafeRawBufferPointer($0)) } ?? of(Array(body))
     }
 
     /// The SHA-256 of the bytes of a span.
+    /// - Parameter body: the bytes; may be empty.
+    /// - Complexity: O(length).
     public static func of(_ body: RawSpan) -> Digest { body.withUnsafeBytes { of($0) } }
 }

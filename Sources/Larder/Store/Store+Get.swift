@@ -130,6 +130,7 @@ extension Store {
     /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
     ///
     /// Waits for the commit of what this process has pending, so that the figures are exact.
+    /// - Complexity: O(log n) in the entries, and O(k) in the leases on the entry, its tags and its content.
     /// - Parameter key: what the entry was put under.
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func attributes(of key: Key) throws -> Attributes? {
@@ -143,7 +144,17 @@ extension Store {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending()
-        return try engine.attributes(of: key, visibility(true))
+        let (engine, visibility) = (engine, visibility(true))
+        return try await IOPool.shared.run { try engine.attributes(of: key, visibility) }
+    }
+
+    /// True until the entry's lifetime is over, by the store's clock: what `get` without `includingExpired` would
+    /// return. False from then on, permanently, as the clock of a store never goes backwards.
+    /// - Parameter entry: what `get` returned. A new lifetime that it was given since does not count.
+    public func isFresh(_ entry: Entry) -> Bool {
+        if entry.expires > engine.clock.now() { return true }
+        engine.clock.noteExpiry()
+        return false
     }
 
     /// The bytes under `key`: reading gives nil for a miss and for any failure; setting stores with default options, or

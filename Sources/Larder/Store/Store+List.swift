@@ -121,7 +121,7 @@ public struct Entries: AsyncSequence, Sendable {
             if !hasLookedIntoMemory {
                 hasLookedIntoMemory = true
                 let found = try store.engine.descriptions.inMemory(walk.filter)
-                if !found.isEmpty { return try found.map(store.engine.descriptions.attributes(ofMemory:)) }
+                if !found.isEmpty { return try found.map { try store.engine.descriptions.attributes(ofMemory: $0) } }
             }
             guard !walk.isOver else { return nil }
             let engine = store.engine

@@ -23,12 +23,22 @@ extension Store {
 
     /// Opens the store in the directory at `path`, on a thread that may wait for the disk: the asynchronous form of
     /// `init(at:_:)`.
+    /// - Parameters:
+    ///   - path: the directory; it is created if it is missing.
+    ///   - configuration: settings of the store. Default: no budget.
+    /// - Returns: an open store.
+    /// - Throws: as `init(at:_:)`; `CancellationError`.
     public static func open(at path: String, _ configuration: Configuration = Configuration()) async throws -> Store {
         try await open(at: FilePath(checking: path), configuration)
     }
 
     /// Opens the store in the directory that a file URL names, on a thread that may wait for the disk: the asynchronous
     /// form of `init(at:_:)`.
+    /// - Parameters:
+    ///   - url: a file URL of the directory; it is created if it is missing.
+    ///   - configuration: settings of the store. Default: no budget.
+    /// - Returns: an open store.
+    /// - Throws: as `init(at:_:)`; `CancellationError`.
     public static func open(at url: URL, _ configuration: Configuration = Configuration()) async throws -> Store {
         try await open(at: FilePath(fileURL: url), configuration)
     }

@@ -60,16 +60,6 @@ extension Store {
         return try await IOPool.shared.run { [self] in try submit(put) }
     }
 
-    /// `urn:uuid:` and a random UUID (RFC 9562, version 4).
-    static func uniqueKey() -> Key {
-        var generator = SystemRandomNumberGenerator()
-        let high = (generator.next() & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000
-        let low = (generator.next() & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000
-        let digits = Array(Layout.hex(high, width: 16) + Layout.hex(low, width: 16))
-        let parts = [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }
-        return Key("urn:uuid:" + parts.joined(separator: "-"))
-    }
-
     // MARK: Steps
 
     /// The longest body that is stored inline now. While a snapshot is held, only a body that fits a page is: longer
@@ -164,7 +154,7 @@ extension Store {
         do {
             writing = try self.writing()
         } catch {
-            if case .staged(let file) = put.body { engine.writing?.staged.discard(file) }
+            if case .staged(let file) = put.body { engine.writing?.staged.discardLater(file) }
             throw error
         }
         return try writing.submission.submit(put, mayWait: mayWait)

@@ -2,7 +2,7 @@ extension Store {
     /// The entry under `key`; computed and stored first if there is none that is fresh.
     ///
     ///     let answer = try await store.value(for: key) { key in
-    ///         Computed(try await model.answer(key.text), PutOptions(lifetime: .duration(.seconds(3600))))
+    ///         Computed(try await model.answer(key.text).utf8, PutOptions(lifetime: .duration(.seconds(3600))))
     ///     }
     ///
     /// However many callers of this process ask, the value is computed once; all of them get it, or the error of the
@@ -166,11 +166,19 @@ public struct Computed: Sendable {
 
     /// A value to store.
     /// - Parameters:
+    ///   - body: the value, of any collection; may be empty. An array is kept without a copy, others are copied.
+    ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
+    public init(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) {
+        self.body = Array(body)
+        self.options = options
+    }
+
+    /// A value to store, copied from a span.
+    /// - Parameters:
     ///   - body: the value; may be empty.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
-    public init(_ body: [UInt8], _ options: PutOptions = PutOptions()) {
-        self.body = body
-        self.options = options
+    public init(_ body: RawSpan, _ options: PutOptions = PutOptions()) {
+        self.init(body.withUnsafeBytes { Array($0) }, options)
     }
 
     /// There is nothing under the key, and it need not be computed again for `duration`.
@@ -206,6 +214,10 @@ public struct ReadThroughOptions: Sendable, Hashable {
     public var staleFor: Duration?
 
     /// Options; every one has a default.
+    /// - Parameters:
+    ///   - others: what to do while another process computes the value. Default: wait for 30 seconds.
+    ///   - staleFor: for how long after its expiry a value is returned at once, while it is computed again. Nil (the
+    ///     default): not at all.
     public init(others: Others = .wait(.seconds(30)), staleFor: Duration? = nil) {
         self.others = others
         self.staleFor = staleFor

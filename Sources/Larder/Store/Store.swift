@@ -75,6 +75,11 @@ public final class Store: Sendable {
     }
 
     /// Opens a store on a thread that may wait for the disk: the asynchronous form of `init(at:_:)`.
+    /// - Parameters:
+    ///   - path: the directory; it is created if it is missing.
+    ///   - configuration: settings of the store. Default: no budget.
+    /// - Returns: an open store.
+    /// - Throws: as `init(at:_:)`; `CancellationError`.
     public static func open(
         at path: FilePath, _ configuration: Configuration = Configuration()
     ) async throws -> Store {

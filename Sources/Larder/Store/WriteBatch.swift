@@ -4,7 +4,7 @@
 ///     for (key, bytes) in pages { batch.put(bytes, for: key, unlessPresent: true) }
 ///     batch.lease(digest: manifest, for: .seconds(600))
 ///     batch.change("https://example.com/old", EntryChange(lifetime: .duration(.seconds(60))))
-///     for result in try store.write(batch) { if case .failed(let error) = result { print(error) } }
+///     try store.write(batch).throwIfFailed()
 ///
 /// A batch is a value: it may be built on any thread, kept, and written several times. Bodies over the inline threshold
 /// go to their files while the batch is written, not before.
@@ -46,6 +46,22 @@ public struct WriteBatch: Sendable {
     /// Stores a body, as `Store.put(_:for:_:digest:)` does.
     ///
     /// - Parameters:
+    ///   - body: the bytes, of any collection: an array is kept without a copy, others are copied.
+    ///   - key: what to store it under.
+    ///   - options: as for `put`. Those of policy `memoryOnly` are refused, as they are not written; their durability
+    ///     is that of the batch.
+    ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
+    ///   - unlessPresent: true leaves a fresh entry alone that is there when the batch is committed. Default: false.
+    public mutating func put(
+        _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil,
+        unlessPresent: Bool = false
+    ) {
+        operations.append(.put(Array(body), key, options, digest, unlessPresent: unlessPresent))
+    }
+
+    /// Stores the bytes of a span, which are copied.
+    ///
+    /// - Parameters:
     ///   - body: the bytes.
     ///   - key: what to store it under.
     ///   - options: as for `put`. Those of policy `memoryOnly` are refused, as they are not written; their durability
@@ -53,10 +69,10 @@ public struct WriteBatch: Sendable {
     ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
     ///   - unlessPresent: true leaves a fresh entry alone that is there when the batch is committed. Default: false.
     public mutating func put(
-        _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil,
+        _ body: RawSpan, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil,
         unlessPresent: Bool = false
     ) {
-        operations.append(.put(body, key, options, digest, unlessPresent: unlessPresent))
+        put(body.withUnsafeBytes { Array($0) }, for: key, options, digest: digest, unlessPresent: unlessPresent)
     }
 
     /// Stores an entry whose bytes are in the store already: nothing is read, copied or hashed.
@@ -172,6 +188,13 @@ public struct EntryChange: Sendable, Hashable {
     public var isAccess: Bool
 
     /// A change; nil leaves a field as it is.
+    /// - Parameters:
+    ///   - metadata: the caller's bytes, at most 1 MiB. Default: as before.
+    ///   - lifetime: how long the entry is fresh from the commit on. Default: as before.
+    ///   - tags: all its tags, within the limits of `PutOptions.tags`. Default: as before.
+    ///   - storagePolicy: `permanent` or `session`. Default: as before.
+    ///   - isPinned: whether displacement passes it by. Default: as before.
+    ///   - isAccess: true counts as an access. Default: false.
     public init(
         metadata: [UInt8]? = nil, lifetime: Lifetime? = nil, tags: [String]? = nil, storagePolicy: StoragePolicy? = nil,
         isPinned: Bool? = nil, isAccess: Bool = false
@@ -216,5 +239,14 @@ public enum WriteResult: Sendable {
         case .stored, .done, .present: true
         case .absent, .changed, .failed: false
         }
+    }
+}
+
+extension Sequence where Element == WriteResult {
+    /// Throws the error of the first operation that could not be done, if there is one. What is `absent`, `changed` or
+    /// `present` is an answer, not an error.
+    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`. The other operations are done.
+    public func throwIfFailed() throws(LarderError) {
+        for case .failed(let error) in self { throw error }
     }
 }

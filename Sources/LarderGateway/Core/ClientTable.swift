@@ -100,3 +100,11 @@ final class ClientTable: Sendable {
         deinit { if let (table, client) = counted { table.change(client) { $0.loads -= 1 } } }
     }
 }
+
+extension SocketAddress {
+    /// 127.0.0.0/8, ::1, and the former written as IPv6.
+    var isLoopback: Bool {
+        guard let text = ipAddress else { return false }
+        return text == "::1" || text.hasPrefix("127.") || text.hasPrefix("::ffff:127.")
+    }
+}

@@ -127,3 +127,21 @@ struct HTTP1Deadlines {
         return inbound.isTooSlow(isWaiting, situation.received, now, limits)
     }
 }
+
+extension HTTP1Deadlines.Situation {
+    /// What a look at a connection finds.
+    /// - Parameters:
+    ///   - current: the request that is being read or answered.
+    ///   - pending: bytes that the channel still holds.
+    init(
+        _ phase: HTTP1Phase, _ input: HTTP1Input, _ output: HTTP1Output, _ current: CurrentRequest?, pending: Int
+    ) {
+        let content = current?.isIncomplete == true ? current?.content : nil
+        self.init(
+            phase: phase, headBegan: input.headBegan,
+            answeredRequestBegan: (output.firstUnsent ?? current?.record)?.start,
+            contentBegan: content == nil ? nil : current?.record.start,
+            isContentWanted: content.map { !$0.owesContinue && $0.takesMore } ?? false,
+            received: input.received, queued: output.queuedBytes, pending: pending)
+    }
+}

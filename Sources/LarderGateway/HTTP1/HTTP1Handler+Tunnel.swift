@@ -5,7 +5,7 @@ extension HTTP1Handler: TunnelClient {
     func openTunnel(_ host: String, _ port: Int) {
         guard responder.current?.content == nil else { return refuse(400, "CONNECT has no content.") }
         let tunnel = Tunnel(self)
-        open(tunnel)
+        use(tunnel)
         tunnel.connect(
             host: host, port: port, timeout: worker.core.configuration.tunnels.connectTimeout, on: worker.eventLoop)
     }
@@ -14,7 +14,7 @@ extension HTTP1Handler: TunnelClient {
 
     func tunnelFailed() {
         guard output.context != nil, phase == .exchange else { return }
-        dropTunnel()
+        use(nil)
         worker.counters.upstreamErrors += 1
         refuse(502, "The host cannot be reached.")
         output.flush()
@@ -40,7 +40,7 @@ extension HTTP1Handler: TunnelClient {
 
     func tunnelOver() {
         guard output.context != nil else { return }
-        dropTunnel()
+        use(nil)
         switch phase {
         case .tunnel: closeWhenWritten()
         case .exchange: tunnelFailed()

@@ -42,9 +42,7 @@ final class HTTP1Handler: ChannelDuplexHandler {
     private var lingered = 0
     /// What the memory budget counts for this connection, in bytes.
     private(set) var heldBytes = 0
-    /// Bytes that the client took and sent between the last two looks, and by the last.
-    private var lastProgress: Int64 = 0
-    private var movedAtLastLook: Int64 = 0
+    private var clientProgress = ClientProgress()
 
     init(_ worker: Worker, isPlaintext: Bool) {
         self.worker = worker
@@ -278,11 +276,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
         responder.begin(request)
     }
 
-    /// A tunnel is being opened for the request.
-    func open(_ tunnel: Tunnel) { self.tunnel = tunnel }
-
-    /// There is no tunnel any more.
-    func dropTunnel() { tunnel = nil }
+    /// A tunnel is being opened for the request, or there is none any more.
+    func use(_ tunnel: Tunnel?) { self.tunnel = tunnel }
 
     /// The request is answered, and bytes pass in both directions from now on.
     func beginTunnel() {
@@ -373,25 +368,17 @@ final class HTTP1Handler: ChannelDuplexHandler {
     func look(_ now: NIODeadline) -> HTTP1Deadlines.Verdict {
         let current = responder.current
         let pending = output.pendingBytes
-        let moved = moved(pending: pending)
-        (lastProgress, movedAtLastLook) = (moved - movedAtLastLook, moved)
+        clientProgress.look(moved: moved(pending: pending))
         if output.hasUnsent || current?.hasBegun == true { output.noteTaken() }
         countMemory()
-        let content = current?.isIncomplete == true ? current?.content : nil
-        let situation = HTTP1Deadlines.Situation(
-            phase: phase, headBegan: input.headBegan,
-            answeredRequestBegan: (output.firstUnsent ?? current?.record)?.start,
-            contentBegan: content == nil ? nil : current?.record.start,
-            isContentWanted: content.map { !$0.owesContinue && $0.takesMore } ?? false,
-            received: input.received, queued: output.queuedBytes, pending: pending)
+        let situation = HTTP1Deadlines.Situation(phase, input, output, current, pending: pending)
         let limits = worker.core.configuration.limits
         return deadlines.check(situation, now, limits) { output.unacknowledgedBytes }
     }
 
     /// Bytes that the client has taken, and sent as content, since the look before last.
     var progress: Int64 {
-        guard output.context != nil else { return lastProgress }
-        return lastProgress + moved(pending: output.pendingBytes) - movedAtLastLook
+        clientProgress.bytes(moved: output.context == nil ? nil : moved(pending: output.pendingBytes))
     }
 
     /// Heads do not count: any client can send them.
@@ -408,13 +395,5 @@ extension HTTP1Handler: HTTP1ResponderDelegate {
     func responderFailed(resets: Bool) {
         phase = .lingering
         if !resets || !output.whenResetting({ self.close() }) { closeWhenWritten() }
-    }
-}
-
-extension SocketAddress {
-    /// 127.0.0.0/8, ::1, and the former written as IPv6.
-    var isLoopback: Bool {
-        guard let text = ipAddress else { return false }
-        return text == "::1" || text.hasPrefix("127.") || text.hasPrefix("::ffff:127.")
     }
 }

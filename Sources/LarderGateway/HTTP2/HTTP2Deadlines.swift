@@ -30,9 +30,7 @@ struct HTTP2Deadlines {
     private var since: NIODeadline
     /// How fast the client takes what is sent.
     private var outbound = AcknowledgementWatch()
-    /// What the client took between the last two looks, and by the last, in bytes.
-    private var lastProgress: Int64 = 0
-    private var takenAtLastLook: Int64 = 0
+    private var client = ClientProgress()
 
     init(_ now: NIODeadline) { since = now }
 
@@ -40,11 +38,11 @@ struct HTTP2Deadlines {
     mutating func restart(_ now: NIODeadline) { since = now }
 
     /// Bytes that the client has taken since the look before last.
-    func progress(taken: Int64) -> Int64 { lastProgress + taken - takenAtLastLook }
+    func progress(taken: Int64) -> Int64 { client.bytes(moved: taken) }
 
     /// Judges the connection.
     mutating func check(_ situation: Situation, _ now: NIODeadline, _ limits: GatewayLimits) -> Verdict {
-        (lastProgress, takenAtLastLook) = (situation.taken - takenAtLastLook, situation.taken)
+        client.look(moved: situation.taken)
         let isIdle = !situation.hasStreams && situation.isAllTaken && now - since > TimeAmount(limits.idleTimeout)
         // What only the system still holds counts on a connection that is idle otherwise.
         guard situation.isBlocked || (isIdle && situation.unacknowledged > 0) else {

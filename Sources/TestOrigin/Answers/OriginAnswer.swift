@@ -16,6 +16,9 @@ public struct OriginAnswer: Sendable {
         public var value: String
 
         /// Makes a field line.
+        /// - Parameters:
+        ///   - name: any text; it is sent as it is.
+        ///   - value: any text; it is sent as it is.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value

@@ -18,6 +18,11 @@ public struct OriginResource: Sendable {
     public var fields: [OriginAnswer.Field]
 
     /// A resource of bytes.
+    /// - Parameters:
+    ///   - content: the whole content.
+    ///   - etag: the entity tag, quotes included. Default: none.
+    ///   - lastModified: the value of `Last-Modified`. Default: none.
+    ///   - fields: sent with every answer except 412 and 416. Default: none.
     public init(
         _ content: [UInt8], etag: String? = nil, lastModified: String? = nil, fields: [OriginAnswer.Field] = []
     ) {
@@ -28,6 +33,11 @@ public struct OriginResource: Sendable {
     }
 
     /// A resource of text.
+    /// - Parameters:
+    ///   - text: the whole content.
+    ///   - etag: the entity tag, quotes included. Default: none.
+    ///   - lastModified: the value of `Last-Modified`. Default: none.
+    ///   - fields: sent with every answer except 412 and 416. Default: none.
     public init(
         _ text: String, etag: String? = nil, lastModified: String? = nil, fields: [OriginAnswer.Field] = []
     ) {
@@ -35,6 +45,7 @@ public struct OriginResource: Sendable {
     }
 
     /// 200, 206, 304, 412 or 416, as the request's conditions and ranges say.
+    /// - Parameter request: what the origin received.
     public func answer(_ request: OriginRequest) -> OriginAnswer {
         // The order of RFC 9110 section 13.2.2.
         if let tags = request["If-Match"], !matches(tags, strongly: true) { return .status(412) }

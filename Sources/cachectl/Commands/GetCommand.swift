@@ -48,12 +48,12 @@ struct GetCommand: ParsableCommand {
                 try FileOutput.replace(FilePath(output)) { file in
                     try content.forEach { try file.writeAll($0) }
                 }
-                if options.json { try Output.write(JSON.text(EntryJSON(try attributes(entry, store)))) }
+                if options.json { try Output.write(JSON.text(json(entry, store))) }
             } else if options.json, output == nil {
                 var bytes: [UInt8] = []
                 try content.forEach { bytes.append(contentsOf: $0) }
                 let body = JSON.base64(bytes)
-                try Output.write(JSON.text(BodyJSON(entry: EntryJSON(try attributes(entry, store)), bodyBase64: body)))
+                try Output.write(JSON.text(BodyJSON(entry: json(entry, store), bodyBase64: body)))
             } else {
                 var sink = BodySink(isForced: output != nil)
                 try content.forEach { try sink.write($0) }
@@ -70,8 +70,8 @@ struct GetCommand: ParsableCommand {
         return CommandError(.data, "the body of \(key) is damaged or missing: run 'cachectl verify --repair'", key: key)
     }
 
-    private func attributes(_ entry: Entry, _ store: Store) throws -> Attributes {
-        try store.attributes(of: entry.key) ?? entry.attributes
+    private func json(_ entry: Entry, _ store: Store) throws -> EntryJSON {
+        EntryJSON(try store.attributes(of: entry.key) ?? entry.attributes, try VersionNames(of: store))
     }
 }
 

@@ -47,7 +47,7 @@ struct LeaseCommand: ParsableCommand {
             }
             for tag in tag { batch.lease(tag: tag, for: duration) }
             for digest in digest.compactMap({ Digest(hexadecimal: $0) }) { batch.lease(digest: digest, for: duration) }
-            for case .failed(let error) in try store.write(batch) { throw error }
+            try store.write(batch).throwIfFailed()
             return batch.count
         }
         try options.print(LeaseJSON(leases: count), orText: "took \(Render.count(count, "lease", "leases"))\n")

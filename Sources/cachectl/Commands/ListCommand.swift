@@ -47,7 +47,7 @@ struct ListCommand: ParsableCommand {
         let selection = selecting.selection ?? .all
         func isListed(_ entry: Attributes) -> Bool { all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) }
         try options.withStore(.reading) { store in
-            var printer = EntryPrinter(asJSON: options.json)
+            var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store))
             if let sort {
                 var entries: [Attributes] = []
                 try store.forEach(selection) { if isListed($0) { entries.append($0) } }
@@ -86,16 +86,20 @@ struct EntryPrinter {
     private static let alignments: [Table.Alignment] = [.right, .right, .right, .right, .left, .left, .left]
 
     private let asJSON: Bool
+    private let versions: VersionNames
     private let now = Timestamp.now
     private var array = JSONArrayWriter()
     private var hasHeader = false
     // Lines are collected: a system call for each would take most of the time of a long list.
     private var lines = ""
 
-    init(asJSON: Bool) { self.asJSON = asJSON }
+    init(asJSON: Bool, versions: VersionNames) {
+        self.asJSON = asJSON
+        self.versions = versions
+    }
 
     mutating func print(_ entry: Attributes) throws {
-        if asJSON { return try array.append(EntryJSON(entry, now: now)) }
+        if asJSON { return try array.append(EntryJSON(entry, versions, now: now)) }
         if !hasHeader {
             hasHeader = true
             lines += Table.line(["SIZE", "AGE", "USED", "HITS", "FLAGS", "KEY"], Self.widths, Self.alignments)

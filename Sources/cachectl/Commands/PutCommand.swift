@@ -3,23 +3,46 @@ import CachectlCore
 import Larder
 import SystemPackage
 
-/// `put KEY [FILE]`: stores a body.
+/// `put [KEY] [FILE]`: stores a body.
 struct PutCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "put",
         abstract: "Store a file, or standard input, under a key.",
+        usage: """
+            cachectl put <key> [<file>] [<options>]
+            cachectl put --unique [<file>] [<options>]
+            cachectl put --by-digest [<file>] [<options>]
+            """,
         discussion: """
             Replaces the entry under KEY if there is one. Memory use does not depend on the length of the body. \
-            Creates the store if it does not exist.
+            Creates the store if it does not exist. With --unique or --by-digest there is no KEY: the output names the \
+            one that was used.
             """)
 
     @OptionGroup var options: StoreOptions
 
-    @Argument(help: "Key of the entry.", transform: { Key($0) })
-    var key: Key
+    @Argument(help: "Key of the entry.")
+    var key: String?
 
     @Argument(help: "File to store. Default: standard input.", completion: .file())
     var file: String?
+
+    /// How the key is made if none is given.
+    enum Naming: String, EnumerableFlag {
+        case unique, byDigest
+
+        static func name(for value: Naming) -> NameSpecification {
+            .customLong(value == .unique ? "unique" : "by-digest")
+        }
+
+        static func help(for value: Naming) -> ArgumentHelp? {
+            value == .unique
+                ? "Store under a new key: urn:uuid: and a random UUID."
+                : "Store under sha256: and the SHA-256 of the body."
+        }
+    }
+
+    @Flag var naming: Naming?
 
     @OptionGroup var kept: KeepOptions
 
@@ -38,7 +61,15 @@ struct PutCommand: ParsableCommand {
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
+    /// The file to store: the only argument where the key is made.
+    private var source: String? { naming == nil ? file : key }
+
     func validate() throws {
+        if naming == nil, key == nil { throw ValidationError("Give a KEY, --unique or --by-digest.") }
+        if naming != nil, let file {
+            throw ValidationError(
+                "--unique and --by-digest take the place of KEY. Give only a FILE, not also '\(file)'.")
+        }
         if let digest, Digest(hexadecimal: digest) == nil {
             throw ValidationError("--digest: '\(digest)' is not a valid SHA-256. Use 64 hexadecimal digits.")
         }
@@ -51,19 +82,23 @@ struct PutCommand: ParsableCommand {
             putOptions.metadata = try FileInput.bytes(of: FilePath(metadataFile), atMost: (1 << 20) + 1)
         }
         let declared = digest.flatMap { Digest(hexadecimal: $0) }
-        let source = try FileInput(file.map { FilePath($0) })
-        if file == nil, isatty(STDIN_FILENO) == 1 {
+        let input = try FileInput(source.map { FilePath($0) })
+        if source == nil, isatty(STDIN_FILENO) == 1 {
             Output.note("reading the body from the terminal until Ctrl-D; use 'cachectl put KEY FILE' to store a file")
         }
+        // Nil: the body's digest.
+        let key = naming == nil ? self.key.map { Key($0) } : naming == .unique ? .unique() : nil
         let report = try options.withStore(.creating, budget: budget) { store in
-            if let path = source.regularFile {
-                let length = source.length
+            if let key, let path = input.regularFile {
                 let digest = try store.adopt(path, for: key, putOptions, digest: declared)
-                return PutJSON(key: key.text, digest: digest.hexadecimal, length: length)
+                return PutJSON(key: key.text, digest: digest.hexadecimal, length: input.length)
             }
-            let writer = try store.writer(for: key, putOptions, digest: declared)
-            let length = try source.read { try writer.write($0) }
-            return PutJSON(key: key.text, digest: try writer.commit().hexadecimal, length: length)
+            let writer =
+                try key.map { try store.writer(for: $0, putOptions, digest: declared) }
+                ?? store.writerByContent(putOptions, digest: declared)
+            let length = try input.read { try writer.write($0) }
+            let digest = try writer.commit()
+            return PutJSON(key: (key ?? Key(digest)).text, digest: digest.hexadecimal, length: length)
         }
         try options.print(
             report, orText: "stored \(ByteCount(report.length)) under \(report.key), SHA-256 \(report.digest)\n")

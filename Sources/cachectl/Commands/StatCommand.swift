@@ -24,7 +24,9 @@ struct StatCommand: ParsableCommand {
                     throw CommandError.missing(key)
                 }
                 let variants = try StoredVariants(attributes, in: store)
-                try options.print(EntryJSON(attributes), orText: Self.table(attributes, variants))
+                let versions = try VersionNames(of: store)
+                try options.print(
+                    EntryJSON(attributes, versions), orText: Self.table(attributes, variants, versions))
             } else {
                 let statistics = try store.statistics()
                 let identity = (store.path.string, store.identifier)
@@ -55,7 +57,7 @@ struct StatCommand: ParsableCommand {
         return table.text
     }
 
-    static func table(_ entry: Attributes, _ variants: StoredVariants?) -> String {
+    private static func table(_ entry: Attributes, _ variants: StoredVariants?, _ versions: VersionNames) -> String {
         var table = Table([.left, .left])
         table.add("key", entry.key.text)
         table.add("digest", entry.digest.hexadecimal)
@@ -66,10 +68,12 @@ struct StatCommand: ParsableCommand {
         table.add("shared by", Render.count(entry.references ?? 1, "entry", "entries"))
         table.add("created", "\(entry.created)")
         table.add("put", "\(entry.stored)")
-        table.add("last use", "\(entry.lastAccess), \(Render.count(entry.hitCount)) hits")
+        table.add("last use", "\(entry.lastAccess), \(Render.count(entry.hitCount, "hit", "hits"))")
         table.add("expires", (entry.expires ?? .distantFuture).description)
         table.add("policy", "\(entry.storagePolicy)" + (entry.isPinned ? ", pinned" : ""))
+        for lease in entry.leases ?? [] { table.add("lease", describe(lease)) }
         table.add("tags", entry.tags.joined(separator: ", "))
+        table.add("version", versions[entry.version] ?? "none")
         table.add("metadata", "\(Render.count(entry.metadata.count)) bytes")
         if let response = ResponseSummary(entry) { describe(response, in: &table) }
         if let variants {
@@ -79,6 +83,22 @@ struct StatCommand: ParsableCommand {
             }
         }
         return table.text
+    }
+
+    private static func describe(_ lease: ActiveLease) -> String {
+        let subject =
+            switch lease.subject {
+            case .key: "of the key"
+            case .tag(let tag): "of the tag \(Key(tag).text)"
+            case .content: "of the content"
+            }
+        let holder =
+            switch lease.holder {
+            case .process: ", held by a process"
+            case .endedProcess: ", held by a process that has ended"
+            case .timeOnly: ""
+            }
+        return "\(subject), until \(lease.expires)\(holder)"
     }
 
     private static func describe(_ response: ResponseSummary, in table: inout Table) {

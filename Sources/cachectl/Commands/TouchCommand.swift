@@ -20,15 +20,15 @@ struct TouchCommand: ParsableCommand {
     var lifetime: Lifetime?
 
     func run() throws {
-        let entry = try options.withStore(.changing) { store in
+        let (entry, versions) = try options.withStore(.changing) { store in
             let keys = try StoredVariants.keys(under: key, in: store)
             for key in keys.dropFirst() { try store.touch(key, lifetime: lifetime) }
             guard try store.touch(key, lifetime: lifetime), let entry = try store.attributes(of: key) else {
                 throw CommandError.missing(key)
             }
-            return entry
+            return (entry, try VersionNames(of: store))
         }
         let expiry = entry.expires.map { "expires \($0)" } ?? "never expires"
-        try options.print(EntryJSON(entry), orText: "touched \(key), \(expiry)\n")
+        try options.print(EntryJSON(entry, versions), orText: "touched \(key), \(expiry)\n")
     }
 }

@@ -90,6 +90,7 @@ struct StoringScenarioTests {
         var status = CacheStatus(
             cacheName: "my cache", outcome: .hit, ttlSeconds: -412, key: "k\"\\", detail: "two words")
         #expect(status.fieldValue == "\"my cache\"; hit; ttl=-412; key=\"k\\\"\\\\\"; detail=\"two words\"")
+        #expect("\(status)" == status.fieldValue)
         status = CacheStatus(
             cacheName: "c", outcome: .forwarded(.miss), forwardStatus: 200, isStored: true, isCollapsed: true, key: "ü",
             detail: "memory")

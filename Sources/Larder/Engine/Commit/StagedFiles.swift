@@ -5,12 +5,14 @@ final class StagedFiles: EnginePart {
     let context: EngineContext
     private let instance: UInt64
     private let ledger: Ledger
+    private let reaper: Reaper
     private let sequence = Atomic<UInt64>(1)
 
-    init(context: EngineContext, instance: UInt64, ledger: Ledger) {
+    init(context: EngineContext, instance: UInt64, ledger: Ledger, reaper: Reaper) {
         self.context = context
         self.instance = instance
         self.ledger = ledger
+        self.reaper = reaper
     }
 
     /// A name for a file to stage, or to move to `trash/`.
@@ -23,4 +25,7 @@ final class StagedFiles: EnginePart {
         // A file that cannot be unlinked keeps its reservation, as it keeps its blocks; the next sweep tries again.
         if (try? FileSystem.unlink(file.token.name, in: files.staging)) != nil { ledger.add(-file.reserved) }
     }
+
+    /// As `discard`, without waiting for the disk: for threads that may run a task.
+    func discardLater(_ file: StagedFile) { reaper.add(file.token.name, in: files.staging, bytes: file.reserved) }
 }

@@ -45,11 +45,11 @@ final class Submission: EnginePart {
                     .put(put), memory: put.memory, mayWait: mayWait,
                     alongside: { if let old = memory.remove(put.key) { put.inherit(from: old) } })
             else { return nil }
-            if case .staged(let file)? = added.replaced?.body { staged.discard(file) }
+            if case .staged(let file)? = added.replaced?.body { staged.discardLater(file) }
             noteStored(put)
             return put.isDurable ? added.generation : 0
         } catch {
-            if case .staged(let file) = put.body { staged.discard(file) }
+            if case .staged(let file) = put.body { staged.discardLater(file) }
             throw error
         }
     }
@@ -93,7 +93,7 @@ final class Submission: EnginePart {
             let added = try pending.add(
                 .remove(removal), memory: memory, mayWait: mayWait, alongside: alongside)
         else { return nil }
-        if case .staged(let file)? = added.replaced?.body { staged.discard(file) }
+        if case .staged(let file)? = added.replaced?.body { staged.discardLater(file) }
         return added.generation
     }
 
@@ -188,7 +188,7 @@ final class Submission: EnginePart {
         do {
             return try pending.add(job, mayWait: mayWait)
         } catch {
-            for file in job.stagedFiles { staged.discard(file) }
+            for file in job.stagedFiles { staged.discardLater(file) }
             throw error
         }
     }

@@ -5,16 +5,20 @@ import LMDB
 final class Descriptions: EnginePart {
     let context: EngineContext
     private let memory: MemoryEntries
+    /// Nil in a read-only engine.
+    private let leases: LeaseBook?
 
-    init(context: EngineContext, memory: MemoryEntries) {
+    init(context: EngineContext, memory: MemoryEntries, leases: LeaseBook?) {
         self.context = context
         self.memory = memory
+        self.leases = leases
     }
 
     /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
+    /// - Parameter withLeases: whether the leases on it are looked up, which costs a descent for each tag and more.
     func attributes(
         _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
-        _ transaction: ReadTransaction
+        withLeases: Bool = false, _ transaction: ReadTransaction
     ) throws -> Attributes? {
         guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.fits(head.digest)
         else {
@@ -22,7 +26,23 @@ final class Descriptions: EnginePart {
         }
         let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
         let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
-        return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1)
+        let leases =
+            withLeases ? try activeLeases(key, record.tags, head.digest, record.version, transaction) : nil
+        return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1, leases: leases)
+    }
+
+    /// The leases in effect on an entry.
+    private func activeLeases(
+        _ key: Key, _ tags: [String], _ digest: Digest, _ version: UInt16, _ transaction: ReadTransaction
+    ) throws -> [ActiveLease] {
+        try index.activeLeases(
+            key.bytes, tags, digest, version: version, at: clock.now(), except: Set(leases?.released ?? []),
+            transaction
+        ).map { lease in
+            let isHeld = try lease.instance != 0 && InstanceLock.isAlive(lease.instance, staging: files.staging)
+            let holder: ActiveLease.Holder = lease.instance == 0 ? .timeOnly : isHeld ? .process : .endedProcess
+            return ActiveLease(subject: lease.subject, expires: lease.expires, holder: holder)
+        }
     }
 
     // MARK: Entries that are not in the index
@@ -41,8 +61,10 @@ final class Descriptions: EnginePart {
     }
 
     /// The attributes of an entry in memory, whose body no other entry shares.
-    func attributes(ofMemory put: PendingPut) throws -> Attributes {
-        Attributes(pending: put, try description(of: put), references: 1)
+    func attributes(ofMemory put: PendingPut, withLeases: Bool = false) throws -> Attributes {
+        let leases =
+            withLeases ? try read { try activeLeases(put.key, put.options.tags, put.digest, put.version, $0) } : nil
+        return Attributes(pending: put, try description(of: put), references: 1, leases: leases)
     }
 
     func inheritance(fromIndex put: PendingPut) throws -> PendingPut.Inheritance? {

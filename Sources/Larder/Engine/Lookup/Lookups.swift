@@ -348,11 +348,12 @@ final class Lookups: EnginePart {
 
     func attributes(of key: Key, _ visibility: Visibility) throws -> Attributes? {
         if let put = memory.lookup(key, use: nil) {
-            return isVisible(put, visibility) ? try descriptions.attributes(ofMemory: put) : nil
+            return isVisible(put, visibility) ? try descriptions.attributes(ofMemory: put, withLeases: true) : nil
         }
         return try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return nil }
-            return try descriptions.attributes(view.raw, blob, IndexKey.bytes(for: key), transaction)
+            return try descriptions.attributes(
+                view.raw, blob, IndexKey.bytes(for: key), withLeases: true, transaction)
         }
     }
 

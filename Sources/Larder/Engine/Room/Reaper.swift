@@ -1,13 +1,14 @@
 import Failpoints
 import Synchronization
 
-/// Unlinks files in `trash/` away from the commit path: unlinking a file that has been written back costs about a
-/// millisecond on ext4, twenty for 64 MiB.
+/// Unlinks files in `trash/`, and staged files that were replaced before their commit, away from the threads that
+/// commit and put: unlinking a file that has been written back costs about a millisecond on ext4, twenty for 64 MiB.
 final class Reaper: @unchecked Sendable {
     // SAFETY: `queue`, `held`, `busy` and `isClosing` are touched only under `monitor`; `bytes` is atomic. `thread` is
     // set in `init` and used by `close()` only, which joins it: that thread refers to this without counting.
     private struct Item {
         let name: String
+        let directory: Directory
         let bytes: Int64
     }
 
@@ -41,16 +42,30 @@ final class Reaper: @unchecked Sendable {
     func add(_ files: [(name: String, bytes: Int64)]) {
         bytes.wrappingAdd(files.reduce(0) { $0 + $1.bytes }, ordering: .relaxed)
         monitor.locked {
-            queue += files.map { Item(name: $0.name, bytes: $0.bytes) }
+            queue += files.map { Item(name: $0.name, directory: trash, bytes: $0.bytes) }
             busy -= 1
             monitor.signal()
         }
     }
 
+    /// Queues a file of another directory whose `bytes` stay in the ledger until it is gone. Does not wait, unless the
+    /// thread has ended: then the caller unlinks it.
+    func add(_ name: String, in directory: Directory, bytes count: Int64) {
+        let item = Item(name: name, directory: directory, bytes: count)
+        bytes.wrappingAdd(count, ordering: .relaxed)
+        let isQueued = monitor.locked {
+            if isClosing { return false }
+            queue.append(item)
+            monitor.signal()
+            return true
+        }
+        if !isQueued { unlink(item) }
+    }
+
     /// As `add`, for files that a power loss may bring back into use: they are queued when the index is synced. Until
     /// then, and if the store is closed before, they stay in `trash/` for a sweep.
     func hold(_ files: [(name: String, bytes: Int64)]) {
-        monitor.locked { held += files.map { Item(name: $0.name, bytes: $0.bytes) } }
+        monitor.locked { held += files.map { Item(name: $0.name, directory: trash, bytes: $0.bytes) } }
         add([])
     }
 
@@ -107,16 +122,20 @@ final class Reaper: @unchecked Sendable {
             return item
         }
         guard let item else { return false }
-        // A file that cannot be unlinked stays in the ledger, and the next sweep tries again.
-        failpoint("reap.before", at: trash.path.string)
-        let isGone = (try? FileSystem.unlink(item.name, in: trash)) != nil
-        failpoint("reap.unlinked", at: trash.path.string)
-        if isGone { ledger.add(-item.bytes) }
-        bytes.wrappingSubtract(item.bytes, ordering: .relaxed)
+        unlink(item)
         monitor.locked {
             busy -= 1
             monitor.signal()
         }
         return true
+    }
+
+    private func unlink(_ item: Item) {
+        // A file that cannot be unlinked stays in the ledger, and the next sweep tries again.
+        failpoint("reap.before", at: item.directory.path.string)
+        let isGone = (try? FileSystem.unlink(item.name, in: item.directory)) != nil
+        failpoint("reap.unlinked", at: item.directory.path.string)
+        if isGone { ledger.add(-item.bytes) }
+        bytes.wrappingSubtract(item.bytes, ordering: .relaxed)
     }
 }
