@@ -14,7 +14,7 @@ extension Lookups {
     }
 
     /// Counts misses: hits were counted where they were found. No entry is taken out of the result here, which would
-    /// count its references once more.
+    /// count its references a second time.
     @inline(__always)
     private func countedEntry(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
         let found = try findEntry(key, visibility, mayWait: mayWait)
