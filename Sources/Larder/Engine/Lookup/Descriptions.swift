@@ -12,11 +12,13 @@ final class Descriptions: EnginePart {
     }
 
     /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
+    /// - Parameter includesPartial: false for nil where the body is in progress.
     func attributes(
         _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
-        _ transaction: ReadTransaction
+        _ transaction: ReadTransaction, includesPartial: Bool = false
     ) throws -> Attributes? {
-        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.fits(head.digest)
+        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.isOf(head),
+            includesPartial || record.progress == nil
         else {
             return nil
         }
