@@ -77,7 +77,27 @@ public struct PartialChunks: AsyncSequence, Sendable {
         // MARK: A writer of this process
 
         private mutating func wait(for work: PartialWork) async throws {
-            await work.wait(for: offset)
+            let offset = offset
+            let pause = Self.longest
+            // An idle writer does not hear that its body was removed.
+            let isWoken = await withTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    await work.wait(for: offset)
+                    return true
+                }
+                group.addTask {
+                    // Cancelled as soon as the other one is done.
+                    try? await Task.sleep(for: pause)
+                    return false
+                }
+                defer { group.cancelAll() }
+                return await group.next() ?? true
+            }
+            try Task.checkCancellation()
+            if !isWoken, let bodies = body.store.engine.writing?.partials {
+                let isStanding = try await IOPool.shared.run { try bodies.isStanding(work) }
+                if !isStanding { work.end(.gone) }
+            }
             // Before the ranges: then none is missed.
             let ending = work.ending
             let progress = work.progress

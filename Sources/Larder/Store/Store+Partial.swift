@@ -1,7 +1,7 @@
 /// Bodies in progress: written in ranges, in any order, seen by other processes, and resumed after an interruption.
 ///
 /// A body in progress is an entry like others for the budget, displacement, pins, tags and removal. Lookups and listings
-/// do not see it: ``get(_:includingExpired:)`` and ``contains(_:includingExpired:)`` are misses until it is complete. It
+/// do not see it: ``get(_:includingExpired:)`` and ``contains(_:)`` are misses until it is complete. It
 /// is not displaced while a writer has it.
 extension Store {
     /// A writer for the body of `key` that may write its ranges in any order. It takes over what an earlier writer of

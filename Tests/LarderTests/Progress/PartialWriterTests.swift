@@ -19,7 +19,7 @@ struct PartialWriterTests {
             try #expect(store.bytes("k") == bytes)
             try #expect(store.get("k")?.metadata == [1])
             try #expect(store.partialBody(of: "k") == nil)
-            #expect(store.stagedFiles == [] && store.engine.writing?.ledger.own == 0)
+            try expectNothingReserved(store)
             try #expect(code { try writer.write([1], at: 0) } == .closed)
             try #expect(code { try writer.commit() } == .closed)
             try store.put(bytes, for: "same")
@@ -121,6 +121,40 @@ struct PartialWriterTests {
         }
     }
 
+    /// Without a flush, and without another call of the writer.
+    @Test(.timeLimit(.minutes(1))) func theIndexHearsOfARangeSoon() async throws {
+        try await withStore { store in
+            let writer = try await store.partialWriter(for: "k")
+            try await writer.write(part(0..<50_000), at: 0)
+            let index = store.engine.index
+            try await waitWhile {
+                try store.engine.read { transaction in
+                    let record = try transaction.get(index.entries, Array("k".utf8)).flatMap { EntryRecord($0) }
+                    return record?.progress?.ranges.list != [0..<50_000]
+                }
+            }
+            try await writer.commit()
+        }
+    }
+
+    @Test func versionsDoNotSeeEachOthersBodies() throws {
+        try withStore(configuration: .testing { $0.version = "1" }) { store in
+            let other = try Store(at: store.path, .testing { $0.version = "2" })
+            let writer = try store.partialWriter(for: "k")
+            try writer.write(part(0..<50_000), at: 0)
+            try #expect(other.partialBody(of: "k") == nil)
+            try writer.suspend()
+            try #expect(store.partialBody(of: "k") != nil && other.keys(.incomplete).isEmpty)
+            let second = try other.partialWriter(for: "k")
+            #expect(second.ranges.isEmpty)
+            try second.write(part(0..<50_000), at: 0)
+            try second.commit()
+            try #expect(other.bytes("k") == Array(part(0..<50_000)) && store.bytes("k") == nil)
+            try #expect(store.partialBody(of: "k") == nil)
+            try other.close()
+        }
+    }
+
     @Test func aWriterThatIsDroppedLeavesItsBody() throws {
         try withStore { store in
             do {
@@ -176,7 +210,7 @@ struct PartialWriterTests {
             try #expect(store.partialBody(of: "k") == nil)
             try store.partialWriter(for: "k").cancel()
             try #expect(store.keys(.incomplete).isEmpty && store.stagedFiles.isEmpty)
-            #expect(store.engine.writing?.ledger.own == 0)
+            try expectNothingReserved(store)
         }
     }
 
@@ -279,7 +313,7 @@ struct PartialWriterTests {
             try writer.commit()
             try #expect(store.bytes("k") == body(length))
             try #expect(store.statistics().blobCount == 1 && store.statistics().transientBytes == .zero)
-            #expect(store.stagedFiles.isEmpty && store.engine.writing?.ledger.own == 0)
+            try expectNothingReserved(store)
         }
     }
 

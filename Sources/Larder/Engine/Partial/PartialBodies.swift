@@ -31,12 +31,31 @@ final class PartialBodies: EnginePart {
 
     /// Adds a writer. Throws `locked` if there is one for its key.
     func enter(_ work: PartialWork) throws {
-        let isFree = works.withLock { works in
-            if works[work.key] != nil { return false }
-            works[work.key] = work
-            return true
+        for attempt in 0..<2 {
+            let other = works.withLock { works -> PartialWork? in
+                if let other = works[work.key] { return other }
+                works[work.key] = work
+                return nil
+            }
+            guard let other else { return }
+            // It may be idle, and not have heard that its body was removed.
+            guard attempt == 0, try !isStanding(other) else { break }
+            other.end(.gone)
         }
-        if !isFree { throw work.lockedElsewhere }
+        throw work.lockedElsewhere
+    }
+
+    /// True if the index has the body that a writer writes, or will have it.
+    func isStanding(_ work: PartialWork) throws -> Bool {
+        guard let place = work.place, work.ending == nil else { return true }
+        submission.flush(touches: false)
+        return try read { transaction in
+            guard let raw = try transaction.get(index.entries, work.indexKey), let view = EntryView(raw),
+                view.blob == place.blob,
+                let head = try transaction.get(index.blobs, place.blob).flatMap(BlobRecord.init)
+            else { return false }
+            return head.encoding == .partial && !head.isDamaged && head.token == place.token
+        }
     }
 
     func leave(_ work: PartialWork) {

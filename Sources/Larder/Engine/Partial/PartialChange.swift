@@ -38,7 +38,11 @@ final class PartialChange: @unchecked Sendable {
 
     /// The transaction is committed.
     func noteCommitted() {
-        guard let applied else { return }
+        guard let applied else {
+            // The caller of any other step hears of it.
+            if case .advance = kind { work.end(.gone) }
+            return
+        }
         switch kind {
         case .begin: break
         case .advance, .suspend: work.noteTold(charge: applied.charge, transferred: applied.transferred)

@@ -179,16 +179,35 @@ final class PartialWork: @unchecked Sendable {
     /// The file has changed: charges it with what it takes now, of which `reserved` bytes are reserved already.
     private func settle(_ progress: EntryRecord.Progress, reserved: Int64) throws {
         guard let file = lock.locked({ state.file }) else { return }
-        let charge = try bodies.charge(file, progress.ranges)
+        let charge: Int64
+        do {
+            charge = try bodies.charge(file, progress.ranges)
+        } catch {
+            // At most that much, until it can be looked at again.
+            account(for: lock.locked { state.charge } + reserved, reserved: reserved, progress: nil)
+            throw error
+        }
+        account(for: charge, reserved: reserved, progress: progress)
+    }
+
+    private func account(for charge: Int64, reserved: Int64, progress: EntryRecord.Progress?) {
         let waiters = lock.locked { () -> [CheckedContinuation<Void, Never>] in
+            if isGone {
+                bodies.reserve(-reserved)
+                return []
+            }
             bodies.reserve(charge - state.charge - reserved)
             state.reserved += charge - state.charge
             state.charge = charge
+            guard let progress else { return [] }
             state.progress = progress
             return takeWaiters()
         }
         for waiter in waiters { waiter.resume() }
     }
+
+    /// True if the index will never count the file again. Under the lock.
+    private var isGone: Bool { state.ending == .gone || state.ending == .closed }
 
     /// Replaces what is stored with the body.
     /// - Parameter note: in turn; returns what is used.
@@ -244,7 +263,7 @@ final class PartialWork: @unchecked Sendable {
         lock.locked {
             state.reserved -= transferred
             // Nothing but this changes what the index counts, save a repair.
-            let due = state.charge - told
+            let due = isGone ? 0 : state.charge - told
             bodies.reserve(due - state.reserved)
             state.reserved = due
         }
@@ -261,9 +280,6 @@ final class PartialWork: @unchecked Sendable {
 
     /// A job failed: what it would have told is told with the next change.
     func noteFailed() { lock.locked { state.isQueued = false } }
-
-    /// The index no longer has the body.
-    func noteGone() { end(.gone) }
 
     // MARK: Ending
 
@@ -285,6 +301,8 @@ final class PartialWork: @unchecked Sendable {
             return takeWaiters()
         }
         bodies.leave(self)
+        // Where the last step ends the claim, this does nothing.
+        if ending == .gone { bodies.release(self) }
         for waiter in waiters { waiter.resume() }
     }
 
