@@ -100,6 +100,30 @@ enum ArticleExamples {
         print(try await entry?.body.bytes().count ?? 0)
     }
 
+    enum Download: Error { case changed }
+
+    protocol Downloading: Sendable {
+        func missing(from ranges: [Range<Int64>]) -> [Range<Int64>]
+        func bytes(of range: Range<Int64>) async throws -> [UInt8]
+    }
+
+    protocol Client: Sendable { func send(_ bytes: [UInt8]) async throws }
+
+    static func bodiesInProgress(
+        store: Store, validator: [UInt8], length: Int, download: some Downloading, client: some Client
+    ) async throws {
+        let writer = try await store.partialWriter(
+            for: "https://example.com/film", PutOptions(metadata: validator), total: ByteCount(length))
+        if writer.metadata != validator { throw Download.changed }
+        for range in download.missing(from: writer.ranges) {
+            try await writer.write(download.bytes(of: range), at: range.lowerBound)
+        }
+        try await writer.commit()
+        if let body = try await store.partialBody(of: "https://example.com/film") {
+            for try await piece in body.follow(from: 0) { try await client.send(piece) }
+        }
+    }
+
     static func selections(store: Store, yesterday: Timestamp) async throws {
         let old: Selection = .tag("news") && .unusedSince(yesterday) && !.pinned
         print(try await store.keys(old).count, "old entries")

@@ -6,6 +6,7 @@
 // batches  durable batches of puts that give 8 keys the number of the round; prints `B <round>` for the first ten
 // compute  asks for a value that takes COUNT ms to compute; prints `COMPUTED` if it did so, and `VALUE <length>`
 // claim    begins to compute a value, prints `COMPUTING`, and never ends
+// progress, progressHold, progressWait  writes a body of COUNT bytes in ranges; see `ProgressRun`
 // durable  durable, pinned puts; prints `D <key> <digest>` after each one has returned
 // same     puts and removes a few bodies that every worker shares
 // collect  gc in a loop
@@ -343,6 +344,9 @@ func run() throws {
     case "batches": try batches(store)
     case "compute": try compute(store, milliseconds: count)
     case "claim": claim(store)
+    case "progressHold": try ProgressRun(store: store, length: count).hold()
+    case "progressWait": try ProgressRun(store: store, length: count).wait()
+    case "progress": try ProgressRun(store: store, length: count).all()
     case "readers": try readers(store, threads: Int(seed), milliseconds: count)
     case "same": try same(store, seed: seed, count: count)
     case "collect": for _ in 0..<count { try store.collect(compact: true) }

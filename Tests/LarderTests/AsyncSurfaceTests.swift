@@ -42,6 +42,8 @@
                 ("statistics", { _ = try await $0.statistics() }),
                 ("setBudget", { try await $0.setBudget(Budget(entries: 1)) }),
                 ("value", { _ = try await $0.value(for: "new") { _ in Computed(body(10, 1)) } }),
+                ("partialWriter", { _ = try await $0.partialWriter(for: "new") }),
+                ("partialBody", { _ = try await $0.partialBody(of: "new") }),
                 ("remove a selection", { _ = try await $0.remove(.all) }),
                 ("collect", { _ = try await $0.collect() }), ("check", { _ = try await $0.check() }),
                 ("export", { try await $0.export("file", to: $0.path.appending("export")) }),

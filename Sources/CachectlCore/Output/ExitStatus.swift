@@ -54,6 +54,8 @@ extension ExitStatus {
         // As EROFS: the store may be read, but not changed.
         .readOnly: .noPermission,
         .unsupported: .unavailable,
+        .incomplete: .temporary,
+        .gone: .temporary,
         // A write to the disk failed. The next command opens the store again.
         .mustReopen: .inputOutput,
     ]

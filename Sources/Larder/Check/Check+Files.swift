@@ -48,6 +48,7 @@ extension Check {
     private mutating func checkFile(_ id: UInt64, _ head: BlobRecord) throws -> Int64 {
         guard let file = try openFile(id, head) else { return 0 }
         let status = try FileSystem.status(file, path: nil)
+        if head.encoding == .partial { return try checkPartial(id, head, status) }
         if status.size != Int64(clamping: head.storedLength) {
             try report(damaged: id, head, "its file has \(status.size) bytes instead of \(head.storedLength)")
             return 0
@@ -60,6 +61,29 @@ extension Check {
         }
         if status.allocated != head.allocated.asBytes { try checkDrift(id, head) }
         return readsBodies ? status.size : 0
+    }
+
+    /// A body in progress has no digest yet: its file has to be as long as its ranges say.
+    private mutating func checkPartial(_ id: UInt64, _ head: BlobRecord, _ status: FileSystem.Status) throws -> Int64 {
+        if status.size < Int64(clamping: head.storedLength) {
+            guard let now = try current(id), now.isSameFile(as: head), now.storedLength == head.storedLength else {
+                return 0
+            }
+            violation(
+                .I1, "the file of blob \(id), a body in progress, has \(status.size) bytes of \(head.storedLength)")
+            if isRepairing {
+                try engine.damage.drop(id, now, "its file is too short")
+                needsRebuild = true
+            }
+            return 0
+        }
+        // What a power loss may have taken cannot be found out by reading it.
+        if isRepairing, readsBodies, engine.damage.suspects.contains(head.epoch) {
+            try engine.damage.drop(id, head, "the machine went down before its bytes were synced")
+            return 0
+        }
+        if status.allocated != head.allocated.asBytes { try checkDrift(id, head) }
+        return 0
     }
 
     /// The file of a body, also where an uncommitted removal has put it; nil if it is gone, or may be.
@@ -121,7 +145,7 @@ extension Check {
         let engine = engine
         guard try current(id) == head, let status = try engine.files.blobStatus(head) else { return }
         guard status.allocated != head.allocated.asBytes else { return }
-        let settled = Allocation.settled(status, in: engine.files)
+        let settled = Allocation.settled(status, of: head, in: engine.files)
         if try settled == head.allocated.asBytes || isUnsettled(head) {
             let difference = head.allocated.asBytes - status.allocated
             if difference > 0 { overcharged += difference } else { undercharged -= difference }

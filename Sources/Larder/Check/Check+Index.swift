@@ -83,7 +83,11 @@ extension Check {
         tally.highestStamp = max(tally.highestStamp, record.stamp)
         tally.versions.insert(record.version)
         if let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init) {
-            if !record.fits(head.digest) { disagreement(.I1, "the body of \(key) is that of another entry") }
+            if !record.fits(head.digest) {
+                disagreement(.I1, "the body of \(key) is that of another entry")
+            } else if !record.isOf(head) {
+                disagreement(.I1, "the bytes that are said to be there of \(key) are not those of its body")
+            }
             if head.length != record.length {
                 disagreement(.I1, "\(key) has a length of \(record.length), its body \(head.length)")
             }

@@ -112,7 +112,7 @@ struct Collector {
                         guard let record = try mutation.record(key), record.id == id else { return 0 }
                         let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
                         guard try Collector.isGone(head, record, engine, isLocked: true) else { return 0 }
-                        if let head, !head.isDamaged, record.fits(head.digest) {
+                        if let head, !head.isDamaged, record.isOf(head) {
                             try mutation.blobs.markDamaged(record.blob)
                         }
                         try mutation.remove(key)
@@ -128,7 +128,7 @@ struct Collector {
     private static func isGone(
         _ head: BlobRecord?, _ record: EntryRecord, _ engine: Engine, isLocked: Bool = false
     ) throws -> Bool {
-        guard let head, !head.isDamaged, record.fits(head.digest) else { return true }
+        guard let head, !head.isDamaged, record.isOf(head) else { return true }
         guard head.location == .file else { return false }
         return isLocked ? try engine.damage.isLost(head) : try engine.files.blobStatus(head) == nil
     }

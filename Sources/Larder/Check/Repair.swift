@@ -25,7 +25,7 @@ struct Repair {
 
         /// The id under which the body of an entry is kept; nil if it is lost.
         func resolve(_ record: EntryRecord) -> UInt64? {
-            guard let head = heads[record.blob], !head.isDamaged, record.fits(head.digest) else { return nil }
+            guard let head = heads[record.blob], !head.isDamaged, record.isOf(head) else { return nil }
             return keeper[head.digest]
         }
     }
@@ -160,7 +160,7 @@ struct Repair {
                 try mutation.blobs.noteUnpublished(head, id)
             }
             if let status = try files.blobStatus(head), status.allocated != head.allocated.asBytes {
-                corrected.allocated = UInt64(Allocation.settled(status, in: files))
+                corrected.allocated = UInt64(Allocation.settled(status, of: head, in: files))
             }
             if corrected != head {
                 try mutation.transaction.replace(index.blobs, id, count: corrected.headLength) {

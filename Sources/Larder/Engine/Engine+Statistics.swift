@@ -7,11 +7,15 @@ extension Engine {
         return try read { transaction in
             let state = try index.state(transaction)
             // A staged file that is committed and not yet renamed is counted in the index already.
+            var grown: Int64 = 0
             let staged = try files.allocated(in: files.staging) { name in
-                guard let token = StagingToken(name: name) else { return false }
-                return try transaction.get(index.unpublished, token.indexKey) != nil
+                guard let token = StagingToken(name: name),
+                    let row = try transaction.get(index.unpublished, token.indexKey)
+                else { return false }
+                grown += try growth(row, transaction)
+                return true
             }
-            var transient = staged
+            var transient = staged + grown
             // So is a file whose removal was not committed, or is about to be.
             transient += try files.allocated(in: files.trash) { name in
                 guard let digest = Layout.parseTrash(name)?.digest else { return false }
@@ -38,6 +42,16 @@ extension Engine {
                 memoryEntryCount: inMemory.count, memoryBytes: ByteCount(inMemory.bytes),
                 counters: context.counterFile.totals)
         }
+    }
+
+    /// What the file of a body in progress takes more than the index was told.
+    private func growth(_ row: UnsafeRawBufferPointer, _ transaction: ReadTransaction) throws -> Int64 {
+        guard row.count == 8 else { return 0 }
+        let id = UInt64(bigEndian: row.loadUnaligned(as: UInt64.self))
+        guard let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init), head.encoding == .partial,
+            let status = try files.blobStatus(head)
+        else { return 0 }
+        return status.allocated - head.allocated.asBytes
     }
 
     /// True if the index has a body file of that digest, which is neither published nor staged.

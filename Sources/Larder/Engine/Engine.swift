@@ -13,6 +13,7 @@ final class Engine: EnginePart, @unchecked Sendable {
     let bodies: Bodies
     let descriptions: Descriptions
     let lookups: Lookups
+    let partials: PartialLookups
     let versions: Versions
     /// Nil in a read-only engine, which has none of the writing parts.
     let writing: Writing?
@@ -43,6 +44,8 @@ final class Engine: EnginePart, @unchecked Sendable {
         let writing = core.map {
             Writing(context: context, core: $0, memory: memory, damage: damage, descriptions: descriptions)
         }
+        partials = PartialLookups(
+            context: context, damage: damage, touches: core?.touchBuffer, living: writing?.partials)
         self.memory = memory
         self.descriptions = descriptions
         self.damage = damage
@@ -86,6 +89,7 @@ final class Engine: EnginePart, @unchecked Sendable {
         let hasWalked = scrubber?.stop() ?? configuration.isScrubbing
         scrubber = nil
         guard let writing else { return }
+        writing.partials.suspendAll()
         writing.pending.close()
         committer?.join()
         committer = nil

@@ -20,6 +20,7 @@ extension Engine {
         let roomMaker: RoomMaker
         let stager: Stager
         let submission: Submission
+        let partials: PartialBodies
         let recovery: Recovery
         let quarantine: Quarantine
         let checkpoints: Checkpoints
@@ -101,6 +102,9 @@ extension Engine {
             submission = Submission(
                 context: context, pending: pending, memory: memory, touches: touchBuffer, leases: leases,
                 staged: staged, descriptions: descriptions, log: log)
+            partials = PartialBodies(
+                context: context, submission: submission, pending: pending, staged: staged, stager: stager,
+                room: roomMaker, ledger: ledger, leases: leases)
             checkpoints = Checkpoints(context: context, transactions: transactions, damage: damage)
             maintenance = Maintenance(checkpoints: checkpoints, transactions: transactions)
             orphans = OrphanBlobs(context: context, transactions: transactions)

@@ -4,6 +4,8 @@ public enum BodyEncoding: UInt8, Sendable, Hashable {
     case identity = 0
     /// zlib's deflate (RFC 1950). Reserved: this version writes `identity` only.
     case deflate = 1
+    /// A part of the body, in ranges: the body is in progress.
+    case partial = 2
 }
 
 /// The head of a value of the `blobs` database. The bytes of an inline body follow it.
@@ -30,6 +32,10 @@ struct BlobRecord: Equatable {
     static let format: UInt8 = 1
     static let inlineLength = 56
     static let fileLength = 88
+
+    /// True if all bytes of the body are there, as far as the record says.
+    @inline(__always)
+    var isComplete: Bool { !isDamaged && encoding != .partial }
 
     var headLength: Int { location == .inline ? Self.inlineLength : Self.fileLength }
 
@@ -73,7 +79,7 @@ struct BlobRecord: Equatable {
         if isDamaged, storedLength != 0 { return nil }
         switch location {
         case .inline:
-            guard raw.count - Self.inlineLength == storedLength || isDamaged else { return nil }
+            guard encoding != .partial, raw.count - Self.inlineLength == storedLength || isDamaged else { return nil }
         case .file:
             guard raw.count == Self.fileLength else { return nil }
             allocated = raw.field(56)

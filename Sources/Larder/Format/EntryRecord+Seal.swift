@@ -7,7 +7,8 @@ extension EntryRecord {
     /// Two words of 16 bits in the upper bits of two numbers that never get that high. A change goes unnoticed once in
     /// 65,536 times.
     struct Seal: Equatable {
-        /// The first two bytes of the body's digest, little-endian.
+        /// The first two bytes of the body's digest, little-endian; all their bits the other way round for a body in
+        /// progress, so that no version of the engine takes one for a body.
         var digestTag: UInt16
         /// CRC-32 over the index key and the record, folded; without the hits, the stamp and the time of access, which
         /// change with every use.
@@ -17,14 +18,15 @@ extension EntryRecord {
         /// Ids of entries and blobs count from 1 and stay below.
         static let numberMask: UInt64 = (1 << 48) - 1
 
-        static func tag(_ digest: Digest) -> UInt16 {
-            digest.withBytes { $0.field(0) }
+        static func tag(_ digest: Digest, isInProgress: Bool) -> UInt16 {
+            let tag: UInt16 = digest.withBytes { $0.field(0) }
+            return isInProgress ? ~tag : tag
         }
     }
 
     /// Sets the seal for the body with `digest`, as an entry of the index key `key`.
     mutating func seal(for key: [UInt8], _ digest: Digest) {
-        seal = Seal(digestTag: Seal.tag(digest), check: 0)
+        seal = Seal(digestTag: Seal.tag(digest, isInProgress: progress != nil), check: 0)
         reseal(for: key)
     }
 
@@ -43,7 +45,13 @@ extension EntryRecord {
 
     /// True if the record has no seal, or was put with a body of that digest as far as the seal tells.
     func fits(_ digest: Digest) -> Bool {
-        seal.map { $0.digestTag == Seal.tag(digest) } ?? true
+        seal.map { $0.digestTag == Seal.tag(digest, isInProgress: progress != nil) } ?? true
+    }
+
+    /// True if the record is that of an entry with this blob as far as the two tell, complete or in progress.
+    func isOf(_ head: BlobRecord) -> Bool {
+        guard fits(head.digest), (progress == nil) == (head.encoding != .partial) else { return false }
+        return progress.map { head.isDamaged || $0.ranges.end <= head.storedLength && $0.length == head.length } ?? true
     }
 
     private func check(_ key: [UInt8]) -> UInt16 {

@@ -21,6 +21,8 @@ struct EntryRecord: Equatable {
     var metadata: [UInt8] = []
     /// The whole key where it is too long for the index, else empty.
     var longKey: [UInt8] = []
+    /// Nil for an entry whose body is complete, as nearly every one is.
+    var progress: Progress?
     /// What ties the entry to its key, its body and its own fields; nil in a record of format 1, which has none.
     var seal: Seal?
 
@@ -31,6 +33,7 @@ struct EntryRecord: Equatable {
     private enum Flag {
         static let pinned: UInt8 = 1
         static let pinnedByTag: UInt8 = 2
+        static let inProgress: UInt8 = 4
         static let policyShift: UInt8 = 4
     }
 
@@ -56,7 +59,9 @@ struct EntryRecord: Equatable {
     init() {}
 
     /// Length of the encoded record.
-    var byteCount: Int { Self.fixedLength + longKey.count + tagBytes + metadata.count }
+    var byteCount: Int {
+        Self.fixedLength + longKey.count + tagBytes + (progress?.byteCount ?? 0) + metadata.count
+    }
 
     private var tagBytes: Int { tags.isEmpty ? 0 : tags.reduce(0) { $0 + 1 + $1.utf8.count } }
 
@@ -72,6 +77,7 @@ struct EntryRecord: Equatable {
         var flags = policy.rawValue << Flag.policyShift
         if isPinned { flags |= Flag.pinned }
         if isPinnedByTag { flags |= Flag.pinnedByTag }
+        if progress != nil { flags |= Flag.inProgress }
         raw.setField(Offset.format, seal == nil ? 1 : 2 as UInt8)
         raw.setField(Offset.flags, flags)
         raw.setField(Offset.version, version)
@@ -88,7 +94,7 @@ struct EntryRecord: Equatable {
         raw.setField(Offset.tagBytes, UInt16(tagBytes))
         // A long key has 479 to 65,536 bytes; its length less one fits 16 bits, and 0 means there is none.
         raw.setField(Offset.keyBytes, UInt16(max(0, longKey.count - 1)))
-        raw.setField(Offset.metadataBytes, UInt32(metadata.count))
+        raw.setField(Offset.metadataBytes, UInt32(metadata.count + (progress?.byteCount ?? 0)))
         var at = Self.fixedLength
         func append(_ bytes: some Collection<UInt8>) {
             UnsafeMutableRawBufferPointer(rebasing: raw[at...]).copyBytes(from: bytes)
@@ -98,6 +104,10 @@ struct EntryRecord: Equatable {
         for tag in tags {
             append(CollectionOfOne(UInt8(tag.utf8.count)))
             append(Array(tag.utf8))
+        }
+        if let progress {
+            progress.write(to: UnsafeMutableRawBufferPointer(rebasing: raw[at...]))
+            at += progress.byteCount
         }
         if !metadata.isEmpty { append(metadata) }
     }
@@ -155,7 +165,14 @@ struct EntryRecord: Equatable {
             tags.append(tag)
             at += 1 + length
         }
-        metadata = Array(raw[tagEnd...])
+        if flags & Flag.inProgress != 0 {
+            // The seal says that the body is in progress, too.
+            guard seal != nil, let found = Progress(UnsafeRawBufferPointer(rebasing: raw[tagEnd...])) else {
+                return nil
+            }
+            progress = found
+        }
+        metadata = Array(raw[(tagEnd + (progress?.byteCount ?? 0))...])
     }
 
     /// The whole key of the entry under `indexKey`.

@@ -12,12 +12,16 @@ final class BlobChanges {
     private(set) var deadFiles: [BlobRecord] = []
     /// Body files that the commit makes part of the store: renamed into `blobs/` right after it.
     private(set) var newFiles: [BlobRecord] = []
+    /// Files of bodies in progress that their writers leave: renamed into `blobs/`, too.
+    private(set) var leftFiles: [BlobRecord] = []
     /// Staged files that turned out to be duplicates: unlinked after the commit.
     private(set) var surplusFiles: [StagedFile] = []
     /// Body files of others' puts that a durable put shares, and that may not be synced yet.
     private(set) var sharedDurably: [BlobRecord] = []
     /// Staged bytes that the commit moves from this process's reservation into the counters.
     private(set) var stagedBytes: Int64 = 0
+    /// True if a file has grown that a checkpoint has to sync.
+    private(set) var hasGrownFiles = false
 
     init(index: Index, files: StoreFiles, transaction: WriteTransaction, tally: MutationTally) {
         self.index = index
@@ -42,7 +46,7 @@ final class BlobChanges {
             shared.references &+= 1
             try writeDigest(digest, shared)
             if let head, try isSound(head) {
-                if case .staged(let file) = put.body { surplusFiles.append(file) }
+                if case .staged(let file) = put.body, !put.completesPartial { surplusFiles.append(file) }
                 if put.isDurable, head.location == .file { sharedDurably.append(head) }
             } else {
                 if let head {
@@ -119,13 +123,18 @@ final class BlobChanges {
             }
             tally.writtenPages += count / index.environment.pageSize + 2
         case .staged(let file):
+            if let progress = put.progress {
+                head.encoding = .partial
+                head.storedLength = UInt64(progress.ranges.end)
+            }
             head.location = .file
             head.allocated = UInt64(file.allocated)
             head.epoch = tally.state.epoch
             head.token = file.token
             try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
             try noteUnpublished(head, id)
-            newFiles.append(head)
+            // One in progress stays in `staging/` while it is written.
+            if put.progress == nil { newFiles.append(head) } else { hasGrownFiles = true }
             stagedBytes += file.reserved
             tally.state.fileAllocated &+= head.allocated
             tally.state.fileCount &+= 1
@@ -216,6 +225,46 @@ final class BlobChanges {
         }
         try transaction.replace(index.blobs, id, count: head.headLength) { head.write(to: $0) }
         tally.noteChange(trees: 2)
+    }
+
+    // MARK: Bodies in progress
+
+    /// Notes how far a body in progress has come, and that this process no longer reserves `transferred` bytes for it.
+    /// - Parameter isPublished: true if no writer has it any longer: its file is renamed into `blobs/`.
+    func advance(_ id: UInt64, _ old: BlobRecord, _ new: BlobRecord, transferred: Int64, isPublished: Bool) throws {
+        tally.state.storedBytes = tally.state.storedBytes &- old.storedLength &+ new.storedLength
+        try rewrite(id, old, new)
+        try noteUnpublished(new, id)
+        stagedBytes += transferred
+        hasGrownFiles = true
+        if isPublished { leftFiles.append(new) }
+    }
+
+    /// Gives the file of a body in progress the name of another writer, which takes it over.
+    func rename(_ id: UInt64, _ old: BlobRecord, _ new: BlobRecord) throws {
+        try transaction.delete(index.unpublished, old.token.indexKey)
+        try advance(id, old, new, transferred: 0, isPublished: false)
+    }
+
+    /// Deletes the rows of a body in progress whose file becomes that of a complete one.
+    func detach(_ id: UInt64, _ head: BlobRecord) throws {
+        try transaction.delete(index.blobs, id)
+        try head.digest.withBytes { _ = try transaction.delete(index.digests, $0) }
+        try transaction.delete(index.unpublished, head.token.indexKey)
+        uncount(head)
+        tally.noteChange(trees: 3)
+    }
+
+    /// Removes a file that was detached, and is not needed after all.
+    func discard(_ head: BlobRecord, transferred: Int64) {
+        deadFiles.append(head)
+        stagedBytes += transferred
+    }
+
+    /// Marks a body in progress whose bytes are lost, or may be, and removes its file.
+    func drop(_ id: UInt64, _ head: BlobRecord) throws {
+        try markDamaged(id)
+        deadFiles.append(head)
     }
 
     /// Replaces a file blob's record; for corrections of its allocated size and for moves out of suspicion.

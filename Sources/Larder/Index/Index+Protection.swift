@@ -62,6 +62,38 @@ extension Index {
         return isHeld
     }
 
+    /// True if a living instance has the claim of a key: it computes the value, or writes the body.
+    /// - Parameter own: an instance whose claims do not count. Nil: all count.
+    func isClaimed(
+        _ subject: [UInt8], version: UInt16?, at now: Timestamp, except own: UInt64?, _ staging: Directory,
+        _ transaction: ReadTransaction
+    ) throws -> Bool {
+        let prefix = Self.leasePrefix(.computation, subject, version: version)
+        return try transaction.withCursor(leases) { cursor in
+            var pair = try cursor.seek(prefix)
+            while let (row, value) = pair, row.hasPrefix(prefix) {
+                if value.count == 16, value.field(0, as: Int64.self) > now.microseconds,
+                    value.field(8, as: UInt64.self) != own, try InstanceLock.isAlive(value.field(8), staging: staging)
+                {
+                    return true
+                }
+                pair = try cursor.next()
+            }
+            return false
+        }
+    }
+
+    /// True if a living instance writes the body of an entry, whatever version its store has.
+    func isBeingWritten(
+        key: [UInt8], _ record: EntryRecord, at now: Timestamp, except own: UInt64? = nil, _ staging: Directory,
+        _ transaction: ReadTransaction
+    ) throws -> Bool {
+        let subject = record.longKey.isEmpty ? key : record.longKey
+        for version in record.version == 0 ? [nil] : [nil, record.version]
+        where try isClaimed(subject, version: version, at: now, except: own, staging, transaction) { return true }
+        return false
+    }
+
     /// True if one of the tags is pinned.
     func hasPinnedTag(_ tags: [String], _ transaction: ReadTransaction) throws -> Bool {
         try tags.contains { try transaction.get(pinnedTags, Array($0.utf8)) != nil }

@@ -76,7 +76,8 @@ extension Mutation {
     }
 
     func isLeased(key: [UInt8], _ record: EntryRecord) throws -> Bool {
-        try index.isLeased(
+        if record.progress != nil, try isBeingWritten(key: key, record) { return true }
+        return try index.isLeased(
             record.longKey.isEmpty ? key : record.longKey, record.tags, digest: { try digest(ofBlob: record.blob) },
             version: record.version, at: now, reading)
     }

@@ -6,6 +6,7 @@ import LMDB
 /// so that invariants I1 to I5 (`docs/architecture.md`) hold at every commit.
 final class Mutation {
     let index: Index
+    let files: StoreFiles
     let transaction: WriteTransaction
     /// What the changes come to.
     private let tally: MutationTally
@@ -39,6 +40,7 @@ final class Mutation {
 
     init(index: Index, files: StoreFiles, transaction: WriteTransaction, now: Timestamp) throws {
         self.index = index
+        self.files = files
         self.transaction = transaction
         self.now = now
         original = try index.state(transaction.reading)
@@ -122,6 +124,7 @@ final class Mutation {
         new.tags = put.options.tags
         new.metadata = put.options.metadata
         if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
+        new.progress = put.progress
         new.seal(for: key, put.digest)
         state.logicalBytes &+= new.length
         let count = new.byteCount
@@ -250,7 +253,7 @@ final class Mutation {
     /// - Parameter isDurable: the caller relies on the body to survive power loss.
     func useFreshEntry(_ key: [UInt8], isDurable: Bool, where sees: (UInt16) -> Bool) throws -> Bool {
         guard let record = try record(key), sees(record.version), !record.isExpired(at: now),
-            let head = try blobs.record(record.blob), !head.isDamaged
+            let head = try blobs.record(record.blob), head.isComplete, record.progress == nil
         else { return false }
         // A file that a power loss may have damaged is compared when it is read, as for every lookup.
         if head.location == .file {

@@ -10,6 +10,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case invalidArgument, closed, locked, io, noSpace, mapFull, readersFull, corruption
             case formatMismatch, digestMismatch, lengthMismatch, tooLarge, readOnly, unsupported, mustReopen
+            case incomplete, gone
         }
 
         private let value: Value
@@ -47,6 +48,11 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         /// A write of the index failed in a way that ends every further use of the open store. Nothing is damaged:
         /// close all stores this process has open at the path, and open them again.
         public static let mustReopen = Code(.mustReopen)
+
+        /// Bytes of a body in progress are missing, and no writer brings them.
+        public static let incomplete = Code(.incomplete)
+        /// A body in progress is no longer in the store: it was removed, displaced, or replaced by another put.
+        public static let gone = Code(.gone)
 
         /// The name of the code.
         public var description: String { value.rawValue }

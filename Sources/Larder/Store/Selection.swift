@@ -26,6 +26,7 @@ public struct Selection: Sendable, Hashable {
         case storedBefore(Timestamp)
         case unusedSince(Timestamp)
         case content(Digest)
+        case incomplete
         case not(Condition)
         case and([Condition])
         case or([Condition])
@@ -104,6 +105,10 @@ public struct Selection: Sendable, Hashable {
     /// the store's own version.
     /// - Parameter name: as in `Configuration.version`.
     public static func version(_ name: String) -> Selection { Selection(.version(name)) }
+
+    /// Bodies in progress: see ``Store/partialWriter(for:_:total:digest:)``. Listings pass them by unless the selection
+    /// has `incomplete` in it; a removal removes them like others.
+    public static let incomplete = Selection(.incomplete)
 
     // MARK: Combined
 

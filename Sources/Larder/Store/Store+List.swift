@@ -125,11 +125,13 @@ public struct Entries: AsyncSequence, Sendable {
             }
             guard !walk.isOver else { return nil }
             let engine = store.engine
+            let includesPartial = walk.filter.namesIncomplete
             var found: [Attributes] = []
             _ = try engine.read { transaction in
                 try walk.visit(engine.index, transaction, limit: 256) { key, record, raw in
                     guard let blob = try transaction.get(engine.index.blobs, record.blob),
-                        let attributes = try engine.descriptions.attributes(raw, blob, key, transaction)
+                        let attributes = try engine.descriptions.attributes(
+                            raw, blob, key, transaction, includesPartial: includesPartial)
                     else { return }
                     found.append(attributes)
                 }

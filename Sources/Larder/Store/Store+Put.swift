@@ -127,20 +127,23 @@ extension Store {
     }
 
     func makePut(
-        _ key: Key, _ digest: Digest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions
+        _ key: Key, _ digest: Digest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions,
+        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false
     ) -> PendingPut {
-        makePut(key, BodyDigest(digest), length, body, options)
+        makePut(
+            key, BodyDigest(digest), length, body, options, progress: progress, completesPartial: completesPartial)
     }
 
     private func makePut(
-        _ key: Key, _ digest: BodyDigest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions
+        _ key: Key, _ digest: BodyDigest, _ length: UInt64, _ body: PendingPut.Body, _ options: PutOptions,
+        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false
     ) -> PendingPut {
         let now = engine.clock.advance()
         return PendingPut(
             key: key, digest: digest, length: length, body: body, options: options, stored: now,
             expires: configuration.expiry(options.lifetime, at: now), version: version ?? 0,
             session: engine.writing?.lock.instance ?? 0, isDurable: isDurable(options), uptime: engine.uptime.uptime(),
-            owner: handle)
+            owner: handle, progress: progress, completesPartial: completesPartial)
     }
 
     /// Makes a put visible. Returns the generation of the batch to wait for; 0 if there is none.

@@ -212,7 +212,8 @@ extension Store {
                 $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
             return isDone ? .done : nil
-        case .failed, .put, .putContent, .removeContent, .timedLease, .heldLease, .claim, .endLease: return nil
+        case .failed, .put, .putContent, .removeContent, .timedLease, .heldLease, .claim, .endLease, .partial:
+            return nil
         }
     }
 }

@@ -204,7 +204,7 @@ final class Checkpoints: EnginePart {
         var found: [StagingToken: UInt64] = [:]
         for head in heads {
             guard let status = try files.blobStatus(head) else { continue }
-            let settled = UInt64(max(0, Allocation.settled(status, in: files)))
+            let settled = UInt64(max(0, Allocation.settled(status, of: head, in: files)))
             if settled != head.allocated { found[head.token] = settled }
         }
         return found

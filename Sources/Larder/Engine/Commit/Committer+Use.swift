@@ -24,7 +24,10 @@ extension Committer {
             }
         }
 
-        /// Files that become bodies with it.
+        /// True if files become bodies with it.
+        var namesFiles: Bool { if case .job(let job) = self { job.namesFiles } else { !stagedFiles.isEmpty } }
+
+        /// Files that become bodies with it, and are not needed if it fails.
         var stagedFiles: [StagedFile] {
             switch self {
             case .put(let put):

@@ -92,7 +92,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?
         do {
-            if batch.isDurable, uses.contains(where: { !$0.stagedFiles.isEmpty }) {
+            if batch.isDurable, uses.contains(where: \.namesFiles) {
                 reach("batch.before-staging-sync")
                 try Sync.names(files.staging)
                 reach("batch.after-staging-sync")

@@ -23,6 +23,9 @@ extension PendingSet {
         /// Applied after the operations, in this order.
         var jobs: [PendingJob] = []
         private var jobOperations = 0
+        private var patientJobs = 0
+        /// True if there is nothing in it that a caller waits for, or may soon read elsewhere.
+        var isPatient: Bool { operations.isEmpty && patientJobs == jobs.count && !isForced }
         var touches: [Key: KeyTouch] = [:]
         var memory = 0
         var isDurable = false
@@ -39,8 +42,9 @@ extension PendingSet {
         /// Changes that a caller waits for, or may.
         var callers: Int { operations.count + jobs.count }
 
-        mutating func append(_ job: PendingJob) {
+        mutating func append(_ job: PendingJob, isPatient: Bool = false) {
             jobs.append(job)
+            if isPatient { patientJobs += 1 }
             jobOperations += job.operations.count
             memory += job.memory
             isDurable = isDurable || job.isDurable

@@ -24,6 +24,8 @@ final class PendingJob: @unchecked Sendable {
         case claim([UInt8], Duration)
         /// Deletes the row of a lease or claim.
         case endLease([UInt8])
+        /// A step of a writer of a body in progress.
+        case partial(PartialChange)
     }
 
     /// The result of an operation.
@@ -86,6 +88,9 @@ final class PendingJob: @unchecked Sendable {
                 keys?.insert(key)
                 memory += key.bytes.count
             case .removeContent: keys = nil
+            case .partial(let change):
+                keys?.insert(change.work.key)
+                memory += change.work.key.bytes.count
             case .failed, .timedLease, .heldLease, .claim, .endLease: break
             }
         }
@@ -110,6 +115,13 @@ final class PendingJob: @unchecked Sendable {
                 if change != EntryChange(isPinned: false) { return .put }
                 count += 1
             case .put, .putContent, .timedLease, .heldLease: return .put
+            case .partial(let change):
+                switch change.kind {
+                case .begin, .complete: return .put
+                // What it counts is reserved already.
+                case .advance, .suspend: claims = true
+                case .abandon: count += 1
+                }
             }
         }
         return count > limit ? .put : claims ? .touch : .housekeeping
@@ -121,19 +133,40 @@ final class PendingJob: @unchecked Sendable {
     /// Files that the job has staged.
     var stagedFiles: [StagedFile] {
         operations.compactMap { operation in
-            if case .put(let put, _) = operation, case .staged(let file) = put.body { return file }
-            return nil
+            switch operation {
+            case .put(let put, _):
+                if case .staged(let file) = put.body { return file }
+                return nil
+            case .partial(let change): return change.stagedFile
+            default: return nil
+            }
         }
     }
 
+    /// True if files become bodies with it whose names have to be on disk before, where it is durable.
+    var namesFiles: Bool {
+        !stagedFiles.isEmpty
+            || operations.contains { if case .partial(let change) = $0 { change.completes } else { false } }
+    }
+
+    private var partialChanges: [PartialChange] {
+        operations.compactMap { if case .partial(let change) = $0 { change } else { nil } }
+    }
+
     /// It could not be committed.
-    func fail(_ error: LarderError) { failure = failure ?? error }
+    func fail(_ error: LarderError) {
+        failure = failure ?? error
+        if !isCommitted { for change in partialChanges { change.noteFailed() } }
+    }
 
     /// True for entries of the application version whose store this is.
     func sees(_ version: UInt16) -> Bool { self.version.map { $0 == version } ?? true }
 
     /// The transaction with its operations is committed.
-    func noteCommitted() { isCommitted = true }
+    func noteCommitted() {
+        isCommitted = true
+        for change in partialChanges { change.noteCommitted() }
+    }
 
     /// What to do to entries in memory, once that is committed.
     var memoryChanges: [MemoryChange] {
@@ -204,6 +237,8 @@ final class PendingJob: @unchecked Sendable {
         case .endLease(let row):
             try mutation.dropLeases([row])
             return .over(.done)
+        case .partial(let change):
+            return try change.apply(mutation, leases, sees: sees) { _ = try store($0, false, mutation, memory) }
         }
     }
 

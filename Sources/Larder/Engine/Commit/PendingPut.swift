@@ -27,12 +27,17 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     private(set) var isPinned: Bool
     /// The removal of the key since the last commit: what the index has under it is to be forgotten, not inherited.
     private(set) var removal: PendingRemoval?
+    /// For a body in progress: which bytes are there.
+    let progress: EntryRecord.Progress?
+    /// True if its file was that of a body in progress, which the index has under its key.
+    let completesPartial: Bool
     /// What the entry takes over from the one that the index has under its key, once that was looked up.
     private let looked = Mutex<Inheritance?>(nil)
 
     init(
         key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
-        expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64, owner: UInt32
+        expires: Timestamp, version: UInt16, session: UInt64, isDurable: Bool, uptime: UInt64, owner: UInt32,
+        progress: EntryRecord.Progress? = nil, completesPartial: Bool = false
     ) {
         bodyDigest = digest
         self.length = length
@@ -42,6 +47,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         self.expires = expires
         self.version = version
         self.session = session
+        self.progress = progress
+        self.completesPartial = completesPartial
         created = stored
         isPinned = options.isPinned
         latestUse = Atomic(uptime)
@@ -135,7 +142,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         let copy = PendingPut(
             key: key, digest: bodyDigest, length: length, body: body ?? self.body, options: options, stored: stored,
             expires: expires ?? self.expires, version: version, session: session, isDurable: isDurable,
-            uptime: use?.uptime ?? lastUse, owner: owner)
+            uptime: use?.uptime ?? lastUse, owner: owner, progress: progress, completesPartial: completesPartial)
         copy.created = created
         copy.isPinned = isPinned ?? self.isPinned
         copy.hitCount.store(hits, ordering: .relaxed)

@@ -159,9 +159,10 @@ final class PendingSet: @unchecked Sendable {
 
     /// Adds a job to the open batch, which is committed at once. While that is full it waits, or returns nil if
     /// `mayWait` is false.
+    /// - Parameter isPatient: no caller waits for it, so the batch need not be committed for a while.
     /// - Returns: the generation to wait for.
     /// - Throws: `closed`.
-    func add(_ job: PendingJob, mayWait: Bool = true) throws(LarderError) -> UInt64? {
+    func add(_ job: PendingJob, mayWait: Bool = true, isPatient: Bool = false) throws(LarderError) -> UInt64? {
         var isOver = false
         let generation: UInt64? = monitor.locked { () -> UInt64? in
             // Small ones that fit would keep a large one, which needs an empty batch, waiting without end.
@@ -176,8 +177,8 @@ final class PendingSet: @unchecked Sendable {
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
-            open.append(job)
-            isUrgent = true
+            open.append(job, isPatient: isPatient)
+            if !isPatient { isUrgent = true }
             if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
             monitor.signal(Condition.work)
             return open.generation
@@ -283,7 +284,7 @@ final class PendingSet: @unchecked Sendable {
                     monitor.wait(Condition.work, seconds: idle - waited)
                 } else {
                     let age = uptime() &- opened
-                    let delay = currentDelay
+                    let delay = open.isPatient ? max(currentDelay, Self.patience) : currentDelay
                     if age >= delay || open.memory >= memoryLimit / 2 || open.count >= countLimit / 2 {
                         break
                     }
@@ -318,6 +319,9 @@ final class PendingSet: @unchecked Sendable {
         gathering = 0
         durableCount = open.callers
     }
+
+    /// How long a batch may wait in which there is nothing but jobs that no caller waits for: 50 ms.
+    private static let patience: UInt64 = 50_000_000
 
     /// The delay that was asked for, or four times what a commit takes lately, up to ten times the delay.
     private var currentDelay: UInt64 { max(delay, min(commitTime * 4, delay * 10)) }

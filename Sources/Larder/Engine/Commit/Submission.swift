@@ -184,6 +184,11 @@ final class Submission: EnginePart {
         try requireCommitted(generation, job)
     }
 
+    /// Adds a job that no caller waits for to the batch of what is pending, which is written when it is due.
+    func queue(_ job: PendingJob) throws {
+        _ = try pending.add(job, isPatient: true)
+    }
+
     private func submit(_ job: PendingJob, mayWait: Bool) throws -> UInt64? {
         do {
             return try pending.add(job, mayWait: mayWait)

@@ -219,9 +219,10 @@ final class Transactions: EnginePart {
         }
         for file in mutation.blobs.surplusFiles { staged.discard(file) }
         reach("commit.surplus-dropped")
-        if !mutation.blobs.newFiles.isEmpty {
+        if mutation.blobs.hasGrownFiles { noteUnsyncedFiles() }
+        if !mutation.blobs.newFiles.isEmpty || !mutation.blobs.leftFiles.isEmpty {
             noteUnsyncedFiles()
-            publish(mutation.blobs.newFiles)
+            publish(mutation.blobs.newFiles + mutation.blobs.leftFiles)
         }
     }
 

@@ -68,6 +68,21 @@ final class Damage: EnginePart {
         }
     }
 
+    /// A body in progress whose bytes are lost, or may be, goes: there is no digest that could tell. The entry is a miss
+    /// as before, and its writer begins anew. Read-only engines do nothing.
+    func drop(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
+        guard let changes else { return }
+        let isDropped = try changes.transactions.housekeep { mutation -> Bool in
+            guard let current = try mutation.blobs.record(blob), current.isSameFile(as: head),
+                current.encoding == .partial
+            else { return false }
+            try mutation.blobs.drop(blob, current)
+            return true
+        }
+        guard isDropped else { return }
+        logger(.integrity).notice("dropped a body in progress", metadata: ["reason": "\(reason)", "blob": "\(blob)"])
+    }
+
     /// As `quarantine` for an inline body, from inside a read: on the pool, as a write may wait.
     func quarantineLater(_ blob: UInt64, _ head: BlobRecord, _ reason: String) {
         Task { [self] in

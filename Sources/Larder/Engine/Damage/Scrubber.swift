@@ -179,6 +179,10 @@ final class Scrubber: EnginePart, @unchecked Sendable {
 
     /// True if the file has the bytes that its name says; one that has not is quarantined.
     private func compare(_ id: UInt64, _ head: BlobRecord) throws -> Bool {
+        if head.encoding == .partial {
+            try damage.drop(id, head, "the machine went down before its bytes were synced")
+            return false
+        }
         if damage.isVerified(id) { return true }
         guard let file = try open(id, head) else { return false }
         tally.compared += 1

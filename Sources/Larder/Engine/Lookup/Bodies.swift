@@ -94,7 +94,7 @@ final class Bodies: EnginePart {
     ) throws -> (head: BlobRecord, blob: UInt64, value: UnsafeRawBufferPointer)? {
         guard let row = try digest.withBytes({ try transaction.get(index.digests, $0) }),
             let shared = DigestRecord(row), let value = try transaction.get(index.blobs, shared.blob),
-            let head = BlobRecord(value), !head.isDamaged, head.digest == digest
+            let head = BlobRecord(value), head.isComplete, head.digest == digest
         else { return nil }
         return (head, shared.blob, value)
     }

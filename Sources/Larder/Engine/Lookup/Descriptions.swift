@@ -15,12 +15,15 @@ final class Descriptions: EnginePart {
     }
 
     /// Attributes from the raw values of an entry and its blob; nil if one is damaged.
-    /// - Parameter withLeases: whether the leases on it are looked up, which costs a descent for each tag and more.
+    /// - Parameters:
+    ///   - withLeases: whether the leases on it are looked up, which costs a descent for each tag and more.
+    ///   - includesPartial: false for nil where the body is in progress.
     func attributes(
         _ raw: UnsafeRawBufferPointer, _ blob: UnsafeRawBufferPointer, _ indexKey: [UInt8],
-        withLeases: Bool = false, _ transaction: ReadTransaction
+        withLeases: Bool = false, _ transaction: ReadTransaction, includesPartial: Bool = false
     ) throws -> Attributes? {
-        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.fits(head.digest)
+        guard let record = EntryRecord(raw), let head = BlobRecord(blob), !head.isDamaged, record.isOf(head),
+            includesPartial || record.progress == nil
         else {
             return nil
         }

@@ -9,6 +9,8 @@ struct EntryFilter: Sendable {
     /// The selection says itself which versions it means.
     private let namesVersions: Bool
     private let namesContent: Bool
+    /// The selection says itself whether it means bodies in progress, which a listing passes by otherwise.
+    let namesIncomplete: Bool
 
     init(_ selection: Selection, version: UInt16?, versions: [String: UInt16] = [:], now: Timestamp) {
         condition = selection.condition
@@ -17,6 +19,7 @@ struct EntryFilter: Sendable {
         self.now = now
         namesVersions = Self.namesVersions(selection)
         namesContent = selection.condition.contains { if case .content = $0 { true } else { false } }
+        namesIncomplete = selection.condition.contains { if case .incomplete = $0 { true } else { false } }
     }
 
     static func namesVersions(_ selection: Selection) -> Bool {
@@ -56,6 +59,7 @@ struct EntryFilter: Sendable {
         case .storedBefore(let moment): record.stored < moment.microseconds
         case .unusedSince(let moment): record.accessed < moment.microseconds
         case .content(let wanted): digest == wanted
+        case .incomplete: record.progress != nil
         case .not(let part): !matches(part, key, record, digest)
         case .and(let parts): parts.allSatisfy { matches($0, key, record, digest) }
         case .or(let parts): parts.contains { matches($0, key, record, digest) }

@@ -175,7 +175,7 @@ final class Lookups: EnginePart {
         _ key: Key, _ visibility: Visibility, use: UInt64, _ transaction: ReadTransaction
     ) throws -> Found? {
         guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
-        guard let head = BlobRecord(blobBytes), !head.isDamaged, view.fits(blobBytes) else { return .damaged }
+        guard let head = BlobRecord(blobBytes), head.isComplete, view.fits(blobBytes) else { return .damaged }
         if bodies.isVerifying, !isIntact(view, key) { return .damaged }
         let record = RecordCopy(view.raw)
         guard head.location == .inline else { return .file(record: record, head: head, blob: view.blob) }
@@ -342,7 +342,7 @@ final class Lookups: EnginePart {
         }
         return try read { transaction in
             guard let (view, blob) = try locate(key, visibility, transaction) else { return false }
-            return blob.count > 3 && blob[3] == 0 && view.fits(blob)
+            return blob.count > 3 && blob[3] == 0 && blob[2] != BodyEncoding.partial.rawValue && view.fits(blob)
         }
     }
 

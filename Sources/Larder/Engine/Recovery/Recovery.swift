@@ -68,11 +68,24 @@ final class Recovery: EnginePart {
         let prefix = bigEndian(instance)
         return try transactions.housekeep { mutation in
             var count = 0
-            for (_, head) in try unpublishedFiles(mutation.reading, prefix: prefix) where try files.publish(head) {
+            for (row, head) in try unpublishedFiles(mutation.reading, prefix: prefix) where try files.publish(head) {
                 count += 1
+                if head.encoding == .partial, let value = try mutation.reading.get(index.unpublished, row),
+                    value.count == 8
+                {
+                    try settle(UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)), head, mutation)
+                }
             }
             return count
         }
+    }
+
+    /// A writer that died had bytes on disk of which the index does not know: it is charged with them from now on.
+    private func settle(_ blob: UInt64, _ head: BlobRecord, _ mutation: Mutation) throws {
+        guard let status = try files.blobStatus(head) else { return }
+        var settled = head
+        settled.allocated = UInt64(max(0, Allocation.settled(status, of: head, in: files)))
+        if settled != head { try mutation.blobs.rewrite(blob, head, settled) }
     }
 
     /// The rows of `unpublished` whose key starts with `prefix`, and the blobs they lead to.
@@ -104,6 +117,7 @@ final class Recovery: EnginePart {
                     try files.blobStatus(head) == nil, try files.discardedName(head) == name
                 else { return false }
                 try files.restore(head, from: name)
+                if head.encoding == .partial { try settle(record.blob, head, mutation) }
                 reach("sweep.restored")
                 return true
             }

@@ -18,8 +18,15 @@ enum Allocation {
         (status.size + status.blockBytes - 1) / status.blockBytes * status.blockBytes
     }
 
+    /// The charge of the file of a body in progress, which has holes.
+    static func charge(_ status: FileSystem.Status, _ ranges: ByteRanges) -> Int64 {
+        max(status.allocated, ranges.bytes(inBlocksOf: max(1, status.blockBytes)))
+    }
+
     /// The charge of a file that has been synced.
-    static func settled(_ status: FileSystem.Status, in files: StoreFiles) -> Int64 {
-        files.hasFinalBlocks ? status.allocated : charge(status)
+    static func settled(_ status: FileSystem.Status, of head: BlobRecord, in files: StoreFiles) -> Int64 {
+        if files.hasFinalBlocks { return status.allocated }
+        // Its length says little about a file with holes, of which its writer knows what they leave.
+        return head.encoding == .partial ? max(status.allocated, head.allocated.asBytes) : charge(status)
     }
 }

@@ -83,19 +83,7 @@ final class LeaseBook: EnginePart {
 
     /// As above, as a transaction has it.
     func isClaimedElsewhere(_ subject: [UInt8], _ version: UInt16?, _ transaction: ReadTransaction) throws -> Bool {
-        let prefix = Index.leasePrefix(.computation, subject, version: version)
-        let now = clock.now().microseconds
-        return try transaction.withCursor(index.leases) { cursor in
-            var pair = try cursor.seek(prefix)
-            while let (row, value) = pair, row.hasPrefix(prefix) {
-                if value.count == 16, value.field(0, as: Int64.self) > now, value.field(8, as: UInt64.self) != instance,
-                    try InstanceLock.isAlive(value.field(8), staging: files.staging)
-                {
-                    return true
-                }
-                pair = try cursor.next()
-            }
-            return false
-        }
+        try index.isClaimed(
+            subject, version: version, at: clock.now(), except: instance, files.staging, transaction)
     }
 }

@@ -1,0 +1,216 @@
+import Synchronization
+
+/// The bodies that writers of this process write, and what those need: names, room, files, jobs. Safe from any thread:
+/// the table is under a lock, and each body's state is its own.
+final class PartialBodies: EnginePart {
+    let context: EngineContext
+    private let submission: Submission
+    private let pending: PendingSet
+    private let staged: StagedFiles
+    private let stager: Stager
+    private let room: RoomMaker
+    private let ledger: Ledger
+    private let leases: LeaseBook
+    private let works = Mutex<[Key: PartialWork]>([:])
+
+    init(
+        context: EngineContext, submission: Submission, pending: PendingSet, staged: StagedFiles, stager: Stager,
+        room: RoomMaker, ledger: Ledger, leases: LeaseBook
+    ) {
+        self.context = context
+        self.submission = submission
+        self.pending = pending
+        self.staged = staged
+        self.stager = stager
+        self.room = room
+        self.ledger = ledger
+        self.leases = leases
+    }
+
+    // MARK: Who writes what
+
+    /// Adds a writer. Throws `locked` if there is one for its key.
+    func enter(_ work: PartialWork) throws {
+        for attempt in 0..<2 {
+            let other = works.withLock { works -> PartialWork? in
+                if let other = works[work.key] { return other }
+                works[work.key] = work
+                return nil
+            }
+            guard let other else { return }
+            // It may be idle, and not have heard that its body was removed.
+            guard attempt == 0, try !isStanding(other) else { break }
+            other.end(.gone)
+        }
+        throw work.lockedElsewhere
+    }
+
+    /// True if the index has the body that a writer writes, or will have it.
+    func isStanding(_ work: PartialWork) throws -> Bool {
+        guard let place = work.place, work.ending == nil else { return true }
+        submission.flush(touches: false)
+        return try read { transaction in
+            guard let raw = try transaction.get(index.entries, work.indexKey), let view = EntryView(raw),
+                view.blob == place.blob,
+                let head = try transaction.get(index.blobs, place.blob).flatMap(BlobRecord.init)
+            else { return false }
+            return head.encoding == .partial && !head.isDamaged && head.token == place.token
+        }
+    }
+
+    func leave(_ work: PartialWork) {
+        works.withLock { works in
+            if works[work.key] === work { works[work.key] = nil }
+        }
+    }
+
+    /// The writer of a key in this process whose body has its place in the index.
+    func find(_ key: Key) -> PartialWork? { works.withLock { $0[key] }.flatMap { $0.place == nil ? nil : $0 } }
+
+    // MARK: Beginning
+
+    func nextToken() -> StagingToken { staged.nextToken() }
+
+    /// The job that begins a writer's work, with an empty file for a new body.
+    func begin(_ work: PartialWork, as put: (StagedFile) -> PendingPut) throws -> PendingJob {
+        let file = try stager.create(reserving: 0, for: work.key)
+        return work.job(.begin(put(file)))
+    }
+
+    /// The job is committed: gives the writer its file. After an error the body is left to others.
+    func start(_ work: PartialWork, _ job: PendingJob) throws {
+        guard case .partial(let change)? = job.operations.first, case .leased(let claim)? = job.results.first,
+            let (partial, isNew) = change.started
+        else {
+            work.end(.cancelled)
+            if case .over(.failed(let error))? = job.results.first { throw error }
+            throw work.gone
+        }
+        let place = PartialWork.Place(blob: partial.record.blob, token: partial.head.token, claim: claim)
+        do {
+            var file: StagedFile
+            if isNew, let new = change.stagedFile {
+                file = new
+            } else {
+                file = try takeOver(partial, work)
+            }
+            file.reserved = 0
+            let ranges = partial.record.progress?.ranges ?? ByteRanges()
+            work.start(
+                file, place, partial.record, charge: try charge(file, ranges), counted: partial.head.allocated.asBytes)
+        } catch {
+            work.end(.cancelled)
+            leases.release(claim)
+            throw error
+        }
+        reach("partial.begun")
+    }
+
+    /// The file of a body that a writer left, under its new name, without what was written and never told.
+    private func takeOver(_ partial: Mutation.Partial, _ work: PartialWork) throws -> StagedFile {
+        reach("partial.taken")
+        let token = partial.head.token
+        let end = partial.record.progress?.ranges.end ?? 0
+        guard
+            try FileSystem.rename(Layout.blob(partial.head.digest), in: files.blobs, to: token.name, in: files.staging),
+            let descriptor = try FileSystem.openIfPresent(token.name, in: files.staging, flags: O_RDWR)
+        else { throw work.gone }
+        try FileSystem.truncate(descriptor, to: end, path: files.staging.path(of: token.name))
+        return StagedFile(token: token, descriptor: descriptor, length: end, isOwn: true)
+    }
+
+    // MARK: Writing
+
+    /// The range of bytes that are to be written, if they can be a part of the body.
+    func range(of count: Int, at offset: Int64, _ total: Int64?, _ key: Key) throws -> Range<Int64> {
+        if offset < 0 || offset > Store.maximumLength {
+            throw LarderError(.invalidArgument, "no body has a byte at the offset \(offset)", key: key)
+        }
+        let end = offset + Int64(count)
+        if let total, end > total {
+            throw LarderError(
+                .lengthMismatch, "the body of \(key) has \(total) bytes, and is written up to \(end)", key: key)
+        }
+        try Store.checkSize(end, key, context.budget())
+        return offset..<end
+    }
+
+    /// Runs `body`, which writes to a file, with `growth` bytes of the budget. After an error what the file takes is
+    /// settled, and the error thrown.
+    func writing(
+        _ file: StagedFile, _ growth: Int64, _ key: Key, _ settle: (_ reserved: Int64) throws -> Void,
+        _ body: () throws -> Void
+    ) throws {
+        if growth > 0 { try room.reserve(growth, for: key) }
+        do {
+            try body()
+            reach("partial.written")
+        } catch {
+            try settle(growth)
+            throw error
+        }
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, to file: StagedFile, at offset: Int64) throws {
+        let path = files.staging.path(of: file.token.name)
+        try room.displacingWhenFull(Int64(bytes.count)) {
+            try FileSystem.write(file.descriptor, bytes, at: offset, path: path)
+        }
+    }
+
+    /// What a file is charged with.
+    func charge(_ file: StagedFile, _ ranges: ByteRanges) throws -> Int64 {
+        Allocation.charge(try FileSystem.status(file.descriptor, path: nil), ranges)
+    }
+
+    /// Counts bytes on disk that the index does not.
+    func reserve(_ bytes: Int64) { ledger.add(bytes) }
+
+    /// Cuts a file that is complete to its length.
+    func seal(_ file: StagedFile, length: Int64, isDurable: Bool) throws {
+        let path = files.staging.path(of: file.token.name)
+        if try FileSystem.status(file.descriptor, path: path).size != length {
+            try FileSystem.truncate(file.descriptor, to: length, path: path)
+        }
+        if isDurable { try Sync.data(file.descriptor, path: path) }
+        reach("partial.sealed")
+    }
+
+    // MARK: Jobs
+
+    /// Tells the index of a writer's progress with the next batch, at the latest 50 ms from now.
+    func queue(_ job: PendingJob, of work: PartialWork) {
+        do {
+            try submission.queue(job)
+        } catch {
+            // The store is being closed, which tells the rest.
+            work.noteFailed()
+        }
+    }
+
+    /// True if the first operation of a job that is committed was done. If not, the body is another's.
+    func isDone(_ job: PendingJob) -> Bool {
+        if case .over(.done)? = job.results.first { return true }
+        return false
+    }
+
+    /// The store is being closed: the writers leave their bodies to others.
+    func suspendAll() {
+        // One that has not begun has its job in the batch, or comes too late for it.
+        for work in works.withLock({ Array($0.values) }) where work.place != nil { suspendLater(work) }
+    }
+
+    /// A writer leaves its body to others, and does not wait until the index has heard of it.
+    func suspendLater(_ work: PartialWork) {
+        work.inTurn {
+            guard work.ending == nil else { return }
+            queue(work.job(.suspend), of: work)
+            work.end(.suspended)
+        }
+    }
+
+    /// A step of a writer could not be committed: its body is left to others as it is.
+    func release(_ work: PartialWork) {
+        if let claim = work.place?.claim { leases.release(claim) }
+    }
+}

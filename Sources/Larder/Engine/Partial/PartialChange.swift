@@ -1,0 +1,133 @@
+/// A change to a body in progress, as an operation of a job.
+final class PartialChange: @unchecked Sendable {
+    // SAFETY: immutable but for `started` and `applied`. As the results of `PendingJob`, those are touched by the
+    // thread of the committer until `PendingSet.finish`, and by the caller after `PendingSet.wait`.
+    enum Kind {
+        /// Takes over what there is, or else stores this.
+        case begin(PendingPut)
+        /// Tells the index how far the writer has come.
+        case advance
+        /// The same, and the writer leaves the body.
+        case suspend
+        /// The body is complete: the entry becomes this, with the reserved bytes of its file.
+        case complete(@Sendable (_ reserved: Int64) -> PendingPut)
+        /// Removes it.
+        case abandon
+    }
+
+    let kind: Kind
+    let work: PartialWork
+    /// What the writer has after `begin`; `isNew` if there was nothing to take over.
+    private(set) var started: (partial: Mutation.Partial, isNew: Bool)?
+    /// What it came to in the transaction: what the file is charged with, and the bytes no longer reserved.
+    private var applied: (charge: Int64, transferred: Int64)?
+
+    init(_ kind: Kind, of work: PartialWork) {
+        self.kind = kind
+        self.work = work
+    }
+
+    /// The file to give up if it cannot be committed.
+    var stagedFile: StagedFile? {
+        if case .begin(let put) = kind, case .staged(let file) = put.body { return file }
+        return nil
+    }
+
+    /// True if a body file becomes part of the store for good: a durable one needs its name synced before.
+    var completes: Bool { if case .complete = kind { true } else { false } }
+
+    /// The transaction is committed.
+    func noteCommitted() {
+        guard let applied else {
+            // The caller of any other step hears of it.
+            if case .advance = kind { work.end(.gone) }
+            return
+        }
+        switch kind {
+        case .begin: break
+        case .advance, .suspend: work.noteTold(charge: applied.charge, transferred: applied.transferred)
+        case .complete, .abandon: work.noteReleased(transferred: applied.transferred)
+        }
+    }
+
+    /// It could not be committed.
+    func noteFailed() { work.noteFailed() }
+
+    /// - Parameter store: stores a put, whatever is in memory under its key.
+    func apply(
+        _ mutation: Mutation, _ leases: LeaseBook, sees: (UInt16) -> Bool, store: (PendingPut) throws -> Void
+    ) throws -> PendingJob.Result {
+        applied = nil
+        if case .begin(let put) = kind { return try begin(put, mutation, leases, sees, store) }
+        let now = work.snapshot(isTold: true)
+        let key = work.indexKey
+        guard let place = now.place, let partial = try mutation.partial(key, blob: place.blob, token: place.token)
+        else { return .over(.absent) }
+        switch kind {
+        case .begin: break
+        case .advance, .suspend:
+            let isOver = if case .suspend = kind { true } else { false }
+            let transferred = try mutation.advance(
+                key, partial, now.progress, charge: now.charge, isPublished: isOver
+            ) { record in try now.options.map { try work.set($0, in: &record, mutation, leases.instance) } }
+            applied = (now.charge, transferred)
+            if !isOver { try mutation.renew(place.claim, leases.instance) }
+        case .complete(let put):
+            applied = (0, try mutation.complete(key, partial, charge: now.charge, as: put))
+        case .abandon:
+            // In `trash/` the file takes what it takes now.
+            let transferred = try mutation.advance(
+                key, partial, now.progress, charge: now.charge, isPublished: false
+            ) { _ in }
+            try mutation.remove(key)
+            applied = (0, transferred)
+        }
+        return .over(.done)
+    }
+
+    private func begin(
+        _ put: PendingPut, _ mutation: Mutation, _ leases: LeaseBook, _ sees: (UInt16) -> Bool,
+        _ store: (PendingPut) throws -> Void
+    ) throws -> PendingJob.Result {
+        started = nil
+        let key = work.indexKey
+        if let found = try mutation.partial(key), sees(found.record.version) {
+            if try mutation.isBeingWritten(key: key, found.record, except: leases.instance) {
+                return .over(.failed(work.lockedElsewhere))
+            }
+            if !found.record.isExpired(at: mutation.now), work.continues(found.record),
+                let taken = try mutation.takeOver(
+                    key, found, token: work.nextToken, total: work.progress.total,
+                    { try work.takeOver(&$0, put.options, mutation, leases.instance) })
+            {
+                mutation.blobs.drop(put.body)
+                started = (taken, false)
+            }
+        }
+        if started == nil {
+            try store(put)
+            guard let made = try mutation.partial(key) else { return .over(.absent) }
+            started = (made, true)
+        }
+        let row = try mutation.addLease(
+            .computation, work.key.bytes, version: work.version, for: Mutation.claimDuration, leases)
+        return .leased(row: row)
+    }
+}
+
+extension Mutation {
+    /// A claim ends with its instance; the time is for what is left of it.
+    static let claimDuration = Duration.seconds(24 * 3600)
+
+    /// Makes the claim of a writer last, if half of its time is over.
+    func renew(_ row: [UInt8], _ instance: UInt64) throws {
+        if let value = try reading.get(index.leases, row), value.count == 16,
+            Timestamp(microseconds: value.field(0)) > now + Self.claimDuration / 2
+        {
+            return
+        }
+        let expires = (now + Self.claimDuration).microseconds
+        try transaction.put(index.leases, row, Index.lease(until: expires, instance: instance))
+        noteChange(trees: 1)
+    }
+}

@@ -1,0 +1,84 @@
+import LMDB
+
+/// Looks bodies in progress up: those that writers of this process or of others write, and those they left. Without
+/// state of its own.
+final class PartialLookups: EnginePart {
+    let context: EngineContext
+    private let damage: Damage
+    private let touches: TouchBuffer?
+    /// Those of this process; nil in a read-only engine.
+    private let living: PartialBodies?
+
+    init(context: EngineContext, damage: Damage, touches: TouchBuffer?, living: PartialBodies?) {
+        self.context = context
+        self.damage = damage
+        self.touches = touches
+        self.living = living
+    }
+
+    /// What the index says of a body in progress.
+    struct Found {
+        let record: EntryRecord
+        let head: BlobRecord
+        let progress: EntryRecord.Progress
+        let isBeingWritten: Bool
+        /// Its writer, if that is in this process.
+        let work: PartialWork?
+    }
+
+    /// The body in progress under a key, with its file; nil if there is none, or its bytes are lost, or may be.
+    func find(_ key: Key, _ version: UInt16?) throws -> (found: Found, file: OwnedDescriptor)? {
+        for _ in 0..<3 {
+            guard let found = try look(key, version) else { return nil }
+            guard let file = try files.openBlob(found.head) else {
+                // Removed since, or about to be; or lost.
+                try damage.reportVanished(found.record.blob, found.head)
+                continue
+            }
+            guard try FileSystem.status(file, path: nil).size >= found.progress.ranges.end else { return nil }
+            touches?.note(
+                stamp: found.record.stamp, uptime: uptime.uptime(), Counters.Hit(0, isCounted: false), counters)
+            return (found, file)
+        }
+        return nil
+    }
+
+    /// As above, without the file.
+    func look(_ key: Key, _ version: UInt16?) throws -> Found? {
+        let indexKey = IndexKey.bytes(for: key)
+        // Before the ranges: then none is missed that a writer told before it ended.
+        let work = living?.find(key)
+        let ending = work?.ending
+        let now = clock.now()
+        return try read { transaction in
+            guard let raw = try transaction.get(index.entries, indexKey), let record = EntryRecord(raw),
+                let progress = record.progress, record.key(indexKey) == key, record.isIntact(under: indexKey),
+                version.map({ $0 == record.version }) ?? true,
+                let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init), !head.isDamaged,
+                record.isOf(head), !damage.suspects.contains(head.epoch)
+            else { return nil }
+            if let work, work.place?.blob == record.blob {
+                return Found(
+                    record: record, head: head, progress: work.progress, isBeingWritten: ending == nil, work: work)
+            }
+            let isBeingWritten = try index.isBeingWritten(
+                key: indexKey, record, at: now, files.staging, transaction)
+            if !isBeingWritten, record.isExpired(at: now) { return nil }
+            return Found(
+                record: record, head: head, progress: progress, isBeingWritten: isBeingWritten, work: nil)
+        }
+    }
+
+    /// True if the entry under a key has the file that a writer with this token wrote.
+    func length(_ key: Key, completedBy token: StagingToken) throws -> Int64? {
+        let indexKey = IndexKey.bytes(for: key)
+        return try read { transaction in
+            guard let raw = try transaction.get(index.entries, indexKey), let record = EntryRecord(raw),
+                record.key(indexKey) == key,
+                let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init), head.isComplete,
+                head.location == .file, head.token == token
+            else { return nil }
+            return Int64(clamping: head.length)
+        }
+    }
+}

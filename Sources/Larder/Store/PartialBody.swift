@@ -1,0 +1,94 @@
+import SystemPackage
+
+/// What is there of a body in progress, as it was when it was looked up. See ``Store/partialBody(of:)``.
+///
+/// Its bytes stay readable whatever becomes of the entry, and it keeps a descriptor open. No byte of a range ever
+/// changes. There is no digest yet: that the bytes are right, only their writer knows.
+public struct PartialBody: Sendable {
+    let store: Store
+    /// The key that it was looked up by.
+    public let key: Key
+    let blob: UInt64
+    let token: StagingToken
+    let work: PartialWork?
+    let file: OwnedDescriptor
+    let available: ByteRanges
+    /// The length that the body will have; nil if it is not known.
+    public let total: ByteCount?
+    /// What its writer stores with it.
+    public let metadata: [UInt8]
+    /// True if a living writer, of this process or another, has the body.
+    public let isBeingWritten: Bool
+
+    init(store: Store, key: Key, _ found: PartialLookups.Found, _ file: OwnedDescriptor) {
+        self.store = store
+        self.key = key
+        self.file = file
+        blob = found.record.blob
+        token = found.head.token
+        work = found.work
+        available = found.progress.ranges
+        total = found.progress.total.map { ByteCount($0) }
+        metadata = found.work?.metadata ?? found.record.metadata
+        isBeingWritten = found.isBeingWritten
+    }
+
+    /// The ranges that are there, in order; none of them overlap or touch.
+    public var ranges: [Range<Int64>] { available.list }
+
+    /// The bytes of a range, cut to what is there in one piece from its beginning; empty if the first byte is not.
+    /// - Parameter range: offsets from the start of the body.
+    /// - Throws: `io`; `corruption` if the file is shorter than it should be.
+    public func bytes(in range: Range<Int64>) throws -> [UInt8] {
+        try Self.bytes(in: range, of: file, available, path: path)
+    }
+
+    /// The bytes of a range, read on a thread that may wait for the disk. Result and errors are those of the synchronous
+    /// form.
+    public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
+        try Task.checkCancellation()
+        let body = self
+        return try await IOPool.shared.run { try body.bytes(in: range) }
+    }
+
+    /// Runs `body` with a descriptor from which bytes can be read, and the part of a range that is there in one piece
+    /// from its beginning: for sendfile(2) and the like. The rest of the file must not be read: it may have holes.
+    ///
+    /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)).
+    /// - Parameters:
+    ///   - range: offsets from the start of the body.
+    ///   - body: gets the descriptor, which is valid inside it only, and the offsets of the bytes.
+    /// - Returns: what `body` returned.
+    /// - Throws: what `body` throws.
+    public func withFileRange<R>(
+        in range: Range<Int64>, _ body: (FileDescriptor, Range<Int64>) throws -> R
+    ) rethrows -> R {
+        try withExtendedLifetime(file) {
+            try body(FileDescriptor(rawValue: file.raw), Self.part(of: range, available))
+        }
+    }
+
+    private var path: FilePath { store.engine.files.staging.path(of: token.name) }
+
+    static func part(of range: Range<Int64>, _ available: ByteRanges) -> Range<Int64> {
+        let start = max(0, range.lowerBound)
+        return start..<max(start, min(range.upperBound, available.end(from: start)))
+    }
+
+    static func bytes(
+        in range: Range<Int64>, of file: OwnedDescriptor, _ available: ByteRanges, path: FilePath?
+    ) throws -> [UInt8] {
+        let range = part(of: range, available)
+        if range.isEmpty { return [] }
+        return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            let target = UnsafeMutableRawBufferPointer(
+                rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
+            count = try FileSystem.read(file, into: target, at: range.lowerBound, path: path)
+            if count < range.count {
+                throw LarderError(
+                    .corruption, "the file of a body in progress is shorter than its ranges", remedy: .repair,
+                    path: path)
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+extension PartialBody {
+    /// The body piece by piece from an offset on, those included that its writer, of this process or another, has yet to
+    /// bring.
+    ///
+    /// It ends when the body is complete and committed. Until then the last piece may be waited for, as only the commit
+    /// tells that the digest is right.
+    /// - Parameter offset: where it begins, 0 or more. Default: the first byte.
+    /// - Returns: pieces of at most 256 KiB, each as soon as it is there. Reading throws `incomplete` when the writer
+    ///   has given the body up or died before it brought the next byte, `gone` when the body was removed, displaced or
+    ///   replaced, `io`, `closed`, and `CancellationError` in a cancelled task.
+    public func follow(from offset: Int64 = 0) -> PartialChunks { PartialChunks(body: self, offset: max(0, offset)) }
+}
+
+/// The pieces of a body in progress, in order, as they come. See ``PartialBody/follow(from:)``.
+public struct PartialChunks: AsyncSequence, Sendable {
+    /// A piece.
+    public typealias Element = [UInt8]
+
+    let body: PartialBody
+    let offset: Int64
+
+    /// Starts at the offset.
+    public func makeAsyncIterator() -> Iterator { Iterator(body, offset) }
+
+    /// Where the reading is.
+    public struct Iterator: AsyncIteratorProtocol {
+        private let body: PartialBody
+        private let start: Int64
+        private var offset: Int64
+        private var available: ByteRanges
+        private var total: Int64?
+        private var token: StagingToken
+        /// The complete body, where its bytes are in another file than those that were written.
+        private var complete: Body?
+        private var isOver = false
+        private var pause = Self.shortest
+
+        private static let size: Int64 = 256 << 10
+        private static let shortest = Duration.milliseconds(5)
+        private static let longest = Duration.milliseconds(250)
+
+        init(_ body: PartialBody, _ offset: Int64) {
+            self.body = body
+            self.offset = offset
+            start = offset
+            available = body.available
+            total = body.total?.bytes
+            token = body.token
+        }
+
+        /// The next piece; nil at the end.
+        public mutating func next() async throws -> [UInt8]? {
+            while true {
+                try Task.checkCancellation()
+                let end = Swift.min(available.end(from: offset), offset + Self.size)
+                if end > offset {
+                    let piece = try await read(offset..<end)
+                    offset = end
+                    return piece
+                }
+                if isOver {
+                    if offset >= total ?? 0 { return nil }
+                    throw incomplete
+                }
+                if let work = body.work { try await wait(for: work) } else { try await look() }
+            }
+        }
+
+        private func read(_ range: Range<Int64>) async throws -> [UInt8] {
+            if let complete { return try await complete.bytes(in: range) }
+            let (file, available) = (body.file, available)
+            return try await IOPool.shared.run {
+                try PartialBody.bytes(in: range, of: file, available, path: nil)
+            }
+        }
+
+        // MARK: A writer of this process
+
+        private mutating func wait(for work: PartialWork) async throws {
+            let offset = offset
+            let pause = Self.longest
+            // An idle writer does not hear that its body was removed.
+            let isWoken = await withTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    await work.wait(for: offset)
+                    return true
+                }
+                group.addTask {
+                    // Cancelled as soon as the other one is done.
+                    try? await Task.sleep(for: pause)
+                    return false
+                }
+                defer { group.cancelAll() }
+                return await group.next() ?? true
+            }
+            try Task.checkCancellation()
+            if !isWoken, let bodies = body.store.engine.writing?.partials {
+                let isStanding = try await IOPool.shared.run { try bodies.isStanding(work) }
+                if !isStanding { work.end(.gone) }
+            }
+            // Before the ranges: then none is missed.
+            let ending = work.ending
+            let progress = work.progress
+            (available, total) = (progress.ranges, progress.total)
+            if available.end(from: offset) > offset { return }
+            switch ending {
+            case nil: return
+            case .committed?: isOver = true
+            case .gone?, .cancelled?: throw work.gone
+            case .suspended?, .closed?: throw incomplete
+            }
+        }
+
+        // MARK: A writer of another process
+
+        private enum Seen {
+            case partial(PartialLookups.Found)
+            case complete(length: Int64)
+            case other(Entry)
+            case nothing
+        }
+
+        /// Looks whether the index has more, ever less often.
+        private mutating func look() async throws {
+            var found = try await seen()
+            if case .partial(let partial) = found, !partial.isBeingWritten {
+                // It may have told of something between the two looks at it.
+                found = try await seen()
+            }
+            switch found {
+            case .partial(let partial):
+                let isMore = partial.progress.ranges.end(from: offset) > offset
+                (available, total, token) = (partial.progress.ranges, partial.progress.total, partial.head.token)
+                if isMore {
+                    pause = Self.shortest
+                } else if partial.isBeingWritten {
+                    try await Task.sleep(for: pause)
+                    pause = Swift.min(pause * 2, Self.longest)
+                } else {
+                    throw incomplete
+                }
+            case .complete(let length): try finish(length)
+            case .other(let entry):
+                guard try await isSame(entry.body) else { throw gone }
+                complete = entry.body
+                try finish(entry.body.length.bytes)
+            case .nothing: throw gone
+            }
+        }
+
+        private mutating func finish(_ length: Int64) throws {
+            available = ByteRanges()
+            available.insert(0..<length)
+            total = length
+            isOver = true
+        }
+
+        private func seen() async throws -> Seen {
+            let (body, token) = (body, token)
+            return try await IOPool.shared.run {
+                let store = body.store
+                try store.requireOpen()
+                if let found = try store.engine.partials.look(body.key, store.version) {
+                    return found.record.blob == body.blob ? .partial(found) : .nothing
+                }
+                if let length = try store.engine.partials.length(body.key, completedBy: token) {
+                    return .complete(length: length)
+                }
+                let visibility = Engine.Visibility(version: store.version, includesExpired: true, isCounted: false)
+                return try store.engine.get(body.key, visibility).map { .other($0) } ?? .nothing
+            }
+        }
+
+        /// True if what was read so far is what a complete body begins with: its writer may have found the same bytes
+        /// stored already.
+        private func isSame(_ other: Body) async throws -> Bool {
+            let length = other.length.bytes
+            if let total, total != length { return false }
+            let (file, available, range) = (body.file, available, start..<offset)
+            if length < offset { return false }
+            return try await IOPool.long.run {
+                for start in stride(from: range.lowerBound, to: range.upperBound, by: Int(Self.size)) {
+                    let piece = start..<Swift.min(start + Self.size, range.upperBound)
+                    let mine = try PartialBody.bytes(in: piece, of: file, available, path: nil)
+                    if try other.bytes(in: piece) != mine { return false }
+                }
+                return true
+            }
+        }
+
+        private var incomplete: LarderError {
+            LarderError(
+                .incomplete,
+                "the body in progress of \(body.key) has no byte at \(offset), and no writer that brings it",
+                key: body.key)
+        }
+
+        private var gone: LarderError {
+            LarderError(
+                .gone, "the body in progress of \(body.key) was removed, displaced or replaced by another put",
+                key: body.key)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+/// Writes a body in ranges, in any order, to where it will be stored. See
+/// ``Store/partialWriter(for:_:total:digest:)``.
+///
+/// A byte is written once: of a range that overlaps what is there, only what is missing is written, and the rest stays
+/// as it is. Readers in this process see a range when `write` returns; other processes, and a writer that takes over
+/// after a crash, with the next commit, some 50 ms later.
+///
+/// Safe from any thread; one call is carried out at a time.
+public final class PartialWriter: @unchecked Sendable {
+    // SAFETY: `options` is touched only in turn (`PartialWork.inTurn`); the rest is immutable.
+    private let store: Store
+    private let work: PartialWork
+    private var options: PutOptions
+    private let declaredDigest: Digest?
+
+    init(store: Store, work: PartialWork, options: PutOptions, digest: Digest?) {
+        self.store = store
+        self.work = work
+        self.options = options
+        self.options.metadata = work.metadata
+        declaredDigest = digest
+    }
+
+    deinit { store.engine.writing?.partials.suspendLater(work) }
+
+    // MARK: What is there
+
+    /// The key that the body is for.
+    public var key: Key { work.key }
+
+    /// The ranges that are there, in order; none of them overlap or touch.
+    public var ranges: [Range<Int64>] { work.progress.ranges.list }
+
+    /// The length that the body will have; nil if it is not known.
+    public var total: ByteCount? { work.progress.total.map { ByteCount($0) } }
+
+    /// The metadata that is stored with it: of a body that was taken over, what its earlier writer stored.
+    public var metadata: [UInt8] { work.metadata }
+
+    /// True if every byte is there, as far as the length is known: `commit()` can be called.
+    public var isComplete: Bool { work.progress.isComplete }
+
+    // MARK: Writing
+
+    /// Writes a range of the body. Waits for the disk, and displaces other entries where the budget is full.
+    /// - Parameters:
+    ///   - bytes: what the body has there; not used after the call. What is there already is not compared.
+    ///   - offset: where they begin, 0 or more.
+    /// - Throws: `lengthMismatch` (beyond the total length), `tooLarge` (over the largest entry or the budget, or more
+    ///   than 1,024 separate ranges), `noSpace`, `io`, `invalidArgument`: the writer can be used further. `gone` (the
+    ///   body was removed, displaced or replaced), `closed`: it is over.
+    public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+        try store.requireOpen()
+        try work.write(bytes, at: offset)
+    }
+
+    /// Writes a range of the body, without a copy if the bytes are contiguous. Meaning and errors are those of
+    /// `write(_:at:)` for a buffer.
+    public func write(_ bytes: some Collection<UInt8>, at offset: Int64) throws {
+        let isDone: Void? = try bytes.withContiguousStorageIfAvailable {
+            try write(UnsafeRawBufferPointer($0), at: offset)
+        }
+        if isDone == nil { try Array(bytes).withUnsafeBytes { try write($0, at: offset) } }
+    }
+
+    /// Writes a range of the body. Meaning and errors are those of `write(_:at:)` for a buffer.
+    public func write(_ bytes: RawSpan, at offset: Int64) throws {
+        try bytes.withUnsafeBytes { try write($0, at: offset) }
+    }
+
+    /// Writes a range of the body, on a thread that may wait for the disk. Meaning and errors are those of
+    /// `write(_:at:)` for a buffer. It is carried through in a cancelled task.
+    public func write(_ bytes: some Collection<UInt8> & Sendable, at offset: Int64) async throws {
+        try await IOPool.shared.run { [self] in try write(bytes, at: offset) }
+    }
+
+    /// Replaces metadata, tags, lifetime, pin and durability that the writer was made with, now and for `commit()`. The
+    /// storage policy stays.
+    /// - Parameter options: replaces those of `Store.partialWriter(for:_:total:digest:)`.
+    /// - Throws: `tooLarge`, `invalidArgument`: the writer can be used further. `gone`, `closed`: it is over.
+    public func use(_ options: PutOptions) throws {
+        try store.requireOpen()
+        try options.validate(key: key)
+        try work.use {
+            let policy = self.options.storagePolicy
+            self.options = options
+            self.options.storagePolicy = policy
+            return self.options
+        }
+    }
+
+    /// The bytes of a range, cut to what is there in one piece from its beginning; empty if the first byte is not. They
+    /// stay readable when the writer is over, for as long as it is held.
+    /// - Parameter range: offsets from the start of the body.
+    /// - Throws: `io`.
+    public func bytes(in range: Range<Int64>) throws -> [UInt8] {
+        guard let file = work.descriptor else { return [] }
+        return try PartialBody.bytes(in: range, of: file, work.progress.ranges, path: nil)
+    }
+
+    // MARK: Ending
+
+    /// Leaves the body to a later writer, of this or another process, and waits until the index has all of its ranges.
+    /// - Throws: `gone`, `closed`, `noSpace`, `io`. The writer is over either way. After `noSpace` and `io` a later
+    ///   writer may find the ranges of some moments before.
+    public func suspend() throws {
+        let writing = try store.writing()
+        try work.inTurn {
+            try work.requireOpen()
+            let job = work.job(.suspend)
+            do {
+                try writing.submission.run(job)
+            } catch {
+                work.end(.suspended)
+                writing.partials.release(work)
+                throw error
+            }
+            guard writing.partials.isDone(job) else { throw end() }
+            work.end(.suspended)
+        }
+    }
+
+    /// Leaves the body to a later writer.
+    ///
+    /// Errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It is carried through
+    /// in a cancelled task.
+    public func suspend() async throws { try await IOPool.long.run { [self] in try suspend() } }
+
+    /// Stores the body, which is complete, under the writer's key: from now on it is an entry like one that was put.
+    ///
+    /// The digest of bytes that came in order is known, and the others are read once. Waits for the commit, and for
+    /// its sync where the put is durable. Without a total length the body ends with its last byte.
+    /// - Returns: the SHA-256 of the body.
+    /// - Throws: `incomplete` (bytes are missing), `noSpace`, `io`: the writer can be used further. `digestMismatch`:
+    ///   the bytes are not those that were declared, and are removed. `gone`: the body was removed, displaced or
+    ///   replaced by another put, which stays. `closed`.
+    @discardableResult
+    public func commit() throws -> Digest {
+        let began = store.engine.uptime.uptime()
+        let writing = try store.writing()
+        return try work.inTurn {
+            try work.requireOpen()
+            let progress = work.progress
+            guard progress.isComplete else { throw incomplete(progress) }
+            try Store.checkSize(progress.length, key, store.engine.budget())
+            let digest = try work.digest(length: progress.length)
+            if let declaredDigest, declaredDigest != digest {
+                abandon(writing)
+                throw Store.mismatch(key, declaredDigest, digest)
+            }
+            let put = try makePut(digest, progress.length)
+            let job = work.job(
+                .complete { reserved in
+                    guard case .staged(var file) = put.body else { return put }
+                    file.reserved = reserved
+                    return put.copy(body: .staged(file))
+                }, isDurable: put.isDurable)
+            do {
+                try writing.submission.run(job)
+            } catch {
+                // Committed, and not sure to survive power loss.
+                if job.isCommitted { work.end(.committed) }
+                throw error
+            }
+            guard writing.partials.isDone(job) else { throw end() }
+            work.end(.committed)
+            store.engine.noteStored(put)
+            store.engine.notePut(since: began)
+            return digest
+        }
+    }
+
+    /// Stores the body, which is complete, under the writer's key.
+    ///
+    /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It is
+    /// carried through in a cancelled task.
+    @discardableResult
+    public func commit() async throws -> Digest { try await IOPool.long.run { [self] in try commit() } }
+
+    /// Removes the body. No effect once the writer is over. Waits for the commit; where that fails, the log tells, and
+    /// the body is left as by `suspend()`.
+    public func cancel() {
+        guard let writing = store.engine.writing else { return }
+        work.inTurn { abandon(writing) }
+    }
+
+    /// Removes the body.
+    ///
+    /// Meaning is that of the synchronous form. Waiting holds no thread of the cooperative pool. It is carried through
+    /// in a cancelled task.
+    public func cancel() async {
+        // `cancel()` throws nothing.
+        try? await IOPool.shared.run { [self] in cancel() }
+    }
+
+    // MARK: In turn
+
+    private func abandon(_ writing: Engine.Writing) {
+        guard work.ending == nil else { return }
+        do {
+            try writing.submission.run(work.job(.abandon))
+            work.end(.cancelled)
+        } catch {
+            work.end(.cancelled)
+            writing.partials.release(work)
+            store.engine.logger(.calls).warning(
+                "a body in progress is not removed", metadata: ["error": "\(error)", "key": "\(key)"])
+        }
+    }
+
+    /// The index no longer has the body.
+    private func end() -> LarderError {
+        work.end(.gone)
+        return work.gone
+    }
+
+    /// A small body goes into the index, as one that is put does.
+    private func makePut(_ digest: Digest, _ length: Int64) throws -> PendingPut {
+        let body: PendingPut.Body
+        if length <= store.inlineLimit(try store.engine.budget()) {
+            body = .inline(try bytes(in: 0..<length))
+        } else if let file = try work.seal(length: length, isDurable: store.isDurable(options)) {
+            body = .staged(file)
+        } else {
+            throw work.gone
+        }
+        return store.makePut(key, digest, UInt64(length), body, options, completesPartial: true)
+    }
+
+    private func incomplete(_ progress: EntryRecord.Progress) -> LarderError {
+        let gaps = progress.ranges.gaps(in: 0..<max(progress.length, 1))
+        let first = gaps.first.map { "\($0.lowerBound)" } ?? "0"
+        return LarderError(
+            .incomplete, "the body of \(key) lacks bytes in \(gaps.count) places, the first at \(first)", key: key)
+    }
+}
+
+extension EntryRecord.Progress {
+    /// True if every byte is there, as far as the length is known.
+    var isComplete: Bool { ranges.covers(length) }
+}

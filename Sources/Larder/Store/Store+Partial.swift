@@ -1,0 +1,98 @@
+/// Bodies in progress: written in ranges, in any order, seen by other processes, and resumed after an interruption.
+///
+/// A body in progress is an entry like others for the budget, displacement, pins, tags and removal. Lookups and listings
+/// do not see it: ``get(_:includingExpired:)`` and ``contains(_:)`` are misses until it is complete. It
+/// is not displaced while a writer has it.
+extension Store {
+    /// A writer for the body of `key` that may write its ranges in any order. It takes over what an earlier writer of
+    /// this or another process left, or else begins a new body.
+    ///
+    /// The ranges that are there when it returns are those of the earlier writer, and so is
+    /// ``PartialWriter/metadata``, which tells the caller whether they are of the same resource: if not, cancel the
+    /// writer and begin again. What another total length was declared for, what has expired, and what a power loss may
+    /// have damaged is not taken over. A new body replaces an entry that is there at once: where that is to stay until
+    /// the new one is complete, use ``writer(for:_:length:digest:)``.
+    ///
+    /// Waits for the commit that it joins.
+    /// - Parameters:
+    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - options: as for `put`, except that `memoryOnly` is refused. The metadata is that of a new body only.
+    ///   - total: the length that the body will have; nil (the default) if it is not known.
+    ///   - digest: the SHA-256 that the body will have; nil (the default) if it is not known.
+    /// - Returns: the writer, which has to be kept. One that is dropped leaves the body as ``PartialWriter/suspend()``
+    ///   does.
+    /// - Throws: `locked` (another writer, of this process or another, is writing the body: follow it),
+    ///   `invalidArgument`, `tooLarge`, `noSpace`, `closed`, `readOnly`, `io`.
+    public func partialWriter(
+        for key: Key, _ options: PutOptions = PutOptions(), total: ByteCount? = nil, digest: Digest? = nil
+    ) throws -> PartialWriter {
+        let bodies = try writing().partials
+        try options.validate(key: key)
+        if options.storagePolicy == .memoryOnly {
+            throw LarderError(
+                .invalidArgument, "a body in progress is on disk: \(key) cannot be `memoryOnly`", key: key)
+        }
+        if let total {
+            try Store.checkSize(total.bytes, key, engine.budget())
+        }
+        let work = PartialWork(
+            key: key, metadata: options.metadata, total: total?.bytes, version: version, configuration: configuration,
+            bodies)
+        try bodies.enter(work)
+        do {
+            var relaxed = options
+            relaxed.durability = .relaxed
+            let job = try bodies.begin(work) { file in
+                makePut(
+                    key, .random(), UInt64(total?.bytes ?? 0), .staged(file), relaxed,
+                    progress: EntryRecord.Progress(total: total?.bytes))
+            }
+            try engine.run(job)
+            try bodies.start(work, job)
+        } catch {
+            work.end(.cancelled)
+            throw error
+        }
+        return PartialWriter(store: self, work: work, options: options, digest: digest)
+    }
+
+    /// A writer for the body of `key` that may write its ranges in any order.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
+    public func partialWriter(
+        for key: Key, _ options: PutOptions = PutOptions(), total: ByteCount? = nil, digest: Digest? = nil
+    ) async throws -> PartialWriter {
+        try Task.checkCancellation()
+        return try await IOPool.shared.run { [self] in
+            try partialWriter(for: key, options, total: total, digest: digest)
+        }
+    }
+
+    /// The body in progress under `key`, as far as it is there now; nil if there is none. Counts as a use of the entry,
+    /// and not as a lookup.
+    /// - Parameter key: what its writer was made for.
+    /// - Returns: a view of what is there at the moment of the call. It stays readable whatever becomes of the entry.
+    /// - Throws: `invalidArgument`, `tooLarge` (the key), `closed`, `io`, `readersFull`.
+    public func partialBody(of key: Key) throws -> PartialBody? {
+        try requireOpen()
+        try key.validate()
+        return try engine.partials.find(key, version).map { PartialBody(store: self, key: key, $0.found, $0.file) }
+    }
+
+    /// The body in progress under `key`, as far as it is there now; nil if there is none.
+    ///
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
+    public func partialBody(of key: Key) async throws -> PartialBody? {
+        try Task.checkCancellation()
+        return try await IOPool.shared.run { [self] in try partialBody(of: key) }
+    }
+}
+
+extension Digest {
+    /// A digest that no body has.
+    fileprivate static func random() -> Digest {
+        var generator = SystemRandomNumberGenerator()
+        let words = (generator.next(), generator.next(), generator.next(), generator.next())
+        return withUnsafeBytes(of: words) { Digest(copying: $0) }
+    }
+}
