@@ -15,7 +15,7 @@ import Testing
     @Test func lettingGoOfTheOnlyReaderGivesTheLoadUp() async {
         let load = Load(url: "http://example.org/")
         let givenUp = Mutex(0)
-        let spool = Spool(length: nil, writer: nil, isDetached: false, held: HeldBytes()) { [unowned load] in
+        let spool = Spool(length: nil, sink: nil, isDetached: false, held: HeldBytes()) { [unowned load] in
             load.cancel()
             givenUp.withLock { $0 += 1 }
         }
@@ -28,7 +28,7 @@ import Testing
     @Test func anAnswerThatComesAfterItWasLetGoIsGivenUp() async {
         let load = Load(url: "http://example.org/")
         let givenUp = Mutex(0)
-        let spool = Spool(length: nil, writer: nil, isDetached: false, held: HeldBytes()) { [unowned load] in
+        let spool = Spool(length: nil, sink: nil, isDetached: false, held: HeldBytes()) { [unowned load] in
             load.cancel()
             givenUp.withLock { $0 += 1 }
         }

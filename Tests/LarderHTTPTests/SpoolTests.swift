@@ -17,7 +17,7 @@ import Testing
     }
 
     private static func race() async {
-        let spool = Spool(length: nil, writer: nil, isDetached: false, held: HeldBytes()) {}
+        let spool = Spool(length: nil, sink: nil, isDetached: false, held: HeldBytes()) {}
         let readers = (0..<4).compactMap { _ in spool.makeReader() }
         let tasks = readers.map { reader in Task { try? await reader.next() } }
         await Task.yield()

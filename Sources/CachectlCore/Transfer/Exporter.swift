@@ -140,7 +140,7 @@ package struct Exporter {
             return try store.export(entry.key, to: path) ? entry.length.bytes : nil
         }
         guard let stored = try store.get(entry.key) else { return nil }
-        let content = try StoredContent(stored) { try store.get($0, includingExpired: true) }
+        let content = try StoredContent(stored, in: store)
         let file = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
         try file.closeAfter { try content.forEach { _ = try file.writeAll($0) } }

@@ -1,4 +1,5 @@
 import Larder
+import LarderHTTP
 import NIOCore
 
 /// What goes to the client of a connection: passes bytes to the channel and knows what happened to them.
@@ -79,9 +80,9 @@ final class HTTP1Output {
         }
     }
 
-    /// Writes a range of a stored body: a small one into the same write as the head, a large one by sendfile(2).
-    func write(_ body: Body, _ range: Range<Int64>) throws {
-        if range.count > Self.smallFile, let descriptor = try body.withFileDescriptor({ try $0.duplicate() }) {
+    /// Writes a range of stored bytes: a small one into the same write as the head, a large one by sendfile(2).
+    func write(_ stored: StoredBytes, _ range: Range<Int64>) throws {
+        if range.count > Self.smallFile, let descriptor = try stored.withFileDescriptor({ try $0.duplicate() }) {
             let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor.rawValue)
             handOver()
             // Closing a duplicate that was only read from cannot lose anything.
@@ -96,12 +97,12 @@ final class HTTP1Output {
                 self.bulkWrites -= 1
                 try? handle.close()
             }
-        } else if range.lowerBound == 0, range.upperBound == body.length.bytes {
+        } else if case .complete(let body) = stored, range == 0..<body.length.bytes {
             try body.withBytes { span in
                 _ = span.withUnsafeBytes { worker.output.writeBytes($0) }
             }
         } else {
-            worker.output.writeBytes(try body.bytes(in: range))
+            worker.output.writeBytes(try stored.bytes(in: range))
         }
     }
 

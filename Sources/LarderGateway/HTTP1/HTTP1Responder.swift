@@ -160,9 +160,9 @@ final class HTTP1Responder {
     private func write(_ segment: ResponseBody.Segment) throws {
         switch segment {
         case .bytes(let bytes): write(bytes, count: bytes.count)
-        case .stored(let body, let range):
+        case .stored(let stored, let range):
             current?.record.bytesSent += range.upperBound - range.lowerBound
-            try output.write(body, range)
+            try output.write(stored, range)
         }
     }
 

@@ -69,7 +69,7 @@ struct PlainHits {
                 if let bytes = try worker.hotBodies.bytes(of: body, digest) {
                     output.write(shared: bytes, digest)
                 } else {
-                    try output.write(body, 0..<body.length.bytes)
+                    try output.write(.complete(body), 0..<body.length.bytes)
                 }
             }
             output.answered(answer.record)

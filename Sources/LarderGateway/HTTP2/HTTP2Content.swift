@@ -46,8 +46,9 @@ struct HTTP2Content {
         for segment in segments {
             switch segment {
             case .bytes(let bytes): append(bytes)
-            case .stored(let body, let range):
+            case .stored(.complete(let body), let range):
                 append(try body.bytes(), range.clamped(to: 0..<body.length.bytes))
+            case .stored(let stored, let range): append(try stored.bytes(in: range))
             }
         }
         isComplete = true
@@ -98,8 +99,8 @@ struct HTTP2Content {
             switch next {
             case nil: return nil
             case (.bytes(let bytes), let range)?: return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-            case (.stored(let body, let whole), let range)?:
-                return try await body.bytes(
+            case (.stored(let stored, let whole), let range)?:
+                return try await stored.bytes(
                     in: whole.lowerBound + range.lowerBound..<whole.lowerBound + range.upperBound)
             }
         }
@@ -109,7 +110,7 @@ struct HTTP2Content {
 extension ResponseBody.Segment {
     /// Whether it is in a file.
     fileprivate var isFile: Bool {
-        guard case .stored(let body, _) = self else { return false }
-        return body.withFileDescriptor { _ in true } ?? false
+        guard case .stored(let stored, _) = self else { return false }
+        return stored.withFileDescriptor { _ in true } ?? false
     }
 }

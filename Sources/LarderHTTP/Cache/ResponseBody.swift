@@ -19,7 +19,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// A run of bytes that is there.
     package enum Segment: Sendable {
         case bytes([UInt8])
-        case stored(Body, Range<Int64>)
+        case stored(StoredBytes, Range<Int64>)
 
         package var count: Int64 {
             switch self {

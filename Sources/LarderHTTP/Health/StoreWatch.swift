@@ -38,10 +38,12 @@ final class StoreWatch: Sendable {
     /// Counts failures that another cache over the same path has seen.
     func add(_ failures: UInt64) { state.withLock { $0.failures += failures } }
 
-    /// The store failed. It is not a failure if a body is too large, or if its writer was told to drop it.
+    /// The store failed. It is not a failure if a body is too large, if its writer was told to drop it, or if it was
+    /// removed or displaced while it was written.
     func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
         let code = (error as? LarderError)?.code
-        if error is CancellationError || code == .tooLarge || code == .invalidArgument || code == .closed {
+        let isRefusal = code.map { [.tooLarge, .invalidArgument, .closed, .gone].contains($0) } ?? false
+        if isRefusal || error is CancellationError || error is SurplusContent {
             return logger.debug("a response is not stored", metadata: ["key": "\(key)", "error": "\(error)"])
         }
         let isNew = state.withLock { state in

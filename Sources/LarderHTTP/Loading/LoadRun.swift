@@ -200,7 +200,7 @@ struct LoadRun: Sendable {
         if case .serve = decision.answer { hasReader = false } else { hasReader = true }
         let own = answer(own: storing?.new, received, decision, forwardedRequest, now: now)
         let spool = Spool(
-            length: received.body.length, writer: storing?.writer,
+            length: received.body.length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
             abandoned: loader.abandoned
         ) { [weak load] in load?.cancel() }
@@ -223,8 +223,9 @@ struct LoadRun: Sendable {
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
-        await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
+        let isWhole = await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
         if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
+        if let storing { await carryThrough { await storing.settle(isWhole: isWhole) } }
     }
 
     /// What the client gets of a whole response where that is not the whole: a range that the origin did not cut out

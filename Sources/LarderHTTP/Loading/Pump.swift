@@ -5,7 +5,9 @@ struct Pump {
     let spool: Spool
     let storing: Storing?
 
-    func run() async {
+    /// Moves it to its end, proper or not.
+    /// - Returns: whether the response is stored in parts that are the whole now.
+    func run() async -> Bool {
         var received: Int64 = 0
         var isLastShown = true
         do throws(TransportError) {
@@ -19,21 +21,22 @@ struct Pump {
                     throw TransportError(.cancelled, mayHaveBeenSeen: true, "the last reader has left")
                 }
             }
-            await end(received, isComplete: true)
+            let isWhole = await end(received, isComplete: true)
             spool.finish(.success(()))
-            if let storing { await carryThrough { await storing.combine() } }
+            return isWhole
         } catch {
-            await end(received, isComplete: false)
+            let isWhole = await end(received, isComplete: false)
             spool.finish(.failure(FetchError(error, url)))
+            return isWhole
         }
     }
 
-    private func end(_ received: Int64, isComplete: Bool) async {
-        guard let storing else { return }
-        if spool.isStoring {
-            await carryThrough { await storing.finish(receivedBytes: received, isComplete: isComplete) }
-        } else {
+    private func end(_ received: Int64, isComplete: Bool) async -> Bool {
+        guard let storing else { return false }
+        guard spool.isStoring else {
             await storing.cancel(spool.storingFailure)
+            return false
         }
+        return await carryThrough { await storing.finish(receivedBytes: received, isComplete: isComplete) }
     }
 }

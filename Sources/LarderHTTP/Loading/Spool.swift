@@ -57,7 +57,7 @@ final class Spool: Sendable {
     /// The exact length, where it is known.
     let length: Int64?
     /// Where the bytes go that are stored; nil for a body that is not.
-    let writer: BodyWriter?
+    let sink: BodySink?
     /// Decides whether it continues without readers; nil: it does not.
     private let abandoned: AbandonedLoads?
     private let onAbandon: @Sendable () -> Void
@@ -68,16 +68,16 @@ final class Spool: Sendable {
     ///   - held: counts what is in memory.
     ///   - onAbandon: called once when the last reader leaves before the end.
     init(
-        length: Int64?, writer: BodyWriter?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
+        length: Int64?, sink: BodySink?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
         onAbandon: @escaping @Sendable () -> Void
     ) {
         share = HeldBytes.Share(of: held)
         share.set(Self.fixedBytes)
         self.length = length
-        self.writer = writer
+        self.sink = sink
         self.abandoned = abandoned
         self.onAbandon = onAbandon
-        state = Mutex(State(isStoring: writer != nil, isDetached: isDetached))
+        state = Mutex(State(isStoring: sink != nil, isDetached: isDetached))
     }
 
     /// Changes the state, then wakes the tasks that the change allows to continue.
@@ -107,11 +107,11 @@ final class Spool: Sendable {
     /// - Returns: false if it is no longer being stored.
     @discardableResult
     func append(_ piece: [UInt8], isShown: Bool = true) async -> Bool {
-        if let writer, isStoring {
+        if let sink, isStoring {
             do {
                 // To memory at once; to a file where a thread may wait for the disk and for room.
-                let isInMemory = try writer.writeInMemory(piece)
-                if !isInMemory { try await writer.write(piece) }
+                let isInMemory = try sink.writeInMemory(piece)
+                if !isInMemory { try await sink.write(piece) }
                 change { state in
                     state.tailStart += Int64(piece.count)
                     state.writerBytes = isInMemory ? Int(state.tailStart) : 0
@@ -198,9 +198,9 @@ final class Spool: Sendable {
     func makeReader(_ range: Range<Int64>? = nil) -> SpoolReader? {
         let id: Int? = state.withLock { state in
             // What the writer has stays; what went through the window alone does not.
-            if writer == nil, state.tailStart > 0 { return nil }
+            if sink == nil, state.tailStart > 0 { return nil }
             if state.isAbandoned { return nil }
-            if !state.isStoring, writer != nil { return nil }
+            if !state.isStoring, sink != nil { return nil }
             state.nextReader += 1
             state.positions[state.nextReader] = range?.lowerBound ?? 0
             state.limits[state.nextReader] = range?.upperBound
@@ -251,7 +251,7 @@ final class Spool: Sendable {
             case .failed(let error): throw error
             case .piece(let piece): return piece
             case .stored(let range):
-                let bytes = try await writer?.bytes(in: range) ?? []
+                let bytes = try await sink?.bytes(in: range) ?? []
                 guard bytes.count == range.count else {
                     throw FetchError(.origin, url: "", "the stored part of the body could not be read back")
                 }

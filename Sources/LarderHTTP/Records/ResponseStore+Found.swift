@@ -11,40 +11,30 @@ extension ResponseStore {
         /// What the body of the entry itself holds.
         let own: BodyExtent
         /// The parts that hold more of it.
-        fileprivate(set) var parts: [(part: StoredPart, entry: Entry)] = []
+        fileprivate(set) var parts: [FoundPart] = []
         /// The response with the bytes of all entries.
         var response: StoredResponse
 
         /// Where the bytes of a range are; empty if some are missing.
         func segments(_ range: Range<Int64>) -> [ResponseBody.Segment] {
             var segments: [ResponseBody.Segment] = []
+            let all = [FoundPart(own.available, packedIn: entry.body)] + parts
             var position = range.lowerBound
             while position < range.upperBound {
-                guard let (body, offset, end) = run(from: position, to: range.upperBound) else { return [] }
-                segments.append(.stored(body, offset..<(offset + end - position)))
+                // The longest run of bytes from the position on, in one entry.
+                let runs = all.compactMap { part in part.run(at: position).map { (part.bytes, $0.offset, $0.end) } }
+                guard let (bytes, offset, runEnd) = runs.max(by: { $0.2 < $1.2 }) else { return [] }
+                let end = min(runEnd, range.upperBound)
+                segments.append(.stored(bytes, offset..<(offset + end - position)))
                 position = end
             }
             return segments
         }
 
-        /// The longest run of bytes from a position on, in one entry.
-        private func run(from position: Int64, to limit: Int64) -> (Body, offset: Int64, end: Int64)? {
-            var best: (Body, offset: Int64, end: Int64)?
-            func consider(_ ranges: ByteRanges, _ body: Body) {
-                guard let range = ranges.ranges.first(where: { $0.contains(position) }),
-                    let offset = ranges.storageOffset(of: position), best.map({ $0.end < range.upperBound }) ?? true
-                else { return }
-                best = (body, offset, range.upperBound)
-            }
-            consider(own.available, entry.body)
-            for (part, entry) in parts { consider(part.ranges, entry.body) }
-            return best.map { ($0.0, $0.offset, min($0.end, limit)) }
-        }
-
         /// Counts the bytes of the parts in.
         fileprivate mutating func addUp() {
             guard !parts.isEmpty else { return }
-            let available = own.available.union(parts.map(\.part.ranges))
+            let available = own.available.union(parts.map(\.available))
             let total = own.total
             if let total, available.contains(0..<total) {
                 response.body = .complete(length: total)
@@ -59,14 +49,20 @@ extension ResponseStore {
     /// count as absent.
     func find(_ primary: String, for request: HTTPFields) async throws -> [Found] {
         var search = Search(primary, request, rules)
-        while let key = search.next { search.take(try await store.get(key, includingExpired: true), of: key) }
+        while let (key, isPart) = search.next {
+            if isPart, let body = try await store.partialBody(of: key) {
+                search.take(.partial(body), of: key)
+            } else {
+                search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
+            }
+        }
         return search.result
     }
 
     /// As above, waiting on the calling thread.
     func findWaiting(_ primary: String, for request: HTTPFields) throws -> [Found] {
         var search = Search(primary, request, rules)
-        while let key = search.next { search.take(try store.get(key, includingExpired: true), of: key) }
+        try run(&search) { try store.get($0, includingExpired: true) }
         return search.result
     }
 
@@ -74,10 +70,14 @@ extension ResponseStore {
     /// to serve.
     func findAtOnce(_ primary: String, for request: HTTPFields) throws -> [Found]? {
         var search = Search(primary, request, rules)
-        while let key = search.next {
+        while let (key, isPart) = search.next {
             if search.isLong { return nil }
+            if isPart, let body = try store.partialBody(of: key) {
+                search.take(.partial(body), of: key)
+                continue
+            }
             switch try store.lookUp(key, includingExpired: true) {
-            case .hit(let entry): search.take(entry, of: key)
+            case .hit(let entry): search.take(.entry(entry), of: key)
             case .miss: search.take(nil, of: key)
             case .due: return nil
             }
@@ -91,10 +91,27 @@ extension ResponseStore {
     }
 
     /// As above, with another way to look up an entry.
-    func findOne(_ key: Key, lookUp: (Key) throws -> Entry?) rethrows -> Found? {
+    func findOne(_ key: Key, lookUp: (Key) throws -> Entry?) throws -> Found? {
         var search = Search(key)
-        while let key = search.next { search.take(try lookUp(key), of: key) }
+        try run(&search, lookUp)
         return search.result.first
+    }
+
+    private func run(_ search: inout Search, _ lookUp: (Key) throws -> Entry?) throws {
+        while let (key, isPart) = search.next {
+            if isPart, let body = try store.partialBody(of: key) {
+                search.take(.partial(body), of: key)
+            } else {
+                search.take(try lookUp(key).map { .entry($0) }, of: key)
+            }
+        }
+    }
+
+    /// What a lookup found.
+    private enum Hit {
+        case entry(Entry)
+        /// A part in progress.
+        case partial(PartialBody)
     }
 
     /// The lookups that a search takes: the primary key, the variants that it leads to, and the parts of responses.
@@ -135,15 +152,19 @@ extension ResponseStore {
 
         /// What to look up next; nil when everything is found.
         ///
-        /// A part that is gone was displaced, or combined with others since its response was looked up: then everything
+        /// A part that is gone was displaced, or completed the response since that was looked up: then everything
         /// is looked up again, once, as the response lists other parts now.
-        var next: Key? {
+        ///
+        /// Most parts are in progress. What is not is looked up like an entry.
+        var next: (key: Key, isPart: Bool)? {
             mutating get {
                 if position == steps.count, hasLostPart, !isSecond {
                     isSecond = true
                     (steps, position, found, rangeCount) = ([steps[0]], 0, [], 0)
                 }
-                return position < steps.count ? steps[position].key : nil
+                guard position < steps.count else { return nil }
+                if case .part = steps[position].step { return (steps[position].key, true) }
+                return (steps[position].key, false)
             }
         }
 
@@ -159,26 +180,25 @@ extension ResponseStore {
             return result
         }
 
-        mutating func take(_ entry: Entry?, of key: Key) {
+        mutating func take(_ hit: Hit?, of key: Key) {
             let step = steps[position].step
             position += 1
-            guard let entry else {
-                if case .part = step { hasLostPart = true }
-                return
-            }
-            let metadata = entry.metadata
-            switch step {
-            case .primary:
+            switch (step, hit) {
+            case (.part, nil): hasLostPart = true
+            case (.part(let part, let index), .partial(let body)?):
+                FoundPart(part, in: body).map { found[index].parts.append($0) }
+            case (.part(let part, let index), .entry(let entry)?):
+                FoundPart(part, in: entry).map { found[index].parts.append($0) }
+            case (.primary, .entry(let entry)?):
+                let metadata = entry.metadata
                 if !take(entry, metadata, key, nil), let rules, let index = VariantIndex(metadata) {
                     let primary = primary
                     steps += rules.variantsToLookUp(index.variants, for: request).map {
                         (VariantIndex.key(primary, $0), .variant($0))
                     }
                 }
-            case .variant(let selecting): _ = take(entry, metadata, key, selecting)
-            case .part(let part, let index):
-                guard metadata == StoredPart.metadata, entry.body.length.bytes == part.ranges.count else { return }
-                found[index].parts.append((part, entry))
+            case (.variant(let selecting), .entry(let entry)?): _ = take(entry, entry.metadata, key, selecting)
+            case (.primary, _), (.variant, _): break
             }
         }
 

@@ -14,15 +14,16 @@ final class ResponseStore: Sendable {
     /// How long a response stays after it may last be used without asking the origin, so that it can be validated.
     private let retention: Duration
     private let locks = (0..<64).map { _ in StripedLock() }
-    /// Responses whose parts are being combined, by key: whether to look again.
-    let combining = Mutex<[Key: Bool]>([:])
-    /// Bytes that were copied to combine parts.
+    /// Parts in progress that loads of this cache write.
+    let writers: PartWriters
+    /// Bytes that were copied to make responses whole.
     let copiedBytes = Atomic<Int64>(0)
 
     init(store: Store, rules: CacheRules, retention: Duration) {
         self.store = store
         self.rules = rules
         self.retention = retention
+        writers = PartWriters(store)
     }
 
     // MARK: Writing
@@ -63,20 +64,23 @@ final class ResponseStore: Sendable {
         var response = response
         response.body = found.own
         let lifetime = lifetime(of: response.policy)
-        let isUpdated = try await store.update(
-            found.entry, metadata: StoredRecord(response, parts: found.parts.map(\.part)).encoded, lifetime: lifetime)
-        // Its parts stay as long, give or take half of the retention: each is a write of its own.
-        guard isUpdated, case .until(let end) = lifetime else { return isUpdated }
-        for (_, entry) in found.parts where entry.attributes.expires.map({ $0 < end + retention / -2 }) ?? false {
-            _ = try await store.update(entry, metadata: StoredPart.metadata, lifetime: lifetime)
+        let metadata = StoredRecord(response, parts: found.parts.map(\.part)).encoded
+        // Its parts stay as long, give or take half of the retention.
+        let due = found.parts.filter { part in
+            guard case .until(let end) = lifetime else { return false }
+            return part.expires.map { $0 < end + retention / -2 } ?? part.isInProgress
         }
-        return true
+        if due.isEmpty { return try await store.update(found.entry, metadata: metadata, lifetime: lifetime) }
+        var batch = WriteBatch()
+        batch.update(found.entry, EntryChange(metadata: metadata, lifetime: lifetime))
+        for part in due { batch.extend(part.part.key(found.key), to: lifetime) }
+        return try await store.write(batch)[0].isSuccess
     }
 
     /// Removes a stored response; false if it was replaced or removed meanwhile.
     func remove(_ found: Found) async throws -> Bool {
         let isRemoved = try await store.remove(found.entry)
-        for part in found.parts { _ = try await store.remove(part.entry) }
+        for part in found.parts { try await store.remove(part.part.key(found.key)) }
         return isRemoved
     }
 

@@ -6,38 +6,35 @@ import Larder
 package struct StoredContent: Sendable {
     /// Bytes that are there.
     package let length: Int64
-    private let pieces: [(body: Body, range: Range<Int64>)]
+    private let pieces: [(bytes: StoredBytes, range: Range<Int64>)]
 
-    /// - Parameter read: finds the entry of a part; nil where it is gone, which leaves a gap.
-    package init(_ entry: Entry, part read: (Key) throws -> Entry?) rethrows {
-        var found: [(position: Range<Int64>, body: Body, offset: Int64)] = []
-        func add(_ ranges: ByteRanges, _ body: Body) {
-            var offset: Int64 = 0
-            for range in ranges.ranges {
-                found.append((range, body, offset))
-                offset += Int64(range.count)
-            }
-        }
+    /// Looks up the parts of a response. One that is gone leaves a gap. Waits for the disk.
+    ///
+    /// - Parameters:
+    ///   - entry: any entry of a store.
+    ///   - store: the store that it was read from.
+    /// - Throws: `LarderError` where the store cannot be read.
+    package init(_ entry: Entry, in store: Store) throws {
         guard let record = StoredRecord(entry.attributes.metadata), case .partial(let own, _) = record.response.body,
             !record.parts.isEmpty
         else {
             length = entry.body.length.bytes
-            pieces = [(entry.body, 0..<length)]
+            pieces = [(.complete(entry.body), 0..<length)]
             return
         }
-        add(own, entry.body)
+        var found = [FoundPart(own, packedIn: entry.body)]
         for part in record.parts {
-            if let other = try read(part.key(entry.attributes.key)) { add(part.ranges, other.body) }
+            if let part = try FoundPart(part, of: entry.attributes.key, in: store) { found.append(part) }
         }
-        var pieces: [(body: Body, range: Range<Int64>)] = []
+        var pieces: [(bytes: StoredBytes, range: Range<Int64>)] = []
         var end: Int64 = 0
         // What two of them have is taken once.
-        for piece in found.sorted(by: { $0.position.lowerBound < $1.position.lowerBound }) {
-            let start = max(piece.position.lowerBound, end)
-            guard start < piece.position.upperBound else { continue }
-            let shift = piece.offset - piece.position.lowerBound
-            pieces.append((piece.body, (start + shift)..<(piece.position.upperBound + shift)))
-            end = piece.position.upperBound
+        for run in found.flatMap(\.runs).sorted(by: { $0.position.lowerBound < $1.position.lowerBound }) {
+            let start = max(run.position.lowerBound, end)
+            guard start < run.position.upperBound else { continue }
+            let shift = run.offset - run.position.lowerBound
+            pieces.append((run.bytes, (start + shift)..<(run.position.upperBound + shift)))
+            end = run.position.upperBound
         }
         self.pieces = pieces
         length = pieces.reduce(0) { $0 + Int64($1.range.count) }
@@ -46,10 +43,10 @@ package struct StoredContent: Sendable {
     /// The bytes in pieces, so that memory stays small.
     package func forEach(_ write: (UnsafeRawBufferPointer) throws -> Void) throws {
         let step: Int64 = 1 << 20
-        for (body, range) in pieces {
+        for (stored, range) in pieces {
             var offset = range.lowerBound
             while offset < range.upperBound {
-                let bytes = try body.bytes(in: offset..<min(offset + step, range.upperBound))
+                let bytes = try stored.bytes(in: offset..<min(offset + step, range.upperBound))
                 try bytes.withUnsafeBytes(write)
                 offset += step
             }
@@ -66,7 +63,8 @@ package enum StoredKeys {
 
     /// Whether an entry is a part of the response under another key.
     package static func isPart(_ entry: Attributes) -> Bool {
-        entry.metadata == StoredPart.metadata && entry.key.text.contains(" part=")
+        [StoredPart.placedMetadata, StoredPart.packedMetadata].contains(entry.metadata)
+            && entry.key.text.contains(" part=")
     }
 
     /// The key under which a URL's response is stored: its own, or else that of a response that answers several

@@ -4,12 +4,15 @@ import Larder
 /// A part of a representation that is stored as an entry of its own, so that a range that is added costs its own bytes,
 /// not those that are there already.
 ///
-/// The response's record lists its parts; the entry of a part holds the bytes, one range behind the other, and two
-/// bytes of metadata: kind, 3, and version, 1.
+/// The response's record lists its parts. The entry of a part is a body in progress that has each byte at its position
+/// in the representation, so that further ranges are written into it. Or, where that cannot be, it is complete, and has
+/// one range behind the other. Its metadata is two bytes, which tell the two apart: kind, 3, and version, 2 or 1.
 struct StoredPart: Hashable {
     static let kind: UInt8 = 3
-    static let version: UInt8 = 1
-    static let metadata: [UInt8] = [kind, version]
+    /// Of a part with one range behind the other.
+    static let packedMetadata: [UInt8] = [kind, 1]
+    /// Of a part with each byte at its position.
+    static let placedMetadata: [UInt8] = [kind, 2]
     /// The most parts of a response, and the most ranges of all of them: what does not fit is not stored.
     static let limit = 128
     static let rangeLimit = 1_024

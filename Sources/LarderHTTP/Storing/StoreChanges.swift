@@ -105,8 +105,20 @@ struct StoreChanges: Sendable {
     func checkRoom(_ length: Int64, _ key: Key) throws {
         try store.writer(for: key, length: ByteCount(length)).cancel()
     }
+
+    /// Whether a body of this length has a place in the store.
+    func hasRoom(_ length: Int64, _ key: Key) throws -> Bool {
+        do {
+            try checkRoom(length, key)
+            return true
+        } catch let error as LarderError where error.code == .tooLarge {
+            return false
+        }
+    }
 }
 
 /// Runs `body` to its end in a task that is not cancelled with the caller's: the store refuses to begin for a cancelled
 /// task, and what a load brought before it was given up is stored all the same.
-func carryThrough(_ body: @escaping @Sendable () async -> Void) async { await Task { await body() }.value }
+func carryThrough<R: Sendable>(_ body: @escaping @Sendable () async -> R) async -> R {
+    await Task { await body() }.value
+}

@@ -4,21 +4,27 @@ import Larder
 
 /// A response on its way into the store.
 ///
-/// A whole one is written under its own key. The bytes of a range go to an entry of their own, which the response's
-/// record lists when they are there: what is stored already is not touched.
+/// A whole one is written under its own key. The bytes of a range go to a part, an entry which the response's record
+/// lists when they are there: at their position in a part in progress, or to one of their own.
 struct Storing: Sendable {
-    private let changes: StoreChanges
+    private enum Target {
+        case whole(BodyWriter)
+        /// To an entry of its own under the key of a part with this id.
+        case packed(BodyWriter, UInt64)
+        case placed(PartSink)
+    }
+
+    let changes: StoreChanges
     private let lookup: Lookup
     let new: NewResponse
-    let writer: BodyWriter
-    private let key: Key
-    /// Set for a range.
-    private let partID: UInt64?
-    private let primary: String
+    /// Where the bytes go.
+    private let target: Target
+    let key: Key
+    let primary: String
     /// Set for a response that answers several queries.
     private let shared: (variation: URLVariation, scope: SearchScope)?
-    private let tags: [String]
-    private let storagePolicy: StoragePolicy
+    let tags: [String]
+    let storagePolicy: StoragePolicy
     /// What an invalidation since it was asked for would have changed.
     private let guards: [(key: String, generation: UInt32)]
     private let replaced: [ResponseStore.Found]
@@ -44,7 +50,6 @@ struct Storing: Sendable {
             guards = [(own, pending.generation)]
         }
         tags = changes.tags(of: new, primary: primary, own: pending.plan.tags)
-        partID = new.announcedRange.map { _ in .random(in: .min ... .max) }
         if let range = new.announcedRange, let combined = new.combines,
             found[combined].response.body.available.contains(range)
         {
@@ -53,29 +58,52 @@ struct Storing: Sendable {
         do {
             key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
-            let target = partID.map { [key] in StoredPart.key(key, $0) } ?? key
+            if let part = try PlacedPart(new, length: length, at: key, storagePolicy, changes) {
+                target = .placed(
+                    part.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })
+                return
+            }
+            let id = new.announcedRange.map { _ in UInt64.random(in: .min ... .max) }
+            let entryKey = id.map { [key] in StoredPart.key(key, $0) } ?? key
             // Not declared to the writer: a body that is cut off may still be stored as a part.
-            writer = try changes.store.writer(for: target, PutOptions(storagePolicy: storagePolicy))
-            if let length { try changes.checkRoom(length, target) }
+            let writer = try changes.store.writer(for: entryKey, PutOptions(storagePolicy: storagePolicy))
+            target = id.map { .packed(writer, $0) } ?? .whole(writer)
+            if let length { try changes.checkRoom(length, entryKey) }
         } catch {
             changes.logRefusal(error, primary)
             return nil
         }
     }
 
+    /// What the load writes to.
+    var sink: BodySink {
+        switch target {
+        case .whole(let writer), .packed(let writer, _): .body(writer)
+        case .placed(let sink): .part(sink)
+        }
+    }
+
     /// Ends: stores what came, if it is worth keeping. After it the next request finds it.
-    func finish(receivedBytes: Int64, isComplete: Bool) async {
+    ///
+    /// - Returns: whether the response is in parts that are the whole now, so that ``settle(isWhole:)`` is to join them.
+    func finish(receivedBytes: Int64, isComplete: Bool) async -> Bool {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
             isCurrent
-        else { return await writer.cancelElsewhere() }
+        else {
+            await drop()
+            return false
+        }
         do {
             if let shared { try await changes.store.perform { try changes.responses.forgetUnlisted(shared.scope) } }
             let isStored: Bool
-            if let partID {
-                let range = new.firstPosition..<(new.firstPosition + receivedBytes)
-                isStored = try await finish(StoredPart(id: partID, ranges: ByteRanges([range])), of: response)
-            } else {
-                isStored = try await finish(response)
+            var isWhole = false
+            let range = new.firstPosition..<(new.firstPosition + receivedBytes)
+            switch target {
+            case .whole(let writer): isStored = try await finish(response, writer)
+            case .packed(let writer, let id):
+                (isStored, isWhole) = try await finish(
+                    StoredPart(id: id, ranges: ByteRanges([range])), of: response, writer)
+            case .placed(let sink): (isStored, isWhole) = try await finish(range, of: response, sink)
             }
             if isStored, key != Key(primary) {
                 try await changes.store.perform {
@@ -94,16 +122,24 @@ struct Storing: Sendable {
             if !isCurrent {
                 _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
             }
+            return isWhole
         } catch {
-            await writer.cancelElsewhere()
+            await drop()
             changes.logRefusal(error, primary)
+            return false
         }
     }
 
     /// Whether nothing was invalidated since it was asked for.
-    private var isCurrent: Bool { guards.allSatisfy { changes.generations.current($0.key) == $0.generation } }
+    var isCurrent: Bool { Self.areCurrent(guards, changes.generations) }
 
-    private func finish(_ response: StoredResponse) async throws -> Bool {
+    private static func areCurrent(
+        _ guards: [(key: String, generation: UInt32)], _ generations: Generations
+    ) -> Bool {
+        guards.allSatisfy { generations.current($0.key) == $0.generation }
+    }
+
+    private func finish(_ response: StoredResponse, _ writer: BodyWriter) async throws -> Bool {
         if !response.body.isComplete, try await isLess(response) {
             await writer.cancelElsewhere()
             return false
@@ -141,31 +177,23 @@ struct Storing: Sendable {
         } ?? false
     }
 
-    private func finish(_ part: StoredPart, of response: StoredResponse) async throws -> Bool {
-        let responses = changes.responses
-        try writer.use(
-            PutOptions(
-                lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
-                metadata: StoredPart.metadata))
-        try await writer.commit()
-        return try await changes.store.perform {
-            let isAdded = try responses.add(
-                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, now: changes.context.now
-            ) { response, parts in
-                var options = responses.options(for: response, tags: tags, storagePolicy: storagePolicy)
-                options.metadata = StoredRecord(response, parts: parts).encoded
-                return options
-            }
-            if !isAdded { try responses.remove([part], of: key) }
-            return isAdded
-        }
-    }
-
-    /// Combines what has come together, after the answer has ended.
-    func combine() async {
-        guard partID != nil, isCurrent else { return }
+    /// After the answer has ended: joins the parts, and leaves the part in progress to later loads.
+    func settle(isWhole: Bool) async {
         do {
-            try await changes.responses.combine(key, primary: primary, tags: tags, storagePolicy: storagePolicy)
+            if isWhole, isCurrent {
+                try await changes.responses.complete(
+                    key, primary: primary, tags: tags, storagePolicy: storagePolicy)
+            }
+        } catch {
+            changes.logRefusal(error, primary)
+        }
+        guard case .placed(let sink) = target, let part = sink.partToRelease() else { return }
+        do {
+            try await changes.store.perform {
+                try changes.responses.writers.release(part, of: key) {
+                    try changes.responses.parts(at: key).contains { $0.id == part.id }
+                }
+            }
         } catch {
             changes.logRefusal(error, primary)
         }
@@ -175,6 +203,14 @@ struct Storing: Sendable {
     /// - Parameter error: why the store took no more, if that is why.
     func cancel(_ error: (any Error)?) async {
         if let error { changes.logRefusal(error, primary) }
-        await writer.cancelElsewhere()
+        await drop()
+    }
+
+    /// What a part in progress has stays; whether the part stays, `settle(isWhole:)` decides.
+    private func drop() async {
+        switch target {
+        case .whole(let writer), .packed(let writer, _): await writer.cancelElsewhere()
+        case .placed: break
+        }
     }
 }

@@ -43,7 +43,7 @@ struct GetCommand: ParsableCommand {
             let key = try choice.entryKey(for: key, in: store, includingExpired: expired)
             guard let entry = try store.get(key, includingExpired: expired) else { throw try reason(key, store) }
             try choice.requireComplete(entry.attributes)
-            let content = try StoredContent(entry) { try store.get($0, includingExpired: true) }
+            let content = try StoredContent(entry, in: store)
             if let output, output != "-" {
                 try FileOutput.replace(FilePath(output)) { file in
                     try content.forEach { try file.writeAll($0) }

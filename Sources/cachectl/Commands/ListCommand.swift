@@ -44,7 +44,9 @@ struct ListCommand: ParsableCommand {
     }
 
     func run() throws {
-        let selection = selecting.selection ?? .all
+        var selection = selecting.selection ?? .all
+        // Only a selection that names them lists bodies in progress: parts are such.
+        if all { selection = selection && (.incomplete || !.incomplete) }
         func isListed(_ entry: Attributes) -> Bool { all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) }
         try options.withStore(.reading) { store in
             var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store))

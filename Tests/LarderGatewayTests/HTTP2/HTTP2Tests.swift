@@ -30,6 +30,29 @@ import Testing
         }
     }
 
+    /// Its file has a hole in front.
+    @Test func aRangeOfAPartInProgressIsSent() async throws {
+        let content = body(2 << 20)
+        let transport = ScriptedTransport { request throws(TransportError) in
+            guard request.head.headerFields[.range] == "bytes=1000000-1999999" else { return .answer(500) }
+            return .bytes(
+                Array(content[1_000_000..<2_000_000]), status: 206,
+                [
+                    .cacheControl: "max-age=60", .eTag: "\"a\"",
+                    .contentRange: "bytes 1000000-1999999/\(content.count)",
+                ])
+        }
+        try await withTLS(transport) { setting, port in
+            let client = try await HTTP2Client.connect(to: port)
+            for (first, last) in [(1_000_000, 1_999_999), (1_000_005, 1_900_000), (1_500_000, 1_500_009)] {
+                let response = try await client.get("/a", [.range: "bytes=\(first)-\(last)"])
+                #expect(response.head.status == .partialContent && response.body == Array(content[first...last]))
+            }
+            #expect(transport.requests.count == 1)
+            await client.close()
+        }
+    }
+
     @Test func streamsGoSideBySide() async throws {
         let gate = Gate()
         let transport = ScriptedTransport { request in

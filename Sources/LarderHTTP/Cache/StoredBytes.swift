@@ -1,0 +1,44 @@
+import Larder
+import SystemPackage
+
+/// Bytes that lie in the store: a whole body, or one in progress, of which some ranges are there.
+///
+/// What becomes of the entry afterwards does not change them, not even if the body in progress is completed.
+package enum StoredBytes: Sendable {
+    case complete(Body)
+    case inProgress(PartialBody)
+
+    /// The bytes of a range. Waits for the disk.
+    ///
+    /// - Parameter range: offsets from the start of the body; of one in progress, within one range that is there.
+    /// - Returns: as many bytes as the range has.
+    /// - Throws: `LarderError`: `io`, `corruption`.
+    package func bytes(in range: Range<Int64>) throws -> [UInt8] {
+        switch self {
+        case .complete(let body): try body.bytes(in: range)
+        case .inProgress(let body): try body.bytes(in: range)
+        }
+    }
+
+    /// The bytes of a range, read on a thread that may wait for the disk.
+    ///
+    /// Parameter, result and errors are those of the synchronous form.
+    package func bytes(in range: Range<Int64>) async throws -> [UInt8] {
+        switch self {
+        case .complete(let body): try await body.bytes(in: range)
+        case .inProgress(let body): try await body.bytes(in: range)
+        }
+    }
+
+    /// Runs `body` with the descriptor of the file that the bytes are in, at the same offsets; nil if they are in memory.
+    ///
+    /// - Parameter body: gets the descriptor, which is valid inside it only, and must not be written to or closed.
+    /// - Returns: what `body` returned.
+    /// - Throws: what `body` throws.
+    package func withFileDescriptor<R>(_ body: (FileDescriptor) throws -> R) rethrows -> R? {
+        switch self {
+        case .complete(let stored): try stored.withFileDescriptor(body)
+        case .inProgress(let partial): try partial.withFileRange(in: 0..<0) { file, _ in try body(file) }
+        }
+    }
+}

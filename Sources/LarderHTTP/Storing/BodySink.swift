@@ -1,0 +1,93 @@
+import Larder
+import Synchronization
+
+/// Where the bytes of a load are stored: in a body of their own, or in a part in progress. One load writes; readers
+/// read what was written, at any time.
+enum BodySink: Sendable {
+    case body(BodyWriter)
+    case part(PartSink)
+
+    /// Takes the next bytes if that does not need the disk; false, having done nothing, if it does.
+    func writeInMemory(_ piece: [UInt8]) throws -> Bool {
+        switch self {
+        case .body(let writer): try writer.writeInMemory(piece)
+        case .part: false
+        }
+    }
+
+    /// Takes the next bytes, on a thread that may wait for the disk.
+    func write(_ piece: [UInt8]) async throws {
+        switch self {
+        case .body(let writer): try await writer.write(piece)
+        case .part(let sink): try await sink.write(piece)
+        }
+    }
+
+    /// Bytes that were written, counted from the first that this load wrote.
+    func bytes(in range: Range<Int64>) async throws -> [UInt8] {
+        switch self {
+        case .body(let writer): try await writer.bytes(in: range)
+        case .part(let sink): try await sink.bytes(in: range)
+        }
+    }
+}
+
+/// Writes the bytes of a load at their positions in a part in progress, which is opened when the first come: until then
+/// the answer does not wait for the store.
+final class PartSink: Sendable {
+    private struct State {
+        var part: PartWriters.Part?
+        var isReleased = false
+        var written: Int64 = 0
+    }
+
+    private let store: Store
+    /// The positions of the bytes.
+    private let range: Range<Int64>
+    private let open: @Sendable () throws -> PartWriters.Part
+    private let state = Mutex(State())
+
+    init(_ store: Store, _ range: Range<Int64>, open: @escaping @Sendable () throws -> PartWriters.Part) {
+        self.store = store
+        self.range = range
+        self.open = open
+    }
+
+    /// The part, once there are bytes.
+    var part: PartWriters.Part? { state.withLock { $0.part } }
+
+    /// The part, for the caller to release it; nil if there is none, or another call had it. Readers may go on.
+    func partToRelease() -> PartWriters.Part? {
+        state.withLock { state in
+            defer { state.isReleased = true }
+            return state.isReleased ? nil : state.part
+        }
+    }
+
+    fileprivate func write(_ piece: [UInt8]) async throws {
+        try await store.perform { [self] in
+            let part: PartWriters.Part
+            if let known = self.part {
+                part = known
+            } else {
+                part = try open()
+                state.withLock { $0.part = part }
+            }
+            let position = range.lowerBound + state.withLock { $0.written }
+            guard Int64(piece.count) <= range.upperBound - position else { throw SurplusContent() }
+            try part.write(piece, at: position)
+            state.withLock { $0.written += Int64(piece.count) }
+        }
+    }
+
+    fileprivate func bytes(in wanted: Range<Int64>) async throws -> [UInt8] {
+        guard let part = self.part else { return [] }
+        let first = range.lowerBound
+        return try await store.perform {
+            try part.writer.bytes(in: (first + wanted.lowerBound)..<(first + wanted.upperBound))
+        }
+    }
+}
+
+/// A transport brought more than it said: no position can be relied on.
+struct SurplusContent: Error {}

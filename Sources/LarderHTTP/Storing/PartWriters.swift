@@ -1,0 +1,149 @@
+import HTTPCaching
+import Larder
+import Synchronization
+
+/// The parts in progress that loads of this cache write. Safe from any thread; what opens and ends a part waits for the
+/// store.
+///
+/// Several loads may write to one part at a time, and the last that leaves it suspends it. A part that another process
+/// writes, or another cache of this process, is not opened: the load begins one of its own, so that nothing waits.
+final class PartWriters: Sendable {
+    /// What a part has the bytes of.
+    struct Content: Sendable {
+        /// As it would be stored.
+        let response: StoredResponse
+        /// The length of the representation.
+        let total: Int64
+        /// Whether nothing was invalidated since the response was asked for.
+        let isCurrent: @Sendable () -> Bool
+    }
+
+    /// A part that is open.
+    final class Part: Sendable {
+        let id: UInt64
+        let writer: PartialWriter
+        fileprivate let content: Content
+        private let over = Atomic(false)
+
+        fileprivate init(id: UInt64, writer: PartialWriter, _ content: Content) {
+            self.id = id
+            self.writer = writer
+            self.content = content
+        }
+
+        /// Whether nothing more can be written: it was completed, or the store has removed it.
+        var isOver: Bool { over.load(ordering: .acquiring) }
+
+        func end() { over.store(true, ordering: .releasing) }
+
+        /// Writes bytes at their position; what is there already stays.
+        func write(_ bytes: [UInt8], at position: Int64) throws {
+            do {
+                try writer.write(bytes, at: position)
+            } catch let error as LarderError where error.code == .gone || error.code == .closed {
+                end()
+                // Others may have completed it.
+                let range = position..<(position + Int64(bytes.count))
+                guard writer.ranges.contains(where: { $0.clamped(to: range) == range }) else { throw error }
+            }
+        }
+    }
+
+    private let store: Store
+    /// The open parts of each response, and how many loads write each of them.
+    private let open = Mutex<[Key: [(part: Part, users: Int)]]>([:])
+    /// Held while a part of a response is opened or left, by the key of the response.
+    private let locks = (0..<64).map { _ in StripedLock() }
+
+    init(_ store: Store) { self.store = store }
+
+    /// A part for the bytes of a response: one that others write, one that the store lists and nothing writes, or a new
+    /// one. Pair it with `release(_:of:isListed:)`.
+    ///
+    /// - Parameters:
+    ///   - content: what the bytes belong to.
+    ///   - key: what the response is stored under.
+    ///   - listed: the parts of the stored response that are of the same representation.
+    ///   - options: what a part is stored with.
+    func acquire(
+        _ content: Content, at key: Key, _ rules: CacheRules, listed: () throws -> [StoredPart], _ options: PutOptions
+    ) throws -> Part {
+        try lock(key).locked {
+            let shared = join(key) { part in
+                part.content.isCurrent() && part.content.total == content.total
+                    && rules.areCombinable(part.content.response, content.response)
+            }
+            if let shared { return shared }
+            // One with very many ranges might get too many.
+            for part in try listed() where part.ranges.ranges.count < StoredPart.rangeLimit / 2 {
+                if let part = try resume(part.id, content, at: key, options) { return part }
+            }
+            let id = UInt64.random(in: .min ... .max)
+            let total = ByteCount(content.total)
+            return enter(
+                Part(
+                    id: id, writer: try store.partialWriter(for: StoredPart.key(key, id), options, total: total),
+                    content),
+                key)
+        }
+    }
+
+    /// The part with an id, to complete it; nil if it is not in progress, or is written elsewhere. Pair it with
+    /// `release(_:of:isListed:)`.
+    func acquire(_ id: UInt64, _ content: Content, at key: Key, _ options: PutOptions) throws -> Part? {
+        try lock(key).locked { try join(key) { $0.id == id } ?? resume(id, content, at: key, options) }
+    }
+
+    /// A load no longer writes a part. The last one leaves it to later loads, or removes it if no record lists it.
+    func release(_ part: Part, of key: Key, isListed: () throws -> Bool) throws {
+        try lock(key).locked {
+            let isLast = open.withLock { open in
+                guard var parts = open[key], let index = parts.firstIndex(where: { $0.part === part }) else {
+                    return false
+                }
+                parts[index].users -= 1
+                let isLast = parts[index].users == 0
+                if isLast { parts.remove(at: index) }
+                open[key] = parts.isEmpty ? nil : parts
+                return isLast
+            }
+            guard isLast, !part.isOver else { return }
+            part.end()
+            do {
+                if try isListed() { try part.writer.suspend() } else { part.writer.cancel() }
+            } catch let error as LarderError where error.code == .gone || error.code == .closed {
+                // It was removed with its response, or the store is closed, which suspends it.
+            }
+        }
+    }
+
+    private func join(_ key: Key, _ isMeant: (Part) -> Bool) -> Part? {
+        open.withLock { open in
+            guard let index = open[key]?.firstIndex(where: { !$0.part.isOver && isMeant($0.part) }) else { return nil }
+            open[key]![index].users += 1
+            return open[key]![index].part
+        }
+    }
+
+    private func enter(_ part: Part, _ key: Key) -> Part {
+        open.withLock { $0[key, default: []].append((part, 1)) }
+        return part
+    }
+
+    /// Takes over what a writer has left.
+    private func resume(_ id: UInt64, _ content: Content, at key: Key, _ options: PutOptions) throws -> Part? {
+        let partKey = StoredPart.key(key, id)
+        // Where there is none, or one of another length, the writer would begin a new one.
+        guard let body = try store.partialBody(of: partKey), !body.isBeingWritten,
+            body.metadata == StoredPart.placedMetadata, body.total?.bytes == content.total
+        else { return nil }
+        do {
+            let writer = try store.partialWriter(for: partKey, options, total: ByteCount(content.total))
+            return enter(Part(id: id, writer: writer, content), key)
+        } catch let error as LarderError where error.code == .locked {
+            return nil
+        }
+    }
+
+    private func lock(_ key: Key) -> StripedLock { locks[abs(key.hashValue % locks.count)] }
+}

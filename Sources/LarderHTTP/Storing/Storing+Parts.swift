@@ -1,0 +1,89 @@
+import HTTPCaching
+import Larder
+
+/// Storing the bytes of a range.
+extension Storing {
+    /// Stores a part that was written to an entry of its own.
+    func finish(
+        _ part: StoredPart, of response: StoredResponse, _ writer: BodyWriter
+    ) async throws -> (isStored: Bool, isWhole: Bool) {
+        let responses = changes.responses
+        try writer.use(
+            PutOptions(
+                lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
+                metadata: StoredPart.packedMetadata))
+        try await writer.commit()
+        let added = try await add(part, of: response)
+        if !added.isStored { try await changes.store.perform { try responses.remove([part], of: key) } }
+        return added
+    }
+
+    /// Lists a range that was written to a part in progress.
+    func finish(
+        _ range: Range<Int64>, of response: StoredResponse, _ sink: PartSink
+    ) async throws -> (isStored: Bool, isWhole: Bool) {
+        guard let part = sink.part else { return (false, false) }
+        return try await add(StoredPart(id: part.id, ranges: ByteRanges([range])), of: response)
+    }
+
+    private func add(
+        _ part: StoredPart, of response: StoredResponse
+    ) async throws -> (isStored: Bool, isWhole: Bool) {
+        let responses = changes.responses
+        return try await changes.store.perform {
+            try responses.add(
+                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, now: changes.context.now
+            ) { response, parts in
+                var options = responses.options(for: response, tags: tags, storagePolicy: storagePolicy)
+                options.metadata = StoredRecord(response, parts: parts).encoded
+                return options
+            }
+        }
+    }
+}
+
+/// A range that can be written at its position in a part in progress.
+///
+/// Bytes that are there are never written again, so none may be wrong: where the length of the message does not agree
+/// with `Content-Range`, its positions cannot be relied on before its end, and it gets an entry of its own. So does what
+/// belongs to a representation that has no place in the store, or of unknown length.
+struct PlacedPart: Sendable {
+    private let range: Range<Int64>
+    private let total: Int64
+    /// The response as it would be stored.
+    private let response: StoredResponse
+    private let key: Key
+    private let storagePolicy: StoragePolicy
+
+    /// Nil if it cannot.
+    init?(
+        _ new: NewResponse, length: Int64?, at key: Key, _ storagePolicy: StoragePolicy, _ changes: StoreChanges
+    ) throws {
+        // A body in progress is always on disk.
+        guard storagePolicy != .memoryOnly, let range = new.announcedRange, length == Int64(range.count),
+            let response = new.finished(receivedBytes: Int64(range.count), isComplete: true),
+            let total = response.body.total, try changes.hasRoom(total, key)
+        else { return nil }
+        self.range = range
+        self.total = total
+        self.response = response
+        self.key = key
+        self.storagePolicy = storagePolicy
+    }
+
+    /// Where its bytes go.
+    /// - Parameter isCurrent: whether nothing was invalidated since the response was asked for.
+    func sink(
+        _ changes: StoreChanges, tags: [String], isCurrent: @escaping @Sendable () -> Bool
+    ) -> PartSink {
+        let (responses, part) = (changes.responses, self)
+        let options = PutOptions(
+            lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
+            metadata: StoredPart.placedMetadata)
+        return PartSink(changes.store, range) {
+            try responses.writers.acquire(
+                PartWriters.Content(response: part.response, total: part.total, isCurrent: isCurrent), at: part.key,
+                responses.rules, listed: { try responses.parts(of: part.response, at: part.key) }, options)
+        }
+    }
+}
