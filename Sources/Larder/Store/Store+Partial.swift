@@ -76,7 +76,28 @@ extension Store {
     public func partialBody(of key: Key) throws -> PartialBody? {
         try requireOpen()
         try key.validate()
-        return try engine.partials.find(key, version).map { PartialBody(store: self, key: key, $0.found, $0.file) }
+        guard case .hit(let found, let file) = try engine.partials.find(key, version, mayWait: true) else { return nil }
+        return PartialBody(store: self, key: key, found, file)
+    }
+
+    /// What ``lookUpPartial(_:)`` found.
+    package enum PartialLookup: Sendable {
+        case hit(PartialBody)
+        case miss
+        /// Only a lookup that may wait can tell: the file is not in its place.
+        case due
+    }
+
+    /// As the synchronous `partialBody(of:)`, for threads that must not wait for a disk: an event loop, the cooperative
+    /// pool.
+    package func lookUpPartial(_ key: Key) throws -> PartialLookup {
+        try requireOpen()
+        try key.validate()
+        switch try engine.partials.find(key, version, mayWait: false) {
+        case .hit(let found, let file): return .hit(PartialBody(store: self, key: key, found, file))
+        case .miss: return .miss
+        case .due: return .due
+        }
     }
 
     /// The body in progress under `key`, as far as it is there now; nil if there is none.

@@ -50,13 +50,22 @@ extension ResponseStore {
     func find(_ primary: String, for request: HTTPFields) async throws -> [Found] {
         var search = Search(primary, request, rules)
         while let (key, isPart) = search.next {
-            if isPart, let body = try await store.partialBody(of: key) {
+            if isPart, let body = try await partialBody(of: key) {
                 search.take(.partial(body), of: key)
             } else {
                 search.take(try await store.get(key, includingExpired: true).map { .entry($0) }, of: key)
             }
         }
         return search.result
+    }
+
+    /// Without a change of thread where that is not needed.
+    private func partialBody(of key: Key) async throws -> PartialBody? {
+        switch try store.lookUpPartial(key) {
+        case .hit(let body): body
+        case .miss: nil
+        case .due: try await store.partialBody(of: key)
+        }
     }
 
     /// As above, waiting on the calling thread.
@@ -72,9 +81,14 @@ extension ResponseStore {
         var search = Search(primary, request, rules)
         while let (key, isPart) = search.next {
             if search.isLong { return nil }
-            if isPart, let body = try store.partialBody(of: key) {
-                search.take(.partial(body), of: key)
-                continue
+            if isPart {
+                switch try store.lookUpPartial(key) {
+                case .hit(let body):
+                    search.take(.partial(body), of: key)
+                    continue
+                case .miss: break
+                case .due: return nil
+                }
             }
             switch try store.lookUp(key, includingExpired: true) {
             case .hit(let entry): search.take(.entry(entry), of: key)

@@ -26,21 +26,31 @@ final class PartialLookups: EnginePart {
         let work: PartialWork?
     }
 
-    /// The body in progress under a key, with its file; nil if there is none, or its bytes are lost, or may be.
-    func find(_ key: Key, _ version: UInt16?) throws -> (found: Found, file: OwnedDescriptor)? {
+    /// The result of a lookup.
+    enum Lookup {
+        case hit(Found, OwnedDescriptor)
+        /// There is none, or its bytes are lost, or may be.
+        case miss
+        /// Its file is not in its place: only a lookup that may wait can tell why.
+        case due
+    }
+
+    /// The body in progress under a key, with its file.
+    func find(_ key: Key, _ version: UInt16?, mayWait: Bool) throws -> Lookup {
         for _ in 0..<3 {
-            guard let found = try look(key, version) else { return nil }
+            guard let found = try look(key, version) else { return .miss }
             guard let file = try files.openBlob(found.head) else {
+                if !mayWait { return .due }
                 // Removed since, or about to be; or lost.
                 try damage.reportVanished(found.record.blob, found.head)
                 continue
             }
-            guard try FileSystem.status(file, path: nil).size >= found.progress.ranges.end else { return nil }
+            guard try FileSystem.status(file, path: nil).size >= found.progress.ranges.end else { return .miss }
             touches?.note(
                 stamp: found.record.stamp, uptime: uptime.uptime(), Counters.Hit(0, isCounted: false), counters)
-            return (found, file)
+            return .hit(found, file)
         }
-        return nil
+        return .miss
     }
 
     /// As above, without the file.
