@@ -293,6 +293,28 @@ import Testing
         }
     }
 
+    @Test func aPartThatIsDisplacedIsAGap() async throws {
+        try await Fixture.run(store: { $0.budget = Budget(bytes: .mebibytes(2)) }) { fixture in
+            fixture.serveRanges(of: Self.length)
+            _ = try await fixture.getRange(0..<200_000)
+            await fixture.cache.drain()
+            let part = try #require(try fixture.parts.first)
+            // The record stays.
+            try await #expect(fixture.store.pin(Key(Fixture.url)))
+            for number in 0..<12 {
+                try await fixture.store.put(
+                    [UInt8](repeating: UInt8(number), count: 300_000), for: Key("other \(number)"))
+            }
+            #expect(try fixture.parts == [part])
+            try await #expect(fixture.store.partialBody(of: part.key(Key(Fixture.url))).map(\.ranges) == nil)
+            let (response, bytes) = try await fixture.getRange(0..<200_000)
+            #expect(response.source == .network && bytes == RangeOrigin.bytes(0..<200_000))
+            await fixture.cache.drain()
+            try await #expect(fixture.getRange(100_000..<200_000).0.source == .hit)
+            #expect(fixture.cache.storeFailures == 0)
+        }
+    }
+
     /// What was asked for before is not found after, and is not added to either.
     @Test func aRangeThatIsPurgedWhileItArrivesIsNotStored() async throws {
         try await Fixture.run { fixture in
