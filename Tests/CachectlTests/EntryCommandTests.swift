@@ -244,6 +244,25 @@ import Testing
         #expect(try keys().count == 3)
     }
 
+    @Test func bodiesInProgressAreListedWhereTheyAreAskedFor() throws {
+        let place = try Workplace()
+        try place.run("put", "whole", input: [1])
+        do {
+            let store = try Store(at: place.store)
+            let writer = try store.partialWriter(for: "begun", total: 100_000)
+            try writer.write([UInt8](repeating: 7, count: 5_000), at: 10_000)
+            try writer.suspend()
+            try store.close()
+        }
+        #expect(try place.run("ls").text.contains("begun") == false)
+        let listed = try place.run("ls", "--incomplete").text
+        #expect(listed.contains("begun") && !listed.contains("whole"))
+        #expect(try place.run("get", "begun").status == 1)
+        #expect(try place.run("rm", "--incomplete", "--json").json["removed"] as? Int == 1)
+        #expect(try place.run("ls", "--incomplete").text == "")
+        #expect(try place.run("verify").status == 0)
+    }
+
     @Test func pinnedEntriesSayso() throws {
         let place = try Workplace()
         try place.run("put", "a", "--pin", input: [1])

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Ranges that are written at their positions in a part in progress: which loads share one, what completes it, and what
-/// becomes of it when something comes between.
+/// happens to it when something comes between.
 @Suite(.timeLimit(.minutes(3))) struct PlacedPartTests {
     private static let length: Int64 = 300_000
 

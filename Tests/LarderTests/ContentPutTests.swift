@@ -91,7 +91,7 @@ import Testing
             var batch = WriteBatch()
             batch.put(contentOf: digest, for: "b")
             try await store.write(batch)
-            var iterator = events.makeAsyncIterator()
+            let iterator = events.makeAsyncIterator()
             guard case .stored(let key, let length)? = await iterator.next() else {
                 Issue.record("no event")
                 return

@@ -44,7 +44,7 @@ extension Engine {
         }
     }
 
-    /// What the file of a body in progress takes more than the index was told.
+    /// By how much the file of a body in progress is larger than the index counts, in bytes.
     private func growth(_ row: UnsafeRawBufferPointer, _ transaction: ReadTransaction) throws -> Int64 {
         guard row.count == 8 else { return 0 }
         let id = UInt64(bigEndian: row.loadUnaligned(as: UInt64.self))

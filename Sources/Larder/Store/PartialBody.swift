@@ -2,7 +2,7 @@ import SystemPackage
 
 /// What is there of a body in progress, as it was when it was looked up. See ``Store/partialBody(of:)``.
 ///
-/// Its bytes stay readable whatever becomes of the entry, and it keeps a descriptor open. No byte of a range ever
+/// Its bytes stay readable whatever happens to the entry, and it keeps a descriptor open. No byte of a range ever
 /// changes. There is no digest yet: that the bytes are right, only their writer knows.
 public struct PartialBody: Sendable {
     let store: Store
@@ -43,8 +43,8 @@ public struct PartialBody: Sendable {
         try Self.bytes(in: range, of: file, available, path: path)
     }
 
-    /// The bytes of a range, read on a thread that may wait for the disk. Result and errors are those of the synchronous
-    /// form.
+    /// The bytes of a range, read on a thread that may wait for the disk. Result and errors are those of the
+    /// synchronous form.
     public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
         try Task.checkCancellation()
         let body = self
@@ -52,7 +52,7 @@ public struct PartialBody: Sendable {
     }
 
     /// Runs `body` with a descriptor from which bytes can be read, and the part of a range that is there in one piece
-    /// from its beginning: for sendfile(2) and the like. The rest of the file must not be read: it may have holes.
+    /// from its beginning: for sendfile(2) and similar calls. The rest of the file must not be read: it may have holes.
     ///
     /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)).
     /// - Parameters:

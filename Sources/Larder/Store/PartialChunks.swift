@@ -1,6 +1,6 @@
 extension PartialBody {
-    /// The body piece by piece from an offset on, those included that its writer, of this process or another, has yet to
-    /// bring.
+    /// The body piece by piece from an offset on, with the pieces that its writer, of this process or another, has yet
+    /// to bring.
     ///
     /// It ends when the body is complete and committed. Until then the last piece may be waited for, as only the commit
     /// tells that the digest is right.
@@ -120,7 +120,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
             case nothing
         }
 
-        /// Looks whether the index has more, ever less often.
+        /// Checks whether the index has more, at growing intervals.
         private mutating func look() async throws {
             var found = try await seen()
             if case .partial(let partial) = found, !partial.isBeingWritten {

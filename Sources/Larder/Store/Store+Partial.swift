@@ -71,7 +71,7 @@ extension Store {
     /// The body in progress under `key`, as far as it is there now; nil if there is none. Counts as a use of the entry,
     /// and not as a lookup.
     /// - Parameter key: what its writer was made for.
-    /// - Returns: a view of what is there at the moment of the call. It stays readable whatever becomes of the entry.
+    /// - Returns: a view of what is there at the moment of the call. It stays readable whatever happens to the entry.
     /// - Throws: `invalidArgument`, `tooLarge` (the key), `closed`, `io`, `readersFull`.
     public func partialBody(of key: Key) throws -> PartialBody? {
         try requireOpen()

@@ -8,7 +8,8 @@ extension Store {
     ///   - key: what the entry was put under.
     ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
     ///     `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
-    /// - Returns: false if there was no entry, or only one of another application version, which stays.
+    /// - Returns: false if there was no entry, or only one of another application version, which stays; also if there
+    ///   was only a body in progress, which is removed.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
     @discardableResult
     public func remove(_ key: Key, durability: Durability? = nil) throws -> Bool {

@@ -3,7 +3,7 @@ import SystemPackage
 
 /// Bytes that lie in the store: a whole body, or one in progress, of which some ranges are there.
 ///
-/// What becomes of the entry afterwards does not change them, not even if the body in progress is completed.
+/// What happens to the entry afterwards does not change them, not even if the body in progress is completed.
 package enum StoredBytes: Sendable {
     case complete(Body)
     case inProgress(PartialBody)

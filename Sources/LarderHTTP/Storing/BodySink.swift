@@ -56,7 +56,7 @@ final class PartSink: Sendable {
     /// The part, once there are bytes.
     var part: PartWriters.Part? { state.withLock { $0.part } }
 
-    /// The part, for the caller to release it; nil if there is none, or another call had it. Readers may go on.
+    /// The part, for the caller to release it; nil if there is none, or another call had it. Readers may continue.
     func partToRelease() -> PartWriters.Part? {
         state.withLock { state in
             defer { state.isReleased = true }

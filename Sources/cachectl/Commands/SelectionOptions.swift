@@ -49,6 +49,9 @@ struct SelectionOptions: ParsableArguments {
     @Flag(help: "Entries of policy session.")
     var session = false
 
+    @Flag(help: "Bodies in progress, which are not listed otherwise: not complete yet, or left by a writer.")
+    var incomplete = false
+
     func validate() throws {
         // A shell passes an empty argument for a variable that is not set.
         if prefix?.bytes.isEmpty == true {
@@ -76,6 +79,7 @@ struct SelectionOptions: ParsableArguments {
         if pinned { parts.append(.pinned) }
         if unpinned { parts.append(!.pinned) }
         if session { parts.append(.policy(.session)) }
+        if incomplete { parts.append(.incomplete) }
         if !except.isEmpty { parts.append(.allExcept(Set(except))) }
         guard let first = parts.first else { return nil }
         return parts.dropFirst().reduce(first) { $0 && $1 }

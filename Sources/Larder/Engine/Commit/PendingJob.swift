@@ -3,7 +3,8 @@
 /// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
-    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `contentLengths`, `isCommitted` and
+    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `contentLengths`,
+    // `isCommitted` and
     // `failure`. Only the thread of the committer touches those until `PendingSet.finish`, and only the caller after
     // `PendingSet.wait`; the pending set's lock orders the two.
     enum Operation: Sendable {

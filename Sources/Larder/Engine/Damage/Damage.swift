@@ -68,8 +68,8 @@ final class Damage: EnginePart {
         }
     }
 
-    /// A body in progress whose bytes are lost, or may be, goes: there is no digest that could tell. The entry is a miss
-    /// as before, and its writer begins anew. Read-only engines do nothing.
+    /// Removes a body in progress whose bytes are lost, or may be: there is no digest to compare them with. The entry
+    /// is a miss as before, and its writer starts again. Read-only engines do nothing.
     func drop(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
         guard let changes else { return }
         let isDropped = try changes.transactions.housekeep { mutation -> Bool in

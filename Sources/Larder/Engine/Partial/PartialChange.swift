@@ -33,7 +33,7 @@ final class PartialChange: @unchecked Sendable {
         return nil
     }
 
-    /// True if a body file becomes part of the store for good: a durable one needs its name synced before.
+    /// True if a body file becomes a permanent part of the store: a durable one needs its name synced before.
     var completes: Bool { if case .complete = kind { true } else { false } }
 
     /// The transaction is committed.

@@ -1,7 +1,7 @@
 /// What a writer of a body in progress has, and what followers of this process look at.
 ///
-/// Bytes are written once: what is there stays, and a write fills the gaps only. So a range that was ever reported never
-/// changes, and the digest of what came in order is known without another read.
+/// Bytes are written once: what is there stays, and a write fills the gaps only. So a range that was ever reported
+/// never changes, and the digest of what came in order is known without another read.
 final class PartialWork: @unchecked Sendable {
     // SAFETY: `hash` and `hashed` are touched by the holder of `turn` only, which writers take for as long as disks
     // take. `state` is touched only under `lock`, which no one holds while waiting. The rest is immutable.
@@ -14,7 +14,7 @@ final class PartialWork: @unchecked Sendable {
     private let lock = Monitor()
     private var state: State
     private var hash = IncrementalDigest()
-    /// So many bytes from the first one on are in `hash`.
+    /// How many bytes from the start of the body are in `hash`.
     private var hashed: Int64 = 0
 
     private struct State {
@@ -79,7 +79,7 @@ final class PartialWork: @unchecked Sendable {
     var descriptor: OwnedDescriptor? { lock.locked { state.file?.descriptor } }
     var place: Place? { lock.locked { state.place } }
 
-    /// What the index is to be told.
+    /// What the index has to learn.
     /// - Parameter isTold: later changes need another job.
     func snapshot(isTold: Bool) -> Snapshot {
         lock.locked {
@@ -258,7 +258,7 @@ final class PartialWork: @unchecked Sendable {
         return PendingJob(operations, configuration: configuration, version: version, isDurable: isDurable)
     }
 
-    /// The index counts what was told; no longer than that is it reserved, too.
+    /// The index counts these bytes now, so they are not reserved any more.
     func noteTold(charge told: Int64, transferred: Int64) {
         lock.locked {
             state.reserved -= transferred
@@ -278,7 +278,7 @@ final class PartialWork: @unchecked Sendable {
         }
     }
 
-    /// A job failed: what it would have told is told with the next change.
+    /// A job failed: the next one brings what it would have brought.
     func noteFailed() { lock.locked { state.isQueued = false } }
 
     // MARK: Ending
