@@ -12,6 +12,26 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct PlacedPartTests {
     private static let length: Int64 = 300_000
 
+    /// Bytes that are written stay, so none that an invalidation was for may be written.
+    @Test func aLoadFromBeforeAnInvalidationWritesToNoPart() async throws {
+        try await Fixture.run { fixture in
+            fixture.serveRanges(of: Self.length)
+            _ = try await fixture.getRange(0..<1_000)
+            await fixture.cache.drain()
+            let key = Key(Fixture.url)
+            let responses = fixture.cache.changes.responses
+            let stored = try #require(try responses.findOne(key)?.response)
+            let content = PartWriters.Content(response: stored, total: Self.length) { false }
+            let listed = try responses.parts(at: key)
+            #expect(listed.count == 1)
+            #expect(throws: InvalidatedLoad.self) {
+                try responses.writers.acquire(
+                    content, at: key, responses.rules, listed: { listed },
+                    PutOptions(metadata: StoredPart.placedMetadata))
+            }
+        }
+    }
+
     // MARK: Filling
 
     enum Order: String, CaseIterable { case ascending, descending, mixed }
@@ -304,6 +324,8 @@ import Testing
             for number in 0..<12 {
                 try await fixture.store.put(
                     [UInt8](repeating: UInt8(number), count: 300_000), for: Key("other \(number)"))
+                // What is not committed cannot make room.
+                try await fixture.store.flush()
             }
             #expect(try fixture.parts == [part])
             try await #expect(fixture.store.partialBody(of: part.key(Key(Fixture.url))).map(\.ranges) == nil)

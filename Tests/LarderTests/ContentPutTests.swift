@@ -59,6 +59,19 @@ import Testing
         }
     }
 
+    /// The digest of a body in progress is random, and its bytes are not complete.
+    @Test func aBodyInProgressIsNoContent() throws {
+        try withStore { store in
+            let writer = try store.partialWriter(for: "k", total: 1_000)
+            try writer.write([1, 2, 3], at: 0)
+            try writer.suspend()
+            var digest: Digest?
+            try store.forEach(.incomplete) { digest = $0.digest }
+            let random = try #require(digest)
+            #expect(try store.result { $0.put(contentOf: random, for: "other") } == "absent")
+        }
+    }
+
     @Test func itReplacesWhatIsInMemory() throws {
         try withStore { store in
             try store.put([1], for: "k", PutOptions(storagePolicy: .memoryOnly))

@@ -72,7 +72,7 @@ final class BlobChanges {
     func share(_ digest: Digest, isDurable: Bool) throws -> SharedBlob? {
         let raw = try digest.withBytes { try transaction.reading.get(index.digests, $0) }
         guard var shared = raw.flatMap(DigestRecord.init), let head = try record(shared.blob), head.digest == digest,
-            try isSound(head)
+            head.isComplete, try isSound(head)
         else { return nil }
         shared.references &+= 1
         try writeDigest(digest, shared)

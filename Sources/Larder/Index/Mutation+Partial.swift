@@ -100,14 +100,17 @@ extension Mutation {
     /// - Parameters:
     ///   - put: the entry that it becomes: its body is the file, or the bytes where those are to be in the index.
     ///   - charge: what its file is charged with.
-    /// - Returns: the bytes that this process no longer reserves.
+    /// - Returns: the bytes that this process no longer reserves; nil if its file was removed by someone else.
     func complete(_ key: [UInt8], _ partial: Partial, charge: Int64, as put: (_ reserved: Int64) -> PendingPut) throws
-        -> Int64
+        -> Int64?
     {
         let (head, transferred) = (partial.head, charge - partial.head.allocated.asBytes)
         // A commit that failed may have brought it back to where it belongs without a writer.
         if try FileSystem.status(head.token.name, in: files.staging) == nil {
-            try FileSystem.rename(Layout.blob(head.digest), in: files.blobs, to: head.token.name, in: files.staging)
+            guard
+                try FileSystem.rename(
+                    Layout.blob(head.digest), in: files.blobs, to: head.token.name, in: files.staging)
+            else { return nil }
         }
         try blobs.detach(partial.record.blob, head)
         let put = put(transferred)

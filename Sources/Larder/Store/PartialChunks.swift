@@ -8,7 +8,9 @@ extension PartialBody {
     /// - Returns: pieces of at most 256 KiB, each as soon as it is there. Reading throws `incomplete` when the writer
     ///   has given the body up or died before it brought the next byte, `gone` when the body was removed, displaced or
     ///   replaced, `io`, `closed`, and `CancellationError` in a cancelled task.
-    public func follow(from offset: Int64 = 0) -> PartialChunks { PartialChunks(body: self, offset: max(0, offset)) }
+    public func follow(from offset: Int64 = 0) -> PartialChunks {
+        PartialChunks(body: self, offset: min(max(0, offset), Store.maximumLength))
+    }
 }
 
 /// The pieces of a body in progress, in order, as they come. See ``PartialBody/follow(from:)``.

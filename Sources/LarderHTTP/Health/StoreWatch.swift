@@ -43,7 +43,7 @@ final class StoreWatch: Sendable {
     func failed(_ work: StoreTrouble.Work, _ error: any Error, key: String) {
         let code = (error as? LarderError)?.code
         let isRefusal = code.map { [.tooLarge, .invalidArgument, .closed, .gone].contains($0) } ?? false
-        if isRefusal || error is CancellationError || error is SurplusContent {
+        if isRefusal || error is CancellationError || error is SurplusContent || error is InvalidatedLoad {
             return logger.debug("a response is not stored", metadata: ["key": "\(key)", "error": "\(error)"])
         }
         let isNew = state.withLock { state in

@@ -9,15 +9,22 @@ import Larder
 extension ResponseStore {
     /// Replaces the parts of a response that is whole by one body. Does nothing if the response is not whole, or the
     /// parts are written by another process, which does this then.
-    func complete(_ key: Key, primary: String, tags: [String], storagePolicy: StoragePolicy) async throws {
+    /// - Parameter isCurrent: whether nothing was invalidated since the load that made it whole was asked for.
+    func complete(
+        _ key: Key, primary: String, tags: [String], storagePolicy: StoragePolicy,
+        isCurrent: @escaping @Sendable () -> Bool
+    ) async throws {
         guard let found = try await store.perform({ [self] in try findOne(key) }), !found.parts.isEmpty,
             case .complete(let total) = found.response.body
         else { return }
         var options = options(for: found.response, tags: tags, storagePolicy: storagePolicy)
         let placed = found.parts.filter(\.isInProgress)
-        if placed.isEmpty { return try await completeByCopy(found, total, primary, options) }
+        // What is to stay in memory must not be copied into a part on disk.
+        if placed.isEmpty || storagePolicy == .memoryOnly {
+            return try await completeByCopy(found, total, primary, options)
+        }
         options.metadata = StoredPart.placedMetadata
-        let content = PartWriters.Content(response: found.response, total: total) { true }
+        let content = PartWriters.Content(response: found.response, total: total, isCurrent: isCurrent)
         for candidate in placed.sorted(by: { $0.available.count > $1.available.count }) {
             let part = try await store.perform { [self, options] in
                 try writers.acquire(candidate.part.id, content, at: key, options)
@@ -62,9 +69,10 @@ extension ResponseStore {
                 options.metadata = StoredRecord(response).encoded
                 var batch = WriteBatch()
                 batch.put(contentOf: digest, for: key, options)
-                for part in parts { batch.remove(part.key(key)) }
+                // The parts go when that is done, and not before: it may fail, or find the content displaced.
                 let result = try store.write(batch)[0]
                 if case .failed(let error) = result { throw error }
+                if result.isSuccess { try remove(parts, of: key) }
                 return result.isSuccess
             }
             if !isDone, try !parts(at: key).contains(where: { $0.id == part.id }) {

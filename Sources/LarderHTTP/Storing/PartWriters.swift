@@ -38,14 +38,20 @@ final class PartWriters: Sendable {
 
         /// Writes bytes at their position; what is there already stays.
         func write(_ bytes: [UInt8], at position: Int64) throws {
+            let range = position..<(position + Int64(bytes.count))
+            // The writer is busy for as long as it takes to compute the digest of the whole: that is not waited for.
+            if has(range) { return }
             do {
                 try writer.write(bytes, at: position)
             } catch let error as LarderError where error.code == .gone || error.code == .closed {
                 end()
                 // Others may have completed it.
-                let range = position..<(position + Int64(bytes.count))
-                guard writer.ranges.contains(where: { $0.clamped(to: range) == range }) else { throw error }
+                guard has(range) else { throw error }
             }
+        }
+
+        private func has(_ range: Range<Int64>) -> Bool {
+            writer.ranges.contains { $0.clamped(to: range) == range }
         }
     }
 
@@ -69,6 +75,8 @@ final class PartWriters: Sendable {
         _ content: Content, at key: Key, _ rules: CacheRules, listed: () throws -> [StoredPart], _ options: PutOptions
     ) throws -> Part {
         try lock(key).locked {
+            // Its bytes may be those that an invalidation was for, and bytes that are written stay.
+            guard content.isCurrent() else { throw InvalidatedLoad() }
             let shared = join(key) { part in
                 part.content.isCurrent() && part.content.total == content.total
                     && rules.areCombinable(part.content.response, content.response)
@@ -76,6 +84,7 @@ final class PartWriters: Sendable {
             if let shared { return shared }
             // One with very many ranges might get too many.
             for part in try listed() where part.ranges.ranges.count < StoredPart.rangeLimit / 2 {
+                guard content.isCurrent() else { throw InvalidatedLoad() }
                 if let part = try resume(part.id, content, at: key, options) { return part }
             }
             let id = UInt64.random(in: .min ... .max)
@@ -147,3 +156,6 @@ final class PartWriters: Sendable {
 
     private func lock(_ key: Key) -> StripedLock { locks[abs(key.hashValue % locks.count)] }
 }
+
+/// What a load brings was invalidated since it was asked for.
+struct InvalidatedLoad: Error {}

@@ -219,7 +219,51 @@ struct PartialDamageTests {
                 try expectNothingReserved(store)
             }
         }
+
+        /// What was written before a failure may be written again, with other bytes.
+        @Test func theDigestIsOfTheBytesThatAreThereAfterAFailure() throws {
+            try withStore { store in
+                let writer = try store.partialWriter(for: "k", total: 300_000)
+                try writer.write(bytes[100_000..<200_000], at: 100_000)
+                let scope = FaultScope(under: store.path.string, try #require(FaultRule.list("pwrite=EIO@2")))
+                try #expect(code { try writer.write([UInt8](repeating: 9, count: 300_000), at: 0) } == .io)
+                #expect(scope.injected == 1)
+                scope.lift()
+                try writer.write(bytes, at: 0)
+                try #expect(writer.commit() == Digest.of(bytes))
+                try #expect(store.bytes("k") == bytes)
+            }
+        }
     #endif
+
+    @Test func whatOthersChangeStaysAsTheyChangedIt() throws {
+        try withStore { store in
+            let writer = try store.partialWriter(for: "k", total: 300_000)
+            try writer.use(PutOptions(tags: ["a"]))
+            try store.flush()
+            try #expect(store.keys(.incomplete && .tag("a")) == ["k"])
+            var batch = WriteBatch()
+            batch.change("k", EntryChange(tags: ["b"]))
+            try #expect(store.results(batch) == ["done"])
+            try writer.write([1], at: 0)
+            try store.flush()
+            try #expect(store.keys(.incomplete && .tag("b")) == ["k"])
+            try writer.suspend()
+        }
+    }
+
+    /// As cleaners of old temporary files do.
+    @Test func aBodyWhoseFileWasRemovedIsGoneAtItsCommit() throws {
+        try withStore { store in
+            let writer = try store.partialWriter(for: "k", total: 300_000)
+            try writer.write(bytes, at: 0)
+            try store.flush()
+            for name in store.stagedFiles { TestFiles.remove(store.path.appending("staging").appending(name)) }
+            try #expect(code { try writer.commit() } == .gone)
+            try #expect(store.get("k") == nil)
+            try store.remove("k")
+        }
+    }
 }
 
 extension Configuration {

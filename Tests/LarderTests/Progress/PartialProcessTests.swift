@@ -36,6 +36,8 @@ struct PartialProcessTests {
             #expect(body.isBeingWritten && body.ranges == [0..<150_000] && body.metadata == [1])
             try #expect(body.bytes(in: 0..<300_000) == Array(Self.bytes[..<150_000]))
             try #expect(code { try store.partialWriter(for: "p") } == .locked)
+            // The file of the writer that is alive.
+            #expect(store.stagedFiles.count == 1)
             try #expect(store.engine.isClaimedElsewhere("p", nil))
             worker.kill()
             _ = worker.finish()

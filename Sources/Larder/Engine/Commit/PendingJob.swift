@@ -4,9 +4,8 @@
 /// for it.
 final class PendingJob: @unchecked Sendable {
     // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `contentLengths`,
-    // `isCommitted` and
-    // `failure`. Only the thread of the committer touches those until `PendingSet.finish`, and only the caller after
-    // `PendingSet.wait`; the pending set's lock orders the two.
+    // `isCommitted` and `failure`. Only the thread of the committer touches those until `PendingSet.finish`, and only
+    // the caller after `PendingSet.wait`; the pending set's lock orders the two.
     enum Operation: Sendable {
         /// Cannot be done, as was known before.
         case failed(LarderError)

@@ -1,6 +1,6 @@
 /// A change to a body in progress, as an operation of a job.
 final class PartialChange: @unchecked Sendable {
-    // SAFETY: immutable but for `started` and `applied`. As the results of `PendingJob`, those are touched by the
+    // SAFETY: immutable but for `started`, `applied` and `toldUses`. As the results of `PendingJob`, those are touched by the
     // thread of the committer until `PendingSet.finish`, and by the caller after `PendingSet.wait`.
     enum Kind {
         /// Takes over what there is, or else stores this.
@@ -21,6 +21,8 @@ final class PartialChange: @unchecked Sendable {
     private(set) var started: (partial: Mutation.Partial, isNew: Bool)?
     /// What it came to in the transaction: what the file is charged with, and the bytes no longer reserved.
     private var applied: (charge: Int64, transferred: Int64)?
+    /// How often options had been given when the index got them.
+    private var toldUses = 0
 
     init(_ kind: Kind, of work: PartialWork) {
         self.kind = kind
@@ -45,8 +47,13 @@ final class PartialChange: @unchecked Sendable {
         }
         switch kind {
         case .begin: break
-        case .advance, .suspend: work.noteTold(charge: applied.charge, transferred: applied.transferred)
-        case .complete, .abandon: work.noteReleased(transferred: applied.transferred)
+        case .advance, .suspend:
+            work.noteTold(charge: applied.charge, transferred: applied.transferred, uses: toldUses)
+        case .complete:
+            work.noteReleased(transferred: applied.transferred)
+            // Before anyone finds that the body in progress is not there any more.
+            work.end(.committed)
+        case .abandon: work.noteReleased(transferred: applied.transferred)
         }
     }
 
@@ -60,6 +67,7 @@ final class PartialChange: @unchecked Sendable {
         applied = nil
         if case .begin(let put) = kind { return try begin(put, mutation, leases, sees, store) }
         let now = work.snapshot(isTold: true)
+        toldUses = now.uses
         let key = work.indexKey
         guard let place = now.place, let partial = try mutation.partial(key, blob: place.blob, token: place.token)
         else { return .over(.absent) }
@@ -73,7 +81,10 @@ final class PartialChange: @unchecked Sendable {
             applied = (now.charge, transferred)
             if !isOver { try mutation.renew(place.claim, leases.instance) }
         case .complete(let put):
-            applied = (0, try mutation.complete(key, partial, charge: now.charge, as: put))
+            guard let transferred = try mutation.complete(key, partial, charge: now.charge, as: put) else {
+                return .over(.absent)
+            }
+            applied = (0, transferred)
         case .abandon:
             // In `trash/` the file takes what it takes now.
             let transferred = try mutation.advance(
@@ -93,6 +104,7 @@ final class PartialChange: @unchecked Sendable {
         let key = work.indexKey
         if let found = try mutation.partial(key), sees(found.record.version) {
             if try mutation.isBeingWritten(key: key, found.record, except: leases.instance) {
+                mutation.blobs.drop(put.body)
                 return .over(.failed(work.lockedElsewhere))
             }
             if !found.record.isExpired(at: mutation.now), work.continues(found.record),

@@ -24,6 +24,8 @@ final class PartialWork: @unchecked Sendable {
         var metadata: [UInt8]
         /// Options that the index does not have yet.
         var options: PutOptions?
+        /// How often options were given.
+        var uses = 0
         /// What the file is charged with: what the index counts, and what is reserved beside that.
         var charge: Int64 = 0
         var reserved: Int64 = 0
@@ -55,6 +57,7 @@ final class PartialWork: @unchecked Sendable {
         let place: Place?
         let progress: EntryRecord.Progress
         let options: PutOptions?
+        let uses: Int
         let charge: Int64
     }
 
@@ -85,7 +88,8 @@ final class PartialWork: @unchecked Sendable {
         lock.locked {
             if isTold { state.isQueued = false }
             return Snapshot(
-                place: state.place, progress: state.progress, options: state.options, charge: state.charge)
+                place: state.place, progress: state.progress, options: state.options, uses: state.uses,
+                charge: state.charge)
         }
     }
 
@@ -165,13 +169,15 @@ final class PartialWork: @unchecked Sendable {
                 for gap in gaps {
                     let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
                     try bodies.write(UnsafeRawBufferPointer(rebasing: bytes[part]), to: file, at: gap.lowerBound)
-                    if gap.lowerBound == hashed {
-                        hash.update(UnsafeRawBufferPointer(rebasing: bytes[part]))
-                        hashed = gap.upperBound
-                    }
                 }
             }
             try settle(new, reserved: growth)
+            // Only now: after a failure other bytes may be written there.
+            for gap in gaps where gap.lowerBound == hashed {
+                let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
+                hash.update(UnsafeRawBufferPointer(rebasing: bytes[part]))
+                hashed = gap.upperBound
+            }
             tell()
         }
     }
@@ -217,6 +223,7 @@ final class PartialWork: @unchecked Sendable {
             let options = note()
             lock.locked {
                 state.options = options
+                state.uses += 1
                 state.metadata = options.metadata
             }
             tell()
@@ -259,8 +266,10 @@ final class PartialWork: @unchecked Sendable {
     }
 
     /// The index counts these bytes now, so they are not reserved any more.
-    func noteTold(charge told: Int64, transferred: Int64) {
+    /// - Parameter uses: how often options had been given by then: those are not set again over what others change.
+    func noteTold(charge told: Int64, transferred: Int64, uses: Int) {
         lock.locked {
+            if uses == state.uses { state.options = nil }
             state.reserved -= transferred
             // Nothing but this changes what the index counts, save a repair.
             let due = isGone ? 0 : state.charge - told
