@@ -136,11 +136,11 @@ void clarder_drop_pages(int descriptor, int64_t offset, int64_t length) {
 #endif
 }
 
-void clarder_read_ahead(int descriptor, int64_t length) {
+void clarder_read_ahead(int descriptor, int64_t offset, int64_t length) {
 #ifdef __linux__
-    (void)posix_fadvise(descriptor, 0, length, POSIX_FADV_WILLNEED);
+    (void)posix_fadvise(descriptor, offset, length, POSIX_FADV_WILLNEED);
 #else
-    struct radvisory advice = {0, length > INT32_MAX ? INT32_MAX : (int)length};
+    struct radvisory advice = {offset, length > INT32_MAX ? INT32_MAX : (int)length};
     (void)fcntl(descriptor, F_RDADVISE, &advice);
 #endif
 }

@@ -330,9 +330,9 @@ import Testing
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
             TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
             // The one that walks behind its open may end before it is through.
-            store.engine.writing?.ledger.pendingWalk = trust.run
+            store.engine.writing?.ledger.beginWalk(run: trust.run)
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
-            store.engine.writing?.ledger.pendingWalk = 0
+            store.engine.writing?.ledger.endWalk()
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
             // Another process looks at the same moment.
             let looking = try FileSystem.open(
@@ -375,6 +375,9 @@ import Testing
             try #expect(code { try store.get("1") } == .corruption)
             try #expect(code { try store.put([1], for: "k", PutOptions(durability: .durable)) } == .corruption)
             try? store.close()
+            // However long it takes to come to the damage.
+            let next = try find(path, boot: 2)
+            #expect(next.walk == .first && next.limit == nil)
             try #expect(code { try Store(at: path, watching) } == .corruption)
             try Store.rebuildIndex(at: path, configuration)
             try finish(Store(at: path, configuration))

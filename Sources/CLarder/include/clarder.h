@@ -64,8 +64,8 @@ void clarder_begin_writing(int descriptor);
 /// Tells the kernel that a file's pages will not be needed again soon. posix_fadvise(2); no effect on Darwin.
 void clarder_drop_pages(int descriptor, int64_t offset, int64_t length);
 
-/// Asks for the first bytes of a file to be read into memory soon. posix_fadvise(2), fcntl(2) F_RDADVISE.
-void clarder_read_ahead(int descriptor, int64_t length);
+/// Asks for bytes of a file to be read into memory soon. posix_fadvise(2), fcntl(2) F_RDADVISE.
+void clarder_read_ahead(int descriptor, int64_t offset, int64_t length);
 
 /// A descriptor of a file without a name that holds `count` bytes and can no longer be changed; closed on exec. Returns -1 with
 /// `errno` set. memfd_create(2) and F_ADD_SEALS on Linux; an unlinked temporary file, open for reading only, on Darwin.

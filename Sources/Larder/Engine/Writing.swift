@@ -144,7 +144,7 @@ extension Engine {
             reaper.close()
             reach("close.reaped")
             if failure == nil, hasWalked { noteClosed() }
-            if !hasWalked, !context.hasSeenDamage { ledger.pendingWalk = 0 }
+            if !hasWalked, !context.hasSeenDamage { ledger.endWalk() }
             ledger.release()
             reach("close.slot-freed")
             do {

@@ -291,8 +291,15 @@ enum FileSystem {
         if futimens(descriptor, times) != 0 { throw .system("futimens", errno, path: path) }
     }
 
-    /// Has the first `length` bytes of a file read into memory soon. A hint.
-    static func readAhead(raw descriptor: Int32, length: Int64) { clarder_read_ahead(descriptor, length) }
+    /// Has bytes of a file read into memory soon. A hint, of which the system takes some MiB at most.
+    static func readAhead(raw descriptor: Int32, offset: Int64, length: Int64) {
+        clarder_read_ahead(descriptor, offset, length)
+    }
+
+    /// Bytes of memory that the machine has.
+    static var physicalMemory: Int64 {
+        Int64(clamping: sysconf(Int32(_SC_PHYS_PAGES))) * Int64(sysconf(Int32(_SC_PAGESIZE)))
+    }
 
     // MARK: Space
 

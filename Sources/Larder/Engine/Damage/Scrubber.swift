@@ -132,11 +132,14 @@ final class Scrubber: EnginePart, @unchecked Sendable {
         } catch {
             // A call that LMDB cannot carry out does not mean damage: the next open looks again.
             let failure = translate(error)
-            if failure.code == .corruption { context.fail(failure) }
+            if failure.code == .corruption {
+                changes?.ledger.noteWalkFoundDamage()
+                context.fail(failure)
+            }
             throw failure
         }
         hasWalked.store(true, ordering: .sequentiallyConsistent)
-        changes?.ledger.pendingWalk = 0
+        changes?.ledger.endWalk()
     }
 
     /// Reads every suspect file once. Those that match get the epoch of now, and are suspect no longer, for other

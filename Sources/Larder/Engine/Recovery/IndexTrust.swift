@@ -28,16 +28,38 @@ struct IndexTrust {
         /// True if another process has the store open.
         var isShared: Bool
         var walk: Walk
+        /// Nanoseconds after which a walk that comes first continues behind the open; nil: it has all the time it needs.
+        var limit: UInt64?
     }
 
-    /// Finds out, and walks if that has to come first. Throws `corruption` with the first damage.
+    /// The walk that comes first has used up its time.
+    private struct Overdue: Error {}
+
+    /// Finds out, and walks if that has to come first. A walk that takes too long begins again behind the open.
+    /// Throws `corruption` with the first damage.
     func require(_ environment: Environment) throws -> Finding {
-        let finding = try find(environment)
+        var finding = try find(environment)
         guard finding.walk == .first else { return finding }
         // The heads of big values cost a read each, which a large index has too many of.
         let isSmall = environment.lastPage < configuration.smallPages
-        try walk(environment, isSmall || configuration.indexCheck == .always ? .heads : .placed) {}
+        let clock = configuration.clock
+        let (began, limit) = (clock.uptime(), finding.limit ?? .max)
+        do {
+            try walk(environment, isSmall || configuration.indexCheck == .always ? .heads : .placed) {
+                if clock.uptime() &- began > limit { throw Overdue() }
+            }
+        } catch is Overdue {
+            finding.walk = .behind
+        }
         return finding
+    }
+
+    /// How long a walk may hold up an open after `deaths` processes in a row ended before theirs was finished.
+    ///
+    /// Most of them were killed: their successor must not take half a minute for that, or it is killed, too. If damage
+    /// ended them, the walk reaches it sooner or later, because each open gives it more time.
+    static func limit(afterDeaths deaths: UInt64) -> UInt64? {
+        deaths > 4 ? nil : 1_000_000_000 << (2 * (max(1, deaths) - 1))
     }
 
     /// Walks over the pages. Throws `corruption` with the first damage, and whatever `pause` throws.
@@ -45,7 +67,7 @@ struct IndexTrust {
     func walk(
         _ environment: Environment, _ bigValues: PageWalk<FilePages>.BigValues, pause: @escaping () throws -> Void
     ) throws {
-        readAhead(environment)
+        try readAhead(environment, pause)
         do {
             let trees = try Yielding.run(files) { poll in
                 try withoutActuallyEscaping(poll) { poll in
@@ -69,12 +91,18 @@ struct IndexTrust {
         }
     }
 
-    /// The walk reads page by page in the order of the trees: a cold file is read faster in one go.
-    private func readAhead(_ environment: Environment) {
-        // Inside: the map must not move while its head is looked at.
-        try? environment.withDataDescriptor { descriptor in
-            let bytes = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
-            if bytes <= 1 << 30 { FileSystem.readAhead(raw: descriptor, length: bytes) }
+    /// The walk reads page by page in the order of the trees: a cold file is read ten times as fast in one go. Not one
+    /// that would fill the memory, which others need more.
+    private func readAhead(_ environment: Environment, _ pause: () throws -> Void) throws {
+        let bytes = Int64(environment.lastPage + 1) * Int64(environment.pageSize)
+        guard bytes <= FileSystem.physicalMemory / 4 else { return }
+        // The system reads no more than some MiB for one call.
+        for offset in stride(from: 0, to: bytes, by: 1 << 20) {
+            try pause()
+            // Inside: the map must not move while its head is looked at.
+            try environment.withDataDescriptor { descriptor in
+                FileSystem.readAhead(raw: descriptor, offset: offset, length: min(1 << 20, bytes - offset))
+            }
         }
     }
 
@@ -102,6 +130,7 @@ struct IndexTrust {
         // Another process that uses the index has checked it. But a damaged index may have ended a process that died.
         let (alive, dead) = try instances()
         var walk = Walk.behind
+        var limit: UInt64?
         if configuration.indexCheck == .always || environment.lastPage < configuration.smallPages {
             walk = .first
         } else if try shortage(environment) != nil {
@@ -111,8 +140,9 @@ struct IndexTrust {
         } else if !alive, try Ledger.pendingWalk(files.index) == run {
             // The last one died in this run of the machine before its walk was finished, or the walk found damage.
             walk = .first
+            limit = try Self.limit(afterDeaths: Ledger.unfinishedWalks(files.index))
         }
-        return Finding(wasClosed: wasClosed, isShared: alive, walk: walk)
+        return Finding(wasClosed: wasClosed, isShared: alive, walk: walk, limit: limit)
     }
 
     /// This run of the machine, as a number that is not 0.

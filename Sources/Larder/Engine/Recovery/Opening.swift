@@ -151,8 +151,11 @@ enum Opening {
             ledger.setClosedNote(0)
             if finding.wasClosed { try ledger.sync(files.index) }
             // Before anything is read from the index: if this process dies, the next open looks at the pages first.
-            if finding.walk == .behind {
-                ledger.pendingWalk = IndexTrust(files: files, configuration: configuration).run
+            switch finding.walk {
+            case .behind: ledger.beginWalk(run: IndexTrust(files: files, configuration: configuration).run)
+            // Not that of another process which has the store open.
+            case .first where !finding.isShared: ledger.endWalk()
+            case .first, .none: break
             }
             return try openForWriting(files, format, configuration, environment, finding, presence, lock, ledger)
         } catch {

@@ -12,6 +12,8 @@ final class Ledger: @unchecked Sendable {
     private static let magic: UInt64 = 0x4C61_7264_6572_4C31
     private static let slotWords = 2
     private static let slotCount = 252
+    /// How many stores in a row began that walk and did not finish it.
+    private static let walkCountWord = 1
     /// Where the store lies; see `Opening.place`.
     private static let placeWord = 509
     /// The run of the machine in which the pages of the index are being walked behind a store that is open already.
@@ -110,6 +112,11 @@ final class Ledger: @unchecked Sendable {
         try read(walkWord, in: directory).0
     }
 
+    /// How many stores in a row, the last one included, began the walk that `pendingWalk` tells of.
+    static func unfinishedWalks(_ directory: Directory) throws(LarderError) -> UInt64 {
+        try read(walkCountWord, in: directory).0
+    }
+
     /// Two words of the file; zeros if it has none.
     private static func read(_ word: Int, in directory: Directory) throws(LarderError) -> (UInt64, UInt64) {
         guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else {
@@ -142,10 +149,23 @@ final class Ledger: @unchecked Sendable {
     }
 
     /// The run of the machine in which a walk over the pages of the index was begun and not finished; 0: none.
-    var pendingWalk: UInt64 {
-        get { clarder_load(words + Self.walkWord) }
-        set { clarder_store(words + Self.walkWord, newValue) }
+    var pendingWalk: UInt64 { clarder_load(words + Self.walkWord) }
+
+    /// Notes that a walk begins behind an open in this run of the machine.
+    func beginWalk(run: UInt64) {
+        let before = pendingWalk == run ? clarder_load(words + Self.walkCountWord) : 0
+        clarder_store(words + Self.walkCountWord, before == .max ? before : before + 1)
+        clarder_store(words + Self.walkWord, run)
     }
+
+    /// Notes that no walk is under way.
+    func endWalk() {
+        clarder_store(words + Self.walkWord, 0)
+        clarder_store(words + Self.walkCountWord, 0)
+    }
+
+    /// Notes that the walk found damage: the next one comes first, however long it takes.
+    func noteWalkFoundDamage() { clarder_store(words + Self.walkCountWord, .max) }
 
     /// Where the store lay when it was last opened for writing; 0: not known.
     var place: UInt64 {
