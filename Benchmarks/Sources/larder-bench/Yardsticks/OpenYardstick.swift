@@ -14,6 +14,8 @@ struct OpenYardstick: Codable {
     var cold: Times?
     /// The same after the process that wrote was killed.
     var killed: Times?
+    /// The same after two processes in a row were killed, the second one before it had walked over the index.
+    var killedTwice: Times?
 
     struct Times: Codable {
         var open: UInt64 = 0
@@ -31,11 +33,18 @@ struct OpenYardstick: Codable {
         _ = try time(path, entries)
         result.warm = try time(path, entries)
         if forget(data) { result.cold = try time(path, entries) }
+        putAndDie(path, entries)
+        if forget(data) { result.killed = try time(path, entries) }
+        putAndDie(path, entries)
+        putAndDie(path, entries)
+        if forget(data) { result.killedTwice = try time(path, entries) }
+        return result
+    }
+
+    private static func putAndDie(_ path: FilePath, _ entries: Int) {
         // Ends with an error, as it is killed.
         _ = try? Subprocess.run(
             Subprocess.ownExecutable, ["put-and-die", "--store", path.string, "--entry", "\(entries)"])
-        if forget(data) { result.killed = try time(path, entries) }
-        return result
     }
 
     private static func fill(_ path: FilePath, _ count: Int, seed: UInt64) throws {

@@ -20,12 +20,14 @@ enum YardstickReport {
         lines += [
             "Bodies of \(OpenYardstick.bodyLength) bytes, all different, put in order of their keys in batches of 16,384.",
             "*Cold*: no page of the index is in memory. *Killed*: cold, and the last process that wrote was killed.",
+            "*Killed twice*: the one before it, too, so that the index was not walked over since: an open waits for that",
+            "for a second, or longer after more such deaths ([recovery](../recovery.md)).",
             "",
-            "| | entries | `Store(at:)` warm | to the first hit | cold | to the first hit | killed | to the first hit |",
-            "|---|---:|---:|---:|---:|---:|---:|---:|",
+            "| | entries | `Store(at:)` warm | to the first hit | cold | to the first hit | killed | to the first hit | killed twice | to the first hit |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         ]
         for open in opens {
-            let times = [open.warm, open.cold, open.killed].flatMap { times in
+            let times = [open.warm, open.cold, open.killed, open.killedTwice].flatMap { times in
                 times.map { [Render.time($0.open), Render.time($0.firstHit)] } ?? ["", ""]
             }
             lines.append("| Larder | \(Render.count(open.entries)) | " + times.joined(separator: " | ") + " |")
