@@ -61,7 +61,7 @@ import Testing
                 let finding = try require(path)
                 #expect(finding.walk == .first)
                 #expect(finding.limit == seconds.map { $0 * 1_000_000_000 })
-                // A walk that takes longer goes on behind the open, unless it may take as long as it needs.
+                // A walk that takes longer continues behind the open, unless it may take as long as it needs.
                 try #expect(require(path, RushingClock()).walk == (seconds == nil ? .first : .behind))
             }
             try finish(Store(at: path, Self.configuration))
