@@ -15,21 +15,23 @@ final class Stager: EnginePart {
     /// Writes a body to a new file in `staging/`, its room reserved.
     func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile {
         var file = try create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key)
-        do {
-            let path = files.staging.path(of: file.token.name)
-            reach("stage.created")
-            let created = file
-            try room.displacingWhenFull(Int64(bytes.count)) {
-                try preallocate(created, from: 0, to: Int64(bytes.count))
-                try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
+        return try room.whileStaging {
+            do {
+                let path = files.staging.path(of: file.token.name)
+                reach("stage.created")
+                let created = file
+                try room.displacingWhenFull(Int64(bytes.count)) {
+                    try preallocate(created, from: 0, to: Int64(bytes.count))
+                    try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
+                }
+                file.length = Int64(bytes.count)
+                reach("stage.written")
+                try settle(&file, isDurable: isDurable)
+                return file
+            } catch {
+                staged.discard(file)
+                throw error
             }
-            file.length = Int64(bytes.count)
-            reach("stage.written")
-            try settle(&file, isDurable: isDurable)
-            return file
-        } catch {
-            staged.discard(file)
-            throw error
         }
     }
 

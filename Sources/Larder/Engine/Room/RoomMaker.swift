@@ -1,4 +1,5 @@
 import LMDB
+import Synchronization
 
 /// Makes room in the budget, for files that are staged and for transactions. One thread of a process does so at a time,
 /// under a lock of its own; the next one looks again first.
@@ -18,6 +19,12 @@ final class RoomMaker: EnginePart {
     private let log: DisplacementLog
     /// Held by the thread that makes room.
     private let lock = Monitor()
+    /// Held by the thread that takes room, for as long as it looks and takes.
+    private let taking = Monitor()
+    /// Files that threads of this process are staging, their room taken.
+    private let staging = Atomic<Int>(0)
+    /// How often a put waits for what is reserved and not being staged, in steps of 2 ms.
+    private static let waitsForOwn = 25
 
     init(
         context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet,
@@ -92,39 +99,59 @@ final class RoomMaker: EnginePart {
     /// Takes `bytes` of the budget for a file to be staged, displacing for it where necessary.
     /// Throws `noSpace` when nothing more can go, `tooLarge` when it could never fit.
     func reserve(_ bytes: Int64, for key: Key?) throws {
+        var waits = 0
         for _ in 0..<200 {
             let seen = pending.completedGeneration
-            // First take, then look: of two processes that both want the last room, none gets it, and both make more.
-            ledger.add(bytes)
-            let excess: Int64
-            do {
-                let state = try state()
-                if bytes > state.budget.usableBytes {
-                    throw LarderError(
-                        .tooLarge,
-                        "a body of \(ByteCount(bytes).exactly) does not fit the byte budget of \(state.budget.bytes.exactly) of \(path)",
-                        remedy: .raiseBudget, path: path, key: key)
-                }
-                excess = try room.excess(adding: 0, state, usable: snapshots.usableBytes(state.budget))
-            } catch {
-                ledger.add(-bytes)
-                throw error
-            }
-            reach("reserve.taken")
-            if excess == 0 { return }
-            ledger.add(-bytes)
+            if try take(bytes, for: key) { return }
             let wasHeld = snapshots.mayBeHeld
+            let wereReaders = try snapshots.isAnyHeld()
             let hasMadeRoom = try makeRoom(bytes) {
                 [room, snapshots] in try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget))
             }
             if hasMadeRoom || snapshots.mayBeHeld != wasHeld { continue }
             // All there is to displace may be files that are staged and not committed yet.
             let generation = pending.requestFlush()
-            // Nothing is pending, and nothing was committed since the look at the index: there is no more.
-            if generation == seen, !waitForOthers() { throw context.noRoom() }
-            pending.wait(for: generation)
+            if generation != seen {
+                pending.wait(for: generation)
+                continue
+            }
+            // Nothing is pending, and nothing was committed since the look at the index.
+            if waitForOthers() || waitForOwn(&waits) { continue }
+            // On a busy machine a reader of a moment may be held up in the middle of its lookup.
+            if wereReaders, try snapshots.outlastReaders() || !snapshots.isAnyHeld() { continue }
+            throw context.noRoom()
         }
         throw context.noRoom()
+    }
+
+    /// Takes `bytes` of the budget if they are free.
+    ///
+    /// What does not fit is never in the ledger, not even for a moment: a transaction that looked there just then would
+    /// lack the room, find nothing to displace, and give up puts whose files are staged.
+    private func take(_ bytes: Int64, for key: Key?) throws -> Bool {
+        try taking.locked {
+            let state = try state()
+            if bytes > state.budget.usableBytes {
+                throw LarderError(
+                    .tooLarge,
+                    "a body of \(ByteCount(bytes).exactly) does not fit the byte budget of \(state.budget.bytes.exactly) of \(path)",
+                    remedy: .raiseBudget, path: path, key: key)
+            }
+            let usable = try snapshots.usableBytes(state.budget)
+            if try room.excess(adding: bytes, state, usable: usable) > 0 { return false }
+            // Another process may take the same room at this moment: of two that both want the last of it, none gets
+            // it, and both make more.
+            ledger.add(bytes)
+            do {
+                reach("reserve.taken")
+                if try room.excess(adding: 0, self.state(), usable: usable) == 0 { return true }
+            } catch {
+                ledger.add(-bytes)
+                throw error
+            }
+            ledger.add(-bytes)
+            return false
+        }
     }
 
     /// Runs `body`; where the file system turns out to be full, displaces entries and runs it again, a few times.
@@ -211,6 +238,25 @@ final class RoomMaker: EnginePart {
         guard ledger.othersTotal > 0 else { return false }
         usleep(2000)
         return true
+    }
+
+    /// Other threads of this process may have room that is about to be displaceable: files they stage, which they submit
+    /// a moment later. True after a short wait if so.
+    /// - Parameter waits: how often the caller has waited for a reservation that may be that of a writer, and last.
+    private func waitForOwn(_ waits: inout Int) -> Bool {
+        if staging.load(ordering: .acquiring) == 0 {
+            guard ledger.own > 0, waits < Self.waitsForOwn else { return false }
+            waits += 1
+        }
+        usleep(2000)
+        return true
+    }
+
+    /// Runs `body`, which stages a body that is going to be submitted at once.
+    func whileStaging<R>(_ body: () throws -> R) rethrows -> R {
+        staging.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        defer { staging.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+        return try body()
     }
 
     /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB;
