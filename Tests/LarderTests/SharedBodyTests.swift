@@ -1,3 +1,4 @@
+import Synchronization
 import TestSupport
 import Testing
 
@@ -173,6 +174,37 @@ import Testing
             let large = try store.putByContent(body(9000))
             try #expect(store.bytes(large) == body(9000))
             try #expect(store.statistics().entryCount == 2)
+        }
+    }
+
+    /// A collection that counts how often it is read.
+    private struct CountedBytes: Collection, Sendable {
+        let bytes: [UInt8]
+        let reads: Counter
+
+        final class Counter: Sendable {
+            let value = Atomic<Int>(0)
+        }
+
+        var startIndex: Int { 0 }
+        var endIndex: Int { bytes.count }
+        func index(after index: Int) -> Int { index + 1 }
+        subscript(position: Int) -> UInt8 {
+            if position == 0 { reads.value.wrappingAdd(1, ordering: .relaxed) }
+            return bytes[position]
+        }
+    }
+
+    @Test(arguments: [100, 50_000])
+    func bytesAreReadOnceForTheirKey(_ length: Int) async throws {
+        try await withStore { store in
+            let counted = CountedBytes(bytes: body(length), reads: CountedBytes.Counter())
+            let key = try putSynchronously(store) { try $0.putByContent(counted) }
+            #expect(counted.reads.value.load(ordering: .relaxed) == 1)
+            let again = try await store.putByContent(counted)
+            #expect(counted.reads.value.load(ordering: .relaxed) == 2)
+            #expect(key == again && key == Key(Digest.of(body(length))))
+            try #expect(store.bytes(key) == body(length))
         }
     }
 }

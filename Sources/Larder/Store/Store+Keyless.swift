@@ -47,9 +47,30 @@ extension Store {
     /// - Returns: the key.
     /// - Throws: what `put(_:for:_:digest:)` throws.
     public func putByContent(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
-        let digest = Digest.of(body)
+        if let array = body as? [UInt8] { return try putByContent(array, options) }
+        let key = try body.withContiguousStorageIfAvailable {
+            try putByContent(UnsafeRawBufferPointer($0), options)
+        }
+        return try key ?? putByContent(Array(body), options)
+    }
+
+    private func putByContent(_ body: [UInt8], _ options: PutOptions) throws -> Key {
+        try putHashed(Digest.of(body)) { try prepare(body, $0, options, hashed: $1) }
+    }
+
+    private func putByContent(_ body: UnsafeRawBufferPointer, _ options: PutOptions) throws -> Key {
+        try putHashed(Digest.of(body)) { try prepare(body, $0, options, hashed: $1) }
+    }
+
+    /// The bytes are hashed once, as their digest is needed for the key.
+    private func putHashed(
+        _ digest: Digest, _ prepare: (Key, Digest) throws -> PendingPut
+    ) throws -> Key {
+        let began = engine.uptime.uptime()
         let key = Key(digest)
-        try put(body, for: key, options, digest: digest)
+        let put = try prepare(key, digest)
+        try engine.awaitCommit(submit(put), put)
+        engine.notePut(since: began)
         return key
     }
 
@@ -61,9 +82,18 @@ extension Store {
         _ body: some Collection<UInt8> & Sendable, _ options: PutOptions = PutOptions()
     ) async throws -> Key {
         try Task.checkCancellation()
-        let digest = Digest.of(body)
+        let began = engine.uptime.uptime()
+        let bytes = body as? [UInt8] ?? Array(body)
+        let digest = Digest.of(bytes)
         let key = Key(digest)
-        try await put(body, for: key, options, digest: digest)
+        let put: PendingPut
+        if Int64(bytes.count) <= inlineLimit(try engine.budget()) {
+            put = try prepare(bytes, key, options, hashed: digest)
+        } else {
+            put = try await IOPool.shared.run { [self] in try prepare(bytes, key, options, hashed: digest) }
+        }
+        try await engine.awaitCommit(submit(put), put)
+        engine.notePut(since: began)
         return key
     }
 
@@ -75,10 +105,7 @@ extension Store {
     /// - Returns: the key.
     /// - Throws: what `put(_:for:_:digest:)` throws.
     public func putByContent(_ body: RawSpan, _ options: PutOptions = PutOptions()) throws -> Key {
-        let digest = Digest.of(body)
-        let key = Key(digest)
-        try put(body, for: key, options, digest: digest)
-        return key
+        try body.withUnsafeBytes { try putByContent($0, options) }
     }
 
     /// A writer that stores its body under the digest of what was written: `commit()` returns the digest, and

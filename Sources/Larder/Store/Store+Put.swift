@@ -74,11 +74,22 @@ extension Store {
         _ body: [UInt8], _ key: Key, _ options: PutOptions, _ declared: Digest?, _ budget: Budget,
         _ inlineLimit: Int64
     ) throws -> PendingPut {
+        try prepare(body, key, options, budget, inlineLimit) {
+            let digest = DigestWorker.shared.digest(of: body)
+            if let declared, declared != digest.value { throw Store.mismatch(key, declared, digest.value) }
+            return digest
+        }
+    }
+
+    /// - Parameter digest: computes the digest, or knows it.
+    private func prepare(
+        _ body: [UInt8], _ key: Key, _ options: PutOptions, _ budget: Budget, _ inlineLimit: Int64,
+        digest: () throws -> BodyDigest
+    ) throws -> PendingPut {
         let writing = try writing()
         try options.validate(key: key)
         try Store.checkSize(Int64(body.count), key, budget)
-        let digest = DigestWorker.shared.digest(of: body)
-        if let declared, declared != digest.value { throw Store.mismatch(key, declared, digest.value) }
+        let digest = try digest()
         guard options.storagePolicy != .memoryOnly, body.count > inlineLimit else {
             return makePut(key, digest, UInt64(body.count), .inline(body), options)
         }
@@ -97,11 +108,39 @@ extension Store {
         guard options.storagePolicy != .memoryOnly, body.count > limit else {
             return try prepare(Array(body), key, options, declared, budget, limit)
         }
+        return try stage(body, key, options, budget) {
+            let digest = Digest.of(body)
+            if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
+            return digest
+        }
+    }
+
+    /// A put of bytes whose digest is known.
+    func prepare(_ body: [UInt8], _ key: Key, _ options: PutOptions, hashed digest: Digest) throws -> PendingPut {
+        let budget = try engine.budget()
+        return try prepare(body, key, options, budget, inlineLimit(budget)) { BodyDigest(digest) }
+    }
+
+    /// As above for bytes that are the caller's.
+    func prepare(
+        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, hashed digest: Digest
+    ) throws -> PendingPut {
+        let budget = try engine.budget()
+        let limit = inlineLimit(budget)
+        guard options.storagePolicy != .memoryOnly, body.count > limit else {
+            return try prepare(Array(body), key, options, budget, limit) { BodyDigest(digest) }
+        }
+        return try stage(body, key, options, budget) { digest }
+    }
+
+    private func stage(
+        _ body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ budget: Budget,
+        digest: () throws -> Digest
+    ) throws -> PendingPut {
         let writing = try writing()
         try options.validate(key: key)
         try Store.checkSize(Int64(body.count), key, budget)
-        let digest = Digest.of(body)
-        if let declared, declared != digest { throw Store.mismatch(key, declared, digest) }
+        let digest = try digest()
         let file = try writing.stager.stage(body, for: key, isDurable: isDurable(options))
         return makePut(key, digest, UInt64(body.count), .staged(file), options)
     }
