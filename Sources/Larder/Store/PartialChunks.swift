@@ -27,7 +27,6 @@ public struct PartialChunks: AsyncSequence, Sendable {
     /// Where the reading is.
     public struct Iterator: AsyncIteratorProtocol {
         private let body: PartialBody
-        private let start: Int64
         private var offset: Int64
         private var available: ByteRanges
         private var total: Int64?
@@ -44,7 +43,6 @@ public struct PartialChunks: AsyncSequence, Sendable {
         init(_ body: PartialBody, _ offset: Int64) {
             self.body = body
             self.offset = offset
-            start = offset
             available = body.available
             total = body.total?.bytes
             token = body.token
@@ -178,12 +176,15 @@ public struct PartialChunks: AsyncSequence, Sendable {
         private func isSame(_ other: Body) async throws -> Bool {
             let length = other.length.bytes
             if let total, total != length { return false }
-            let (file, available, range) = (body.file, available, start..<offset)
-            if length < offset { return false }
+            if length < Swift.max(offset, available.end) { return false }
+            let file = body.file
             return try await IOPool.long.run {
-                for start in stride(from: range.lowerBound, to: range.upperBound, by: Int(Self.size)) {
-                    let piece = start..<Swift.min(start + Self.size, range.upperBound)
-                    let mine = try PartialBody.bytes(in: piece, of: file, available, path: nil)
+                guard try FileSystem.status(file, path: nil).size >= length else { return false }
+                var whole = ByteRanges()
+                whole.insert(0..<length)
+                for start in stride(from: 0, to: length, by: Int(Self.size)) {
+                    let piece = start..<Swift.min(start + Self.size, length)
+                    let mine = try PartialBody.bytes(in: piece, of: file, whole, path: nil)
                     if try other.bytes(in: piece) != mine { return false }
                 }
                 return true
