@@ -65,7 +65,7 @@ extension Index {
     /// True if a living instance has the claim of a key: it computes the value, or writes the body.
     /// - Parameter own: an instance whose claims do not count. Nil: all count.
     func isClaimed(
-        _ subject: [UInt8], version: UInt16?, at now: Timestamp, except own: UInt64?, _ staging: Directory,
+        _ subject: [UInt8], version: UInt16?, at now: Timestamp, except own: UInt64?, _ files: StoreFiles,
         _ transaction: ReadTransaction
     ) throws -> Bool {
         let prefix = Self.leasePrefix(.computation, subject, version: version)
@@ -73,7 +73,7 @@ extension Index {
             var pair = try cursor.seek(prefix)
             while let (row, value) = pair, row.hasPrefix(prefix) {
                 if value.count == 16, value.field(0, as: Int64.self) > now.microseconds,
-                    value.field(8, as: UInt64.self) != own, try InstanceLock.isAlive(value.field(8), staging: staging)
+                    value.field(8, as: UInt64.self) != own, try files.isAlive(value.field(8))
                 {
                     return true
                 }
@@ -85,17 +85,28 @@ extension Index {
 
     /// True if a living instance writes the body of an entry, whatever version its store has.
     func isBeingWritten(
-        key: [UInt8], _ record: EntryRecord, at now: Timestamp, except own: UInt64? = nil, _ staging: Directory,
+        key: [UInt8], _ record: EntryRecord, at now: Timestamp, except own: UInt64? = nil, _ files: StoreFiles,
         _ transaction: ReadTransaction
     ) throws -> Bool {
         let subject = record.longKey.isEmpty ? key : record.longKey
         for version in record.version == 0 ? [nil] : [nil, record.version]
-        where try isClaimed(subject, version: version, at: now, except: own, staging, transaction) { return true }
+        where try isClaimed(subject, version: version, at: now, except: own, files, transaction) { return true }
         return false
     }
 
     /// True if one of the tags is pinned.
     func hasPinnedTag(_ tags: [String], _ transaction: ReadTransaction) throws -> Bool {
         try tags.contains { try transaction.get(pinnedTags, Array($0.utf8)) != nil }
+    }
+}
+
+extension StoreFiles {
+    /// True if an instance lives, as far as can be told.
+    func isAlive(_ instance: UInt64) throws(LarderError) -> Bool {
+        if try InstanceLock.isAlive(instance, staging: staging) { return true }
+        // A cleaner of temporary files may have removed the mark of one that lives. One that closes, or is swept, loses
+        // its slot in the ledger before its mark.
+        guard try FileSystem.status(Layout.instanceLock(instance), in: staging) == nil else { return false }
+        return try Ledger.hasSlot(instance, index)
     }
 }

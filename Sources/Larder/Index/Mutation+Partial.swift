@@ -26,7 +26,7 @@ extension Mutation {
 
     /// True if a living instance writes the body of an entry.
     func isBeingWritten(key: [UInt8], _ record: EntryRecord, except own: UInt64? = nil) throws -> Bool {
-        try index.isBeingWritten(key: key, record, at: now, except: own, files.staging, reading)
+        try index.isBeingWritten(key: key, record, at: now, except: own, files, reading)
     }
 
     /// Makes a body in progress that of another writer. Its file is in `blobs/` afterwards, and the caller renames it.

@@ -30,6 +30,16 @@ extension Mutation {
         return row
     }
 
+    /// Adds the claim of a writer, which ends with its release or with this instance, however long that takes; returns
+    /// its row.
+    func addClaim(_ subject: [UInt8], version: UInt16?, _ leases: LeaseBook) throws -> [UInt8] {
+        try tidyLeases(leases)
+        let row = Index.leasePrefix(.computation, subject, version: version) + bigEndian(takeID())
+        try transaction.put(index.leases, row, Index.lease(until: .max, instance: leases.instance))
+        noteChange(trees: 1)
+        return row
+    }
+
     /// Deletes every lease that ends with its time only: it has no holder who could end it.
     func dropTimedLeases() throws {
         var rows: [[UInt8]] = []
@@ -69,12 +79,21 @@ extension Mutation {
                     return
                 }
                 examined += 1
-                if value.count != 16 || value.field(0, as: Int64.self) <= now.microseconds { stale.append(Array(row)) }
+                if try isOver(row, value) { stale.append(Array(row)) }
                 pair = try cursor.next()
             }
         }
         try dropLeases(stale)
         return next
+    }
+
+    /// True if the time of a lease is over, or the instance that had the claim of a writer does not live.
+    private func isOver(_ row: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws -> Bool {
+        guard value.count == 16 else { return true }
+        let expires: Int64 = value.field(0)
+        if expires <= now.microseconds { return true }
+        guard expires == .max, row.first == Index.LeaseKind.computation.rawValue else { return false }
+        return try !files.isAlive(value.field(8))
     }
 
     // MARK: Pins

@@ -129,6 +129,72 @@ struct PartialProcessTests {
         }
     }
 
+    /// Nothing was read yet that the bytes could be compared with.
+    @Test func aFollowerDoesNotContinueWithAnUnrelatedPut() async throws {
+        try await withDirectory { path in
+            let store = try Store(at: path, .testing())
+            let worker = try start(path, "progressHold")
+            worker.waitUntilReady()
+            worker.waitForLine("HALF")
+            let found = try #require(try await store.partialBody(of: "p"))
+            let task = Task {
+                var all: [UInt8] = []
+                for try await piece in found.follow(from: 150_000) { all += piece }
+                return all
+            }
+            try await store.put(body(Self.length, 7), for: "p")
+            try await #expect(code { _ = try await task.value } == .gone)
+            worker.kill()
+            _ = worker.finish()
+            try store.engine.writing?.recovery.sweepDead()
+            try finish(store)
+        }
+    }
+
+    @Test func anIdleWriterKeepsItsBodyForDays() throws {
+        try withDirectory { path in
+            let clock = TestClock(wall: SystemClock().now())
+            let store = try Store(at: path, .testing(clock: clock))
+            let worker = try start(path, "progressHold")
+            worker.waitUntilReady()
+            worker.waitForLine("HALF")
+            clock.advance(by: .seconds(100 * 3600))
+            // A new lease looks for those whose time is over.
+            for number in 0..<4 { try store.lease(Key("l\(number)"), for: .seconds(60)) }
+            try #expect(code { try store.partialWriter(for: "p") } == .locked)
+            try #expect(store.partialBody(of: "p")?.isBeingWritten == true)
+            worker.kill()
+            _ = worker.finish()
+            try #expect(store.partialBody(of: "p")?.isBeingWritten == false)
+            try store.partialWriter(for: "p").cancel()
+            try finish(store)
+        }
+    }
+
+    /// As cleaners of temporary files do.
+    @Test func aWriterWhoseLockFileWasRemovedKeepsItsBody() throws {
+        try withDirectory { path in
+            var store = try Store(at: path, .testing())
+            let own = Layout.instanceLock(try #require(store.engine.writing?.lock.instance))
+            let worker = try start(path, "progressHold")
+            worker.waitUntilReady()
+            worker.waitForLine("HALF")
+            let staging = path.appending("staging")
+            let locks = TestFiles.names(in: staging).filter { $0.hasSuffix(".lock") && $0 != own }
+            #expect(locks.count == 1)
+            for name in locks { TestFiles.remove(staging.appending(name)) }
+            try #expect(code { try store.partialWriter(for: "p") } == .locked)
+            try #expect(store.partialBody(of: "p")?.isBeingWritten == true)
+            worker.kill()
+            _ = worker.finish()
+            // Whether it lives only a store that is alone can tell.
+            try store.close()
+            store = try Store(at: path, .testing())
+            try #expect(store.partialWriter(for: "p").ranges == [0..<150_000])
+            try finish(store)
+        }
+    }
+
     #if LARDER_FAILPOINTS
         private static let steps = [
             "commit.before-trash", "commit.trashed", "commit.before", "commit.after", "commit.surplus-dropped",

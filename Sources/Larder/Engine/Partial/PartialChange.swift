@@ -79,7 +79,6 @@ final class PartialChange: @unchecked Sendable {
                 key, partial, now.progress, charge: now.charge, isPublished: isOver
             ) { record in try now.options.map { try work.set($0, in: &record, mutation, leases.instance) } }
             applied = (now.charge, transferred)
-            if !isOver { try mutation.renew(place.claim, leases.instance) }
         case .complete(let put):
             guard let transferred = try mutation.complete(key, partial, charge: now.charge, as: put) else {
                 return .over(.absent)
@@ -121,25 +120,6 @@ final class PartialChange: @unchecked Sendable {
             guard let made = try mutation.partial(key) else { return .over(.absent) }
             started = (made, true)
         }
-        let row = try mutation.addLease(
-            .computation, work.key.bytes, version: work.version, for: Mutation.claimDuration, leases)
-        return .leased(row: row)
-    }
-}
-
-extension Mutation {
-    /// A claim ends with its instance; the time is for what is left of it.
-    static let claimDuration = Duration.seconds(24 * 3600)
-
-    /// Makes the claim of a writer last, if half of its time is over.
-    func renew(_ row: [UInt8], _ instance: UInt64) throws {
-        if let value = try reading.get(index.leases, row), value.count == 16,
-            Timestamp(microseconds: value.field(0)) > now + Self.claimDuration / 2
-        {
-            return
-        }
-        let expires = (now + Self.claimDuration).microseconds
-        try transaction.put(index.leases, row, Index.lease(until: expires, instance: instance))
-        noteChange(trees: 1)
+        return .leased(row: try mutation.addClaim(work.key.bytes, version: work.version, leases))
     }
 }

@@ -72,7 +72,7 @@ final class PartialLookups: EnginePart {
                     record: record, head: head, progress: work.progress, isBeingWritten: ending == nil, work: work)
             }
             let isBeingWritten = try index.isBeingWritten(
-                key: indexKey, record, at: now, files.staging, transaction)
+                key: indexKey, record, at: now, files, transaction)
             if !isBeingWritten, record.isExpired(at: now) { return nil }
             return Found(
                 record: record, head: head, progress: progress, isBeingWritten: isBeingWritten, work: nil)

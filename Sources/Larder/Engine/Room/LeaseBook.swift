@@ -84,6 +84,6 @@ final class LeaseBook: EnginePart {
     /// As above, as a transaction has it.
     func isClaimedElsewhere(_ subject: [UInt8], _ version: UInt16?, _ transaction: ReadTransaction) throws -> Bool {
         try index.isClaimed(
-            subject, version: version, at: clock.now(), except: instance, files.staging, transaction)
+            subject, version: version, at: clock.now(), except: instance, files, transaction)
     }
 }

@@ -117,6 +117,21 @@ final class Ledger: @unchecked Sendable {
         try read(walkCountWord, in: directory).0
     }
 
+    /// True if an instance has a slot, before or without mapping the ledger.
+    static func hasSlot(_ instance: UInt64, _ directory: Directory) throws(LarderError) -> Bool {
+        guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else {
+            return false
+        }
+        var words = [UInt64](repeating: 0, count: fileLength / 8)
+        let result = words.withUnsafeMutableBytes { raw in
+            Result { () throws(LarderError) in
+                try FileSystem.read(file, into: raw, at: 0, path: directory.path(of: Layout.ledger))
+            }
+        }
+        guard try result.get() == fileLength, words[0] == magic else { return false }
+        return (1..<slotCount).contains { words[2 + $0 * slotWords] == instance }
+    }
+
     /// Two words of the file; zeros if it has none.
     private static func read(_ word: Int, in directory: Directory) throws(LarderError) -> (UInt64, UInt64) {
         guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else {
