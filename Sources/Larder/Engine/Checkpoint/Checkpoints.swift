@@ -105,9 +105,13 @@ final class Checkpoints: EnginePart {
                 try settle(drifted, mutation)
                 for (row, _) in slice {
                     // The scrubber may have given it a later epoch meanwhile, of the next checkpoint.
-                    if let value = try mutation.reading.get(index.unpublished, row),
-                        let head = try row.withUnsafeBytes({ try index.unpublishedFile($0, value, mutation.reading) }),
-                        head.epoch > epoch
+                    let head = try mutation.reading.get(index.unpublished, row).flatMap { value in
+                        try row.withUnsafeBytes { try index.unpublishedFile($0, value, mutation.reading) }
+                    }
+                    if let head, head.epoch > epoch { continue }
+                    // A writer may have taken a body in progress over since, whose file has left `blobs/` again.
+                    if head?.encoding == .partial, let head,
+                        try FileSystem.status(head.token.name, in: self.files.staging) != nil
                     {
                         continue
                     }

@@ -1,3 +1,4 @@
+import LMDB
 import Synchronization
 
 /// The bodies that writers of this process write, and what those need: names, room, files, jobs. Safe from any thread:
@@ -111,12 +112,51 @@ final class PartialBodies: EnginePart {
         reach("partial.taken")
         let token = partial.head.token
         let end = partial.record.progress?.ranges.end ?? 0
-        guard
-            try FileSystem.rename(Layout.blob(partial.head.digest), in: files.blobs, to: token.name, in: files.staging),
+        guard try rename(partial),
             let descriptor = try FileSystem.openIfPresent(token.name, in: files.staging, flags: O_RDWR)
         else { throw work.gone }
         try FileSystem.truncate(descriptor, to: end, path: files.staging.path(of: token.name))
         return StagedFile(token: token, descriptor: descriptor, length: end, isOwn: true)
+    }
+
+    /// Gives the file its new name, under the writer lock and while the index has the row by which a sweep knows it.
+    ///
+    /// A checkpoint that saw the file under its old name may have deleted the row since. One that comes later looks
+    /// again, under the same lock, where the file is.
+    /// - Returns: false if the file is not there.
+    private func rename(_ partial: Mutation.Partial) throws -> Bool {
+        let head = partial.head
+        while true {
+            let isStanding = try room.mutate(.housekeeping) { mutation in
+                guard try mutation.blobs.record(partial.record.blob)?.isSameFile(as: head) == true else {
+                    return false
+                }
+                if try mutation.reading.get(index.unpublished, head.token.indexKey) == nil {
+                    try mutation.blobs.noteUnpublished(head, partial.record.blob)
+                    mutation.noteChange(trees: 1)
+                }
+                return true
+            }
+            if !isStanding { return false }
+            let isRenamed: Bool? = try locked { transaction in
+                // A checkpoint, or a removal, has come between.
+                if try transaction.reading.get(index.unpublished, head.token.indexKey) == nil { return nil }
+                return try FileSystem.rename(
+                    Layout.blob(head.digest), in: files.blobs, to: head.token.name, in: files.staging)
+            }
+            if let isRenamed { return isRenamed }
+        }
+    }
+
+    /// Runs `body` under the writer lock, and changes nothing in the index.
+    private func locked<R>(_ body: (WriteTransaction) throws -> R) throws -> R {
+        do {
+            let transaction = try index.environment.beginWrite()
+            defer { transaction.abort() }
+            return try body(transaction)
+        } catch let error as LMDBError {
+            throw translate(error)
+        }
     }
 
     // MARK: Writing
