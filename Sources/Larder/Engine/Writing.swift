@@ -119,7 +119,7 @@ extension Engine {
             Committer(
                 context: context, memory: memory, pending: pending, touchBuffer: touchBuffer, leases: leases,
                 staged: staged, snapshots: snapshots, watermarks: watermarks, log: log, transactions: transactions,
-                displacement: displacement, roomMaker: roomMaker, maintenance: maintenance)
+                displacement: displacement, roomMaker: roomMaker, maintenance: maintenance, partials: partials)
         }
 
         // MARK: Closing

@@ -95,8 +95,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
             }
             try Task.checkCancellation()
             if !isWoken, let bodies = body.store.engine.writing?.partials {
-                let isStanding = try await IOPool.shared.run { try bodies.isStanding(work) }
-                if !isStanding { work.end(.gone) }
+                if try await !bodies.isStanding(work) { work.end(.gone) }
             }
             // Before the ranges: then none is missed.
             let ending = work.ending
@@ -171,8 +170,9 @@ public struct PartialChunks: AsyncSequence, Sendable {
             }
         }
 
-        /// True if what was read so far is what a complete body begins with: its writer may have found the same bytes
-        /// stored already.
+        /// True if a complete body is what was written to the file: its writer may have found the same bytes stored
+        /// already, or moved them into the index. All of it is compared, as another put of the key may begin with what
+        /// was read so far.
         private func isSame(_ other: Body) async throws -> Bool {
             let length = other.length.bytes
             if let total, total != length { return false }

@@ -50,8 +50,7 @@ public final class PartialWriter: @unchecked Sendable {
     ///   than 1,024 separate ranges), `noSpace`, `io`, `invalidArgument`: the writer can be used further. `gone` (the
     ///   body was removed, displaced or replaced), `closed`: it is over.
     public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
-        try store.requireOpen()
-        try work.write(bytes, at: offset)
+        try work.inTurn { try writeInTurn(bytes, at: offset) }
     }
 
     /// Writes a range of the body, without a copy if the bytes are contiguous. Meaning and errors are those of
@@ -71,7 +70,12 @@ public final class PartialWriter: @unchecked Sendable {
     /// Writes a range of the body, on a thread that may wait for the disk. Meaning and errors are those of
     /// `write(_:at:)` for a buffer. It is carried through in a cancelled task.
     public func write(_ bytes: some Collection<UInt8> & Sendable, at offset: Int64) async throws {
-        try await IOPool.shared.run { [self] in try write(bytes, at: offset) }
+        try await work.inTurn(on: IOPool.shared) { [self] in
+            let isDone: Void? = try bytes.withContiguousStorageIfAvailable {
+                try writeInTurn(UnsafeRawBufferPointer($0), at: offset)
+            }
+            if isDone == nil { try Array(bytes).withUnsafeBytes { try writeInTurn($0, at: offset) } }
+        }
     }
 
     /// Replaces metadata, tags, lifetime, pin and durability that the writer was made with, now and for `commit()`. The
@@ -104,27 +108,30 @@ public final class PartialWriter: @unchecked Sendable {
     /// - Throws: `gone`, `closed`, `noSpace`, `io`. The writer is over either way. After `noSpace` and `io` a later
     ///   writer may find the ranges of some moments before.
     public func suspend() throws {
+        try work.inTurn { try suspendInTurn() }
+    }
+
+    private func suspendInTurn() throws {
         let writing = try store.writing()
-        try work.inTurn {
-            try work.requireOpen()
-            let job = work.job(.suspend)
-            do {
-                try writing.submission.run(job)
-            } catch {
-                work.end(.suspended)
-                writing.partials.release(work)
-                throw error
-            }
-            guard writing.partials.isDone(job) else { throw end() }
+        try work.requireOpen()
+        let job = work.job(.suspend)
+        do {
+            try writing.submission.run(job)
+        } catch {
             work.end(.suspended)
+            throw error
         }
+        guard writing.partials.isDone(job) else { throw end() }
+        work.end(.suspended)
     }
 
     /// Leaves the body to a later writer.
     ///
     /// Errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It is carried through
     /// in a cancelled task.
-    public func suspend() async throws { try await IOPool.long.run { [self] in try suspend() } }
+    public func suspend() async throws {
+        try await work.inTurn(on: IOPool.long) { [self] in try suspendInTurn() }
+    }
 
     /// Stores the body, which is complete, under the writer's key: from now on it is an entry like one that was put.
     ///
@@ -136,38 +143,40 @@ public final class PartialWriter: @unchecked Sendable {
     ///   replaced by another put, which stays. `closed`.
     @discardableResult
     public func commit() throws -> Digest {
+        try work.inTurn { try commitInTurn() }
+    }
+
+    private func commitInTurn() throws -> Digest {
         let began = store.engine.uptime.uptime()
         let writing = try store.writing()
-        return try work.inTurn {
-            try work.requireOpen()
-            let progress = work.progress
-            guard progress.isComplete else { throw incomplete(progress) }
-            try Store.checkSize(progress.length, key, store.engine.budget())
-            let digest = try work.digest(length: progress.length)
-            if let declaredDigest, declaredDigest != digest {
-                abandon(writing)
-                throw Store.mismatch(key, declaredDigest, digest)
-            }
-            let put = try makePut(digest, progress.length)
-            let job = work.job(
-                .complete { reserved in
-                    guard case .staged(var file) = put.body else { return put }
-                    file.reserved = reserved
-                    return put.copy(body: .staged(file))
-                }, isDurable: put.isDurable)
-            do {
-                try writing.submission.run(job)
-            } catch {
-                // Committed, and not sure to survive power loss.
-                if job.isCommitted { work.end(.committed) }
-                throw error
-            }
-            guard writing.partials.isDone(job) else { throw end() }
-            work.end(.committed)
-            store.engine.noteStored(put)
-            store.engine.notePut(since: began)
-            return digest
+        try work.requireOpen()
+        let progress = work.progress
+        guard progress.isComplete else { throw incomplete(progress) }
+        try Store.checkSize(progress.length, key, store.engine.budget())
+        let digest = try work.digest(length: progress.length)
+        if let declaredDigest, declaredDigest != digest {
+            abandon(writing)
+            throw Store.mismatch(key, declaredDigest, digest)
         }
+        let put = try makePut(digest, progress.length)
+        let job = work.job(
+            .complete { reserved in
+                guard case .staged(var file) = put.body else { return put }
+                file.reserved = reserved
+                return put.copy(body: .staged(file))
+            }, isDurable: put.isDurable)
+        do {
+            try writing.submission.run(job)
+        } catch {
+            // Committed, and not sure to survive power loss.
+            if job.isCommitted { work.end(.committed) }
+            throw error
+        }
+        guard writing.partials.isDone(job) else { throw end() }
+        work.end(.committed)
+        store.engine.noteStored(put)
+        store.engine.notePut(since: began)
+        return digest
     }
 
     /// Stores the body, which is complete, under the writer's key.
@@ -175,7 +184,9 @@ public final class PartialWriter: @unchecked Sendable {
     /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It is
     /// carried through in a cancelled task.
     @discardableResult
-    public func commit() async throws -> Digest { try await IOPool.long.run { [self] in try commit() } }
+    public func commit() async throws -> Digest {
+        try await work.inTurn(on: IOPool.long) { [self] in try commitInTurn() }
+    }
 
     /// Removes the body. No effect once the writer is over. Waits for the commit; where that fails, the log tells, and
     /// the body is left as by `suspend()`.
@@ -189,11 +200,17 @@ public final class PartialWriter: @unchecked Sendable {
     /// Meaning is that of the synchronous form. Waiting holds no thread of the cooperative pool. It is carried through
     /// in a cancelled task.
     public func cancel() async {
-        // `cancel()` throws nothing.
-        try? await IOPool.shared.run { [self] in cancel() }
+        guard let writing = store.engine.writing else { return }
+        // The step throws nothing.
+        try? await work.inTurn(on: IOPool.shared) { [self] in abandon(writing) }
     }
 
     // MARK: In turn
+
+    private func writeInTurn(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+        try store.requireOpen()
+        try work.write(bytes, at: offset)
+    }
 
     private func abandon(_ writing: Engine.Writing) {
         guard work.ending == nil else { return }
@@ -202,7 +219,7 @@ public final class PartialWriter: @unchecked Sendable {
             work.end(.cancelled)
         } catch {
             work.end(.cancelled)
-            writing.partials.release(work)
+            work.leaveUnsettled()
             store.engine.logger(.calls).warning(
                 "a body in progress is not removed", metadata: ["error": "\(error)", "key": "\(key)"])
         }

@@ -14,6 +14,9 @@ final class Committer: EnginePart, @unchecked Sendable {
     private let displacement: Displacement
     private let roomMaker: RoomMaker
     private let maintenance: Maintenance
+    private let partials: PartialBodies
+    /// Between tries to make up for last steps of writers.
+    private var partialPause = Backoff()
     /// Between tries of displacement that fails.
     private var pause = Backoff()
     private var expiry = Pace()
@@ -30,7 +33,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         context: EngineContext, memory: MemoryEntries, pending: PendingSet, touchBuffer: TouchBuffer,
         leases: LeaseBook, staged: StagedFiles, snapshots: HeldSnapshots, watermarks: Watermarks,
         log: DisplacementLog, transactions: Transactions, displacement: Displacement, roomMaker: RoomMaker,
-        maintenance: Maintenance
+        maintenance: Maintenance, partials: PartialBodies
     ) {
         self.context = context
         self.memory = memory
@@ -45,6 +48,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         self.displacement = displacement
         self.roomMaker = roomMaker
         self.maintenance = maintenance
+        self.partials = partials
     }
 
     func run() {
@@ -54,6 +58,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             transactions.dropReleasedLeases()
             if work.isClosing, work.batch.isEmpty { return }
             if !work.isClosing {
+                settlePartialsIfDue()
                 removeExpiredIfDue()
                 maintenance.wakeIfDue()
             }
@@ -355,6 +360,20 @@ final class Committer: EnginePart, @unchecked Sendable {
             try mutation.touch(
                 TouchTable.Line(stamp: record.stamp, lastUse: touch.lastUse, hits: touch.hits), at: uptime)
         }
+    }
+
+    // MARK: Bodies in progress
+
+    /// Tries last steps of writers again that failed, with growing pauses while they fail.
+    private func settlePartialsIfDue() {
+        let now = configuration.clock.uptime()
+        guard partials.hasUnsettled else {
+            if partialPause.remaining(at: now) == 0 { partialPause.reset() }
+            return
+        }
+        guard partialPause.remaining(at: now) == 0 else { return }
+        partialPause.failed(at: now)
+        partials.settle()
     }
 
     // MARK: Expired entries

@@ -119,8 +119,9 @@ final class PendingJob: @unchecked Sendable {
                 switch change.kind {
                 case .begin, .complete: return .put
                 // What it counts is reserved already.
-                case .advance, .suspend: claims = true
-                case .abandon: count += 1
+                case .advance: claims = true
+                // What a writer leaves can be displaced.
+                case .suspend, .abandon: count += 1
                 }
             }
         }

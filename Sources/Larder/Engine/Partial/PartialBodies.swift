@@ -13,6 +13,9 @@ final class PartialBodies: EnginePart {
     private let ledger: Ledger
     private let leases: LeaseBook
     private let works = Mutex<[Key: PartialWork]>([:])
+    /// Writers that are over and whose last step failed.
+    private let unsettled = Mutex<[PartialWork]>([])
+    private let unsettledCount = Atomic<Int>(0)
 
     init(
         context: EngineContext, submission: Submission, pending: PendingSet, staged: StagedFiles, stager: Stager,
@@ -50,7 +53,18 @@ final class PartialBodies: EnginePart {
     func isStanding(_ work: PartialWork) throws -> Bool {
         guard let place = work.place, work.ending == nil else { return true }
         submission.flush(touches: false)
-        return try read { transaction in
+        return try isStanding(work, place)
+    }
+
+    /// As the synchronous form, without holding a thread while it waits for a commit.
+    func isStanding(_ work: PartialWork) async throws -> Bool {
+        guard let place = work.place, work.ending == nil else { return true }
+        await submission.flush(touches: false)
+        return try await IOPool.shared.run { [self] in try isStanding(work, place) }
+    }
+
+    private func isStanding(_ work: PartialWork, _ place: PartialWork.Place) throws -> Bool {
+        try read { transaction in
             guard let raw = try transaction.get(index.entries, work.indexKey), let view = EntryView(raw),
                 view.blob == place.blob,
                 let head = try transaction.get(index.blobs, place.blob).flatMap(BlobRecord.init)
@@ -223,7 +237,7 @@ final class PartialBodies: EnginePart {
         do {
             try submission.queue(job)
         } catch {
-            // The store is being closed, which tells the rest.
+            // The store is being closed: a sweep does the rest.
             work.noteFailed()
         }
     }
@@ -246,6 +260,37 @@ final class PartialBodies: EnginePart {
             guard work.ending == nil else { return }
             queue(work.job(.suspend), of: work)
             work.end(.suspended)
+        }
+    }
+
+    // MARK: Last steps that failed
+
+    /// True if there are writers whose last step failed.
+    var hasUnsettled: Bool { unsettledCount.load(ordering: .acquiring) > 0 }
+
+    /// The last step of a writer failed: it is made up for later. Until then what its file takes stays reserved.
+    func settleLater(_ work: PartialWork) {
+        guard work.place != nil else { return }
+        unsettled.withLock { works in
+            if !works.contains(where: { $0 === work }) { works.append(work) }
+            unsettledCount.store(works.count, ordering: .releasing)
+        }
+    }
+
+    /// Adds what is left to do to the open batch. For the committer's thread, which must not wait for room there.
+    func settle() {
+        let due = unsettled.withLock { works in
+            defer { works = [] }
+            unsettledCount.store(0, ordering: .releasing)
+            return works
+        }
+        for work in due {
+            do {
+                if try pending.add(work.job(.suspend), mayWait: false, isPatient: true) == nil { settleLater(work) }
+            } catch {
+                // The store is being closed: a sweep does the rest.
+                settleLater(work)
+            }
         }
     }
 

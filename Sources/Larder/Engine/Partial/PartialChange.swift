@@ -41,8 +41,13 @@ final class PartialChange: @unchecked Sendable {
     /// The transaction is committed.
     func noteCommitted() {
         guard let applied else {
-            // The caller of any other step hears of it.
-            if case .advance = kind { work.end(.gone) }
+            switch kind {
+            case .advance: work.end(.gone)
+            // The file is another's now, or gone: neither is for this process to count.
+            case .suspend: work.noteReleased(transferred: 0)
+            // The caller hears of it.
+            case .begin, .complete, .abandon: break
+            }
             return
         }
         switch kind {
@@ -58,7 +63,11 @@ final class PartialChange: @unchecked Sendable {
     }
 
     /// It could not be committed.
-    func noteFailed() { work.noteFailed() }
+    func noteFailed() {
+        work.noteFailed()
+        // No caller of a writer that is over tries again.
+        if case .suspend = kind { work.leaveUnsettled() }
+    }
 
     /// - Parameter store: stores a put, whatever is in memory under its key.
     func apply(

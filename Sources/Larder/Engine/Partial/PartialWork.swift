@@ -10,7 +10,7 @@ final class PartialWork: @unchecked Sendable {
     let version: UInt16?
     private let configuration: Configuration
     private let bodies: PartialBodies
-    private let turn = Monitor()
+    private let turn = Turn()
     private let lock = Monitor()
     private var state: State
     private var hash = IncrementalDigest()
@@ -145,41 +145,39 @@ final class PartialWork: @unchecked Sendable {
 
     // MARK: Writing
 
-    /// Writes the bytes that are not there yet.
+    /// Writes the bytes that are not there yet. Call it in turn.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
-        try turn.locked {
-            try requireOpen()
-            if bytes.isEmpty { return }
-            let (known, file) = lock.locked { (state.progress, state.file) }
-            let range = try bodies.range(of: bytes.count, at: offset, known.total, key)
-            let gaps = known.ranges.gaps(in: range)
-            guard let file, !gaps.isEmpty else { return }
-            var new = known
-            new.ranges.insert(range)
-            if new.ranges.count > EntryRecord.Progress.maximumRanges {
-                throw LarderError(
-                    .tooLarge,
-                    "the body of \(key) is in \(known.ranges.count) separate ranges, the most there can be: "
-                        + "fill gaps first",
-                    key: key)
-            }
-            let block: Int64 = 4096
-            let growth = new.ranges.bytes(inBlocksOf: block) - known.ranges.bytes(inBlocksOf: block)
-            try bodies.writing(file, growth, key, { try self.settle(known, reserved: $0) }) {
-                for gap in gaps {
-                    let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
-                    try bodies.write(UnsafeRawBufferPointer(rebasing: bytes[part]), to: file, at: gap.lowerBound)
-                }
-            }
-            try settle(new, reserved: growth)
-            // Only now: after a failure other bytes may be written there.
-            for gap in gaps where gap.lowerBound == hashed {
-                let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
-                hash.update(UnsafeRawBufferPointer(rebasing: bytes[part]))
-                hashed = gap.upperBound
-            }
-            tell()
+        try requireOpen()
+        if bytes.isEmpty { return }
+        let (known, file) = lock.locked { (state.progress, state.file) }
+        let range = try bodies.range(of: bytes.count, at: offset, known.total, key)
+        let gaps = known.ranges.gaps(in: range)
+        guard let file, !gaps.isEmpty else { return }
+        var new = known
+        new.ranges.insert(range)
+        if new.ranges.count > EntryRecord.Progress.maximumRanges {
+            throw LarderError(
+                .tooLarge,
+                "the body of \(key) is in \(known.ranges.count) separate ranges, the most there can be: "
+                    + "fill gaps first",
+                key: key)
         }
+        let block: Int64 = 4096
+        let growth = new.ranges.bytes(inBlocksOf: block) - known.ranges.bytes(inBlocksOf: block)
+        try bodies.writing(file, growth, key, { try self.settle(known, reserved: $0) }) {
+            for gap in gaps {
+                let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
+                try bodies.write(UnsafeRawBufferPointer(rebasing: bytes[part]), to: file, at: gap.lowerBound)
+            }
+        }
+        try settle(new, reserved: growth)
+        // Only now: after a failure other bytes may be written there.
+        for gap in gaps where gap.lowerBound == hashed {
+            let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
+            hash.update(UnsafeRawBufferPointer(rebasing: bytes[part]))
+            hashed = gap.upperBound
+        }
+        tell()
     }
 
     /// The file has changed: charges it with what it takes now, of which `reserved` bytes are reserved already.
@@ -290,10 +288,21 @@ final class PartialWork: @unchecked Sendable {
     /// A job failed: the next one brings what it would have brought.
     func noteFailed() { lock.locked { state.isQueued = false } }
 
+    /// The last step failed: others may take the body over, and the index still has to learn what its file takes.
+    func leaveUnsettled() {
+        bodies.release(self)
+        bodies.settleLater(self)
+    }
+
     // MARK: Ending
 
-    /// Runs the last step of a writer, one thread at a time.
+    /// Runs a step of a writer, one thread at a time.
     func inTurn<R>(_ body: () throws -> R) rethrows -> R { try turn.locked(body) }
+
+    /// As the synchronous form, on a thread of a pool. While another step takes its time, no thread waits.
+    func inTurn<R: Sendable>(on pool: IOPool, _ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await turn.locked(on: pool, body)
+    }
 
     /// The work is over. Followers hear of it.
     func end(_ ending: Ending) {
