@@ -47,7 +47,7 @@ extension Committer {
         for (operation, result) in zip(job.operations, job.results) {
             switch (operation, result) {
             case (.put(let put, _), .over(.stored)): noteStored(put)
-            case (.putContent(let put, _), .over(.stored)):
+            case (.putContent(let put, _, _), .over(.stored)):
                 // No bytes were written.
                 counters.add(.puts)
                 tellStored(put.key, length: job.contentLengths[put.key] ?? 0)

@@ -156,11 +156,12 @@ extension Store {
                 try checkIsWritten(options, key)
                 options.durability = durability
                 return .put(try prepare(body, key, options, digest).withoutDescriptor, unlessPresent: unlessPresent)
-            case .putContent(let digest, let key, var options, let unlessPresent):
+            case .putContent(let digest, let key, var options, let unlessPresent, let expected):
                 try checkIsWritten(options, key)
                 options.durability = durability
                 try options.validate(key: key)
-                return .putContent(makePut(key, digest, 0, .inline([]), options), unlessPresent: unlessPresent)
+                return .putContent(
+                    makePut(key, digest, 0, .inline([]), options), unlessPresent: unlessPresent, expected)
             case .change(let key, let change, let expected):
                 try change.validate(key)
                 return .change(key, change, expected)
@@ -237,7 +238,7 @@ extension WriteBatch {
         var bytes = 0
         for operation in operations {
             switch operation {
-            case .put(_, let key, let options, _, _), .putContent(_, let key, let options, _):
+            case .put(_, let key, let options, _, _), .putContent(_, let key, let options, _, _):
                 if case .put(let body, _, _, _, _) = operation { bytes += body.count }
                 bytes += options.metadata.count
                 let row = min(key.bytes.count, IndexKey.longLength) * (2 + options.tags.count)

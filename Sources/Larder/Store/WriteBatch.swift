@@ -11,8 +11,8 @@
 public struct WriteBatch: Sendable {
     enum Operation: Sendable {
         case put([UInt8], Key, PutOptions, Digest?, unlessPresent: Bool)
+        case putContent(Digest, Key, PutOptions, unlessPresent: Bool, Expected?)
         /// With the entry that it has to be still.
-        case putContent(Digest, Key, PutOptions, unlessPresent: Bool)
         case change(Key, EntryChange, Expected?)
         case remove(Key, Expected?)
         case removeContent(Digest)
@@ -87,7 +87,18 @@ public struct WriteBatch: Sendable {
     public mutating func put(
         contentOf digest: Digest, for key: Key, _ options: PutOptions = PutOptions(), unlessPresent: Bool = false
     ) {
-        operations.append(.putContent(digest, key, options, unlessPresent: unlessPresent))
+        operations.append(.putContent(digest, key, options, unlessPresent: unlessPresent, nil))
+    }
+
+    /// As above, in the place of an entry, if that is still the one that `get` returned, with the same body and
+    /// metadata. Its result is `stored`, `changed` if it is another by then, or `absent` if there is none, or no entry
+    /// has the content.
+    /// - Parameters:
+    ///   - digest: SHA-256 of the body.
+    ///   - entry: what `get` returned.
+    ///   - options: as above.
+    package mutating func put(contentOf digest: Digest, replacing entry: Entry, _ options: PutOptions) {
+        operations.append(.putContent(digest, entry.key, options, unlessPresent: false, Expected(entry)))
     }
 
     // MARK: Entries

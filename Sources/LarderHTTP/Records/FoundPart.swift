@@ -12,6 +12,8 @@ struct FoundPart: Sendable {
     private let isPlaced: Bool
     /// When the entry expires, if that is known.
     let expires: Timestamp?
+    /// Of the body of the entry, where it is complete: its length and SHA-256.
+    private let content: (length: Int64, digest: Digest)?
 
     /// A part that is complete; nil if the entry is something else.
     init?(_ part: StoredPart, in entry: Entry) {
@@ -30,6 +32,7 @@ struct FoundPart: Sendable {
         self.part = part
         bytes = .complete(entry.body)
         expires = entry.attributes.expires
+        content = (length, entry.digest)
     }
 
     /// A part in progress; nil if the body is something else.
@@ -40,6 +43,7 @@ struct FoundPart: Sendable {
         bytes = .inProgress(body)
         isPlaced = true
         expires = nil
+        content = nil
     }
 
     /// The ranges of the response's own entry.
@@ -49,6 +53,7 @@ struct FoundPart: Sendable {
         bytes = .complete(body)
         isPlaced = false
         expires = nil
+        content = nil
     }
 
     /// What is stored of a part of the response under `key`; nil if it is gone. Waits for the disk.
@@ -63,6 +68,12 @@ struct FoundPart: Sendable {
 
     /// Whether more can be written to it.
     var isInProgress: Bool { if case .inProgress = bytes { true } else { false } }
+
+    /// The SHA-256 of its body if that is the whole representation: the record may list less than was written.
+    func digest(ofWhole total: Int64) -> Digest? {
+        guard let content, content.length == total, isPlaced || part.ranges.contains(0..<total) else { return nil }
+        return content.digest
+    }
 
     /// The run of bytes that has a position: where it is in the entry, and the position where it ends; nil if that byte
     /// is not there.

@@ -16,6 +16,8 @@ final class ResponseStore: Sendable {
     private let locks = (0..<64).map { _ in StripedLock() }
     /// Parts in progress that loads of this cache write.
     let writers: PartWriters
+    /// Joining the parts of a response, by its key.
+    let completions = Turns()
     /// Bytes that were copied to make responses whole.
     let copiedBytes = Atomic<Int64>(0)
 

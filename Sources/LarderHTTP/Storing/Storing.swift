@@ -182,7 +182,7 @@ struct Storing: Sendable {
         do {
             if isWhole, isCurrent {
                 try await changes.responses.complete(
-                    key, primary: primary, tags: tags, storagePolicy: storagePolicy
+                    key, primary: primary, storagePolicy: storagePolicy
                 ) { [guards, changes] in Self.areCurrent(guards, changes.generations) }
                 // Invalidated meanwhile: that may have looked before the whole was there.
                 if !isCurrent {

@@ -11,7 +11,7 @@ final class PendingJob: @unchecked Sendable {
         case failed(LarderError)
         case put(PendingPut, unlessPresent: Bool)
         /// Without bytes: those that the store has with its digest.
-        case putContent(PendingPut, unlessPresent: Bool)
+        case putContent(PendingPut, unlessPresent: Bool, WriteBatch.Expected?)
         case change(Key, EntryChange, WriteBatch.Expected?)
         case remove(Key, WriteBatch.Expected?)
         /// With the index keys of the entries that had the content when it was looked for.
@@ -78,7 +78,7 @@ final class PendingJob: @unchecked Sendable {
         for operation in operations {
             memory += 128
             switch operation {
-            case .put(let put, _), .putContent(let put, _):
+            case .put(let put, _), .putContent(let put, _, _):
                 keys?.insert(put.key)
                 memory += put.memory
             case .change(let key, let change, _):
@@ -195,7 +195,8 @@ final class PendingJob: @unchecked Sendable {
         case .failed(let error): return .over(.failed(error))
         case .put(let put, let unlessPresent):
             return .over(try store(put, unlessPresent, mutation, memory))
-        case .putContent(let put, let unlessPresent):
+        case .putContent(let put, let unlessPresent, let expected):
+            if let expected, let refusal = try refusal(of: put, expected, mutation, memory) { return .over(refusal) }
             return .over(try store(put, unlessPresent, mutation, memory, isContentStored: true))
         case .change(let key, let change, let expected):
             if let put = lookUpInMemory(key, mutation, memory) {
@@ -306,6 +307,17 @@ final class PendingJob: @unchecked Sendable {
         try mutation.put(
             put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), inheriting: inherited, content: content)
         return .stored(put.digest)
+    }
+
+    /// Nil if the entry that a put is to replace is there.
+    private func refusal(
+        of put: PendingPut, _ expected: WriteBatch.Expected, _ mutation: Mutation, _ memory: MemoryEntries
+    ) throws -> WriteResult? {
+        guard let old = lookUpInMemory(put.key, mutation, memory) else {
+            return try missing(put.indexKey, expected, mutation)
+        }
+        guard sees(old.version) else { return .absent }
+        return old.isUnchanged(expected) ? nil : .changed
     }
 
     private func change(
