@@ -139,7 +139,8 @@ extension Fixture {
             try await store.put(
                 RangeOrigin.bytes(range), for: part.key(key), PutOptions(metadata: StoredPart.packedMetadata))
             let added = try responses.add(
-                part, of: response, isUpdate: false, at: key, primary: Self.url, now: cache.changes.context.now
+                part, of: response, isUpdate: false, at: key, primary: Self.url, tags: [],
+                now: cache.changes.context.now
             ) { response, parts in
                 var options = responses.options(for: response, tags: [], storagePolicy: .permanent)
                 options.metadata = StoredRecord(response, parts: parts).encoded

@@ -22,11 +22,11 @@ import Testing
             let responses = fixture.cache.changes.responses
             let stored = try #require(try responses.findOne(key)?.response)
             let content = PartWriters.Content(response: stored, total: Self.length) { false }
-            let listed = try responses.parts(at: key)
-            #expect(listed.count == 1)
+            let listed = try #require(try responses.parts(of: stored, at: key))
+            #expect(listed.parts.count == 1)
             #expect(throws: InvalidatedLoad.self) {
                 try responses.writers.acquire(
-                    content, at: key, responses.rules, listed: { listed },
+                    for: 1_000..<2_000, content, at: key, responses.rules, listed: { listed },
                     PutOptions(metadata: StoredPart.placedMetadata))
             }
         }

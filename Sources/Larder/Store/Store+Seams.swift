@@ -14,6 +14,18 @@ extension Store {
         try await IOPool.long.run(body)
     }
 
+    /// Whether the index has an entry that is selected, or a body in progress. What waits for its commit is not waited
+    /// for. It may wait for the disk.
+    package func hasCommitted(_ selection: Selection) throws -> Bool {
+        try requireOpen()
+        var walk = EntryWalk(try engine.descriptions.filter(selection, version: version))
+        while !walk.isOver {
+            let batch = try engine.read { try walk.next(engine.index, $0, limit: 16) }
+            if !batch.keys.isEmpty { return true }
+        }
+        return false
+    }
+
     /// A checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
     package func checkpoint() throws {
         let writing = try writing()

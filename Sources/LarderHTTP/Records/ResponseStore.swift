@@ -87,7 +87,18 @@ final class ResponseStore: Sendable {
     }
 
     /// Removes every response under a primary key. Returns how many. May wait.
+    ///
+    /// With what no record lists yet: the parts that loads of any process write, and variants on their way.
     func removeAll(_ primary: String) throws -> Int {
+        let count = try removeListed(primary)
+        for mark in [StoredPart.separator, VariantIndex.separator] {
+            let rest = Selection.prefix(Key(primary + mark))
+            if try store.hasCommitted(rest) { try store.remove(rest) }
+        }
+        return count
+    }
+
+    private func removeListed(_ primary: String) throws -> Int {
         let key = Key(primary)
         guard let entry = try store.get(key, includingExpired: true) else { return 0 }
         guard let index = VariantIndex(entry.metadata) else { return try removeOne(key) ? 1 : 0 }

@@ -64,7 +64,7 @@ package enum StoredKeys {
     /// Whether an entry is a part of the response under another key.
     package static func isPart(_ entry: Attributes) -> Bool {
         [StoredPart.placedMetadata, StoredPart.packedMetadata].contains(entry.metadata)
-            && entry.key.text.contains(" part=")
+            && entry.key.text.contains(StoredPart.separator)
     }
 
     /// The key under which a URL's response is stored: its own, or else that of a response that answers several

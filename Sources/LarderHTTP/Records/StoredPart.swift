@@ -30,9 +30,11 @@ struct StoredPart: Hashable {
     /// The key of a part of the response under `key`. No URI has a space.
     func key(_ key: Key) -> Key { Self.key(key, id) }
 
+    static let separator = " part="
+
     static func key(_ key: Key, _ id: UInt64) -> Key {
         let digits = String(id, radix: 16)
-        return Key(bytes: key.bytes + (" part=" + String(repeating: "0", count: 16 - digits.count) + digits).utf8)
+        return Key(bytes: key.bytes + (separator + String(repeating: "0", count: 16 - digits.count) + digits).utf8)
     }
 
     /// The encoding of a list: for each part its id, u64, the number of its ranges, u16, and those as two i64 each.

@@ -23,12 +23,29 @@ final class PartWriters: Sendable {
         let id: UInt64
         let writer: PartialWriter
         fileprivate let content: Content
+        private let options: Mutex<PutOptions>
         private let over = Atomic(false)
 
-        fileprivate init(id: UInt64, writer: PartialWriter, _ content: Content) {
+        fileprivate init(id: UInt64, writer: PartialWriter, _ content: Content, _ options: PutOptions) {
             self.id = id
             self.writer = writer
             self.content = content
+            self.options = Mutex(options)
+        }
+
+        /// Adds the tags of another load that writes to it, so that a purge by one of them reaches it.
+        fileprivate func add(_ tags: [String]) throws {
+            let new = options.withLock { options -> PutOptions? in
+                guard let all = TagRoom.union(options.tags, tags), all != options.tags else { return nil }
+                options.tags = all
+                return options
+            }
+            guard let new else { return }
+            do {
+                try writer.use(new)
+            } catch let error as LarderError where error.code == .gone || error.code == .closed {
+                end()
+            }
         }
 
         /// Whether nothing more can be written: it was completed, or the store has removed it.
@@ -67,12 +84,14 @@ final class PartWriters: Sendable {
     /// one. Pair it with `release(_:of:isListed:)`.
     ///
     /// - Parameters:
+    ///   - range: the positions of the bytes.
     ///   - content: what the bytes belong to.
     ///   - key: what the response is stored under.
-    ///   - listed: the parts of the stored response that are of the same representation.
-    ///   - options: what a part is stored with.
+    ///   - listed: the parts of the stored response and its entry, if that is of the same representation.
+    ///   - options: what a part is stored with; one that is there keeps its tags, and at least its lifetime.
     func acquire(
-        _ content: Content, at key: Key, _ rules: CacheRules, listed: () throws -> [StoredPart], _ options: PutOptions
+        for range: Range<Int64>, _ content: Content, at key: Key, _ rules: CacheRules,
+        listed: () throws -> (parts: [StoredPart], entry: Attributes)?, _ options: PutOptions
     ) throws -> Part {
         try lock(key).locked {
             // Its bytes may be those that an invalidation was for, and bytes that are written stay.
@@ -81,9 +100,16 @@ final class PartWriters: Sendable {
                 part.content.isCurrent() && part.content.total == content.total
                     && rules.areCombinable(part.content.response, content.response)
             }
-            if let shared { return shared }
+            if let shared {
+                try shared.add(options.tags)
+                return shared
+            }
+            let listed = try listed()
+            let options = listed.map { options.extending($0.entry) } ?? options
             // One with very many ranges might get too many.
-            for part in try listed() where part.ranges.ranges.count < StoredPart.rangeLimit / 2 {
+            for part in listed?.parts ?? [] {
+                let count = part.ranges.union(ByteRanges([range])).ranges.count
+                guard count <= max(StoredPart.rangeLimit / 2, part.ranges.ranges.count) else { continue }
                 guard content.isCurrent() else { throw InvalidatedLoad() }
                 if let part = try resume(part.id, content, at: key, options) { return part }
             }
@@ -92,7 +118,7 @@ final class PartWriters: Sendable {
             return enter(
                 Part(
                     id: id, writer: try store.partialWriter(for: StoredPart.key(key, id), options, total: total),
-                    content),
+                    content, options),
                 key)
         }
     }
@@ -148,7 +174,7 @@ final class PartWriters: Sendable {
         else { return nil }
         do {
             let writer = try store.partialWriter(for: partKey, options, total: ByteCount(content.total))
-            return enter(Part(id: id, writer: writer, content), key)
+            return enter(Part(id: id, writer: writer, content, options), key)
         } catch let error as LarderError where error.code == .locked {
             return nil
         }

@@ -89,16 +89,8 @@ struct StoreChanges: Sendable {
                 tags += value.split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
             }
         }
-        var seen: Set<String> = []
-        var bytes = 0
-        return tags.filter { tag in
-            let count = tag.utf8.count
-            guard (1...200).contains(count), !tag.utf8.contains(0), seen.count < 64, bytes + count + 1 <= 8_192,
-                seen.insert(tag).inserted
-            else { return false }
-            bytes += count + 1
-            return true
-        }
+        var room = TagRoom()
+        return tags.filter { (1...200).contains($0.utf8.count) && !$0.utf8.contains(0) && room.take($0) }
     }
 
     /// Throws when a body of this length has no place in the store.

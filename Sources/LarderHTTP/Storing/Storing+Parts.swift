@@ -32,7 +32,8 @@ extension Storing {
         let responses = changes.responses
         return try await changes.store.perform {
             try responses.add(
-                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, now: changes.context.now
+                part, of: response, isUpdate: new.combines != nil, at: key, primary: primary, tags: tags,
+                now: changes.context.now
             ) { response, parts in
                 var options = responses.options(for: response, tags: tags, storagePolicy: storagePolicy)
                 options.metadata = StoredRecord(response, parts: parts).encoded
@@ -82,7 +83,8 @@ struct PlacedPart: Sendable {
             metadata: StoredPart.placedMetadata)
         return PartSink(changes.store, range) {
             try responses.writers.acquire(
-                PartWriters.Content(response: part.response, total: part.total, isCurrent: isCurrent), at: part.key,
+                for: part.range, PartWriters.Content(response: part.response, total: part.total, isCurrent: isCurrent),
+                at: part.key,
                 responses.rules, listed: { try responses.parts(of: part.response, at: part.key) }, options)
         }
     }
