@@ -163,7 +163,32 @@ import Testing
         }
     }
 
-    // MARK: Very many ranges
+    // MARK: Messages without a length, and very many ranges
+
+    /// The end of the message shows that it is as long as `Content-Range` says.
+    @Test func rangesWithoutADeclaredLengthAreJoined() async throws {
+        try await Fixture.run { fixture in
+            let count = Int64(StoredPart.limit + 10)
+            let length = count * 100
+            fixture.serveRanges(of: length, declaresLength: false)
+            for number in 0..<(count - 1) {
+                let range = (number * 100)..<(number * 100 + 50)
+                try await #expect(fixture.getRange(range).1 == RangeOrigin.bytes(range))
+                await fixture.cache.drain()
+            }
+            #expect(try fixture.parts.map(\.ranges.ranges.count) == [Int(count) - 1])
+            for number in 0..<(count - 1) {
+                let range = (number * 100)..<(number * 100 + 50)
+                let (response, bytes) = try await fixture.getRange(range)
+                #expect(response.source == .hit && bytes == RangeOrigin.bytes(range))
+            }
+            fixture.serveRanges(of: length)
+            try await #expect(fixture.getRange().1 == RangeOrigin.bytes(0..<length))
+            await fixture.cache.drain()
+            #expect(fixture.copiedBytes == 0)
+            try await #expect(fixture.store.statistics().entryCount == 1)
+        }
+    }
 
     /// Its list would not grow.
     @Test func aGapOfAPartWithVeryManyRangesIsFilled() async throws {

@@ -154,8 +154,9 @@ import Testing
                     HTTPResponse(status: .ok, headerFields: fields), RangeOrigin.bytes(0..<50_000), isComplete: false)
             }
             #expect(await errorKind { _ = try await fixture.getRange() } == .origin)
-            fixture.serveRanges(of: Self.length, declaresLength: false)
-            for start: Int64 in [60_000, 80_000] { _ = try await fixture.getRange(start..<(start + 10_000)) }
+            await fixture.cache.drain()
+            let found = try #require(try fixture.cache.changes.responses.findOne(Key(Fixture.url)))
+            try await fixture.addPacked([60_000..<70_000, 80_000..<90_000], to: found.response, of: Self.length)
             #expect(try fixture.parts.count == 2)
             fixture.serveRanges(of: Self.length)
             let (response, bytes) = try await fixture.getRange()
@@ -171,9 +172,10 @@ import Testing
     /// As earlier versions stored them.
     @Test func partsWithoutOneInProgressAreCopiedToTheResponse() async throws {
         try await Fixture.run { fixture in
-            fixture.serveRanges(of: 300, declaresLength: false)
-            for start: Int64 in [0, 100, 200] { _ = try await fixture.getRange(start..<(start + 100)) }
-            await fixture.cache.drain()
+            try await fixture.storePacked([0..<100, 100..<200, 200..<300], of: 300)
+            try await fixture.cache.changes.responses.complete(
+                Key(Fixture.url), primary: Fixture.url, storagePolicy: .permanent
+            ) { true }
             let (whole, bytes) = try await fixture.getRange()
             #expect(whole.source == .hit && bytes == RangeOrigin.bytes(0..<300))
             #expect(try fixture.copiedBytes == 300 && fixture.parts.isEmpty)

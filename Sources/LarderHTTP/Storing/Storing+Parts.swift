@@ -26,6 +26,41 @@ extension Storing {
         return try await add(StoredPart(id: part.id, ranges: ByteRanges([range])), of: response)
     }
 
+    /// Moves a range from an entry of its own to a part in progress: the message did not say its length, and its end has
+    /// shown that it agrees with `Content-Range`.
+    func finish(
+        _ range: Range<Int64>, of response: StoredResponse, _ placed: PlacedPart, _ writer: BodyWriter
+    ) async throws -> (isStored: Bool, isWhole: Bool) {
+        let sink = placed.sink(changes, tags: tags) { isCurrent }
+        let result: Result<(isStored: Bool, isWhole: Bool), any Error>
+        do {
+            var offset: Int64 = 0
+            while offset < range.count {
+                let piece = try await writer.bytes(in: offset..<min(offset + 256 << 10, Int64(range.count)))
+                guard !piece.isEmpty else { break }
+                try await BodySink.part(sink).write(piece)
+                offset += Int64(piece.count)
+            }
+            result = .success(offset == range.count ? try await finish(range, of: response, sink) : (false, false))
+        } catch {
+            result = .failure(error)
+        }
+        try await release(sink)
+        let added = try result.get()
+        await writer.cancelElsewhere()
+        return added
+    }
+
+    /// Leaves a part in progress to later loads.
+    func release(_ sink: PartSink) async throws {
+        guard let part = sink.partToRelease() else { return }
+        try await changes.store.perform {
+            try changes.responses.writers.release(part, of: key) {
+                try changes.responses.parts(at: key).contains { $0.id == part.id }
+            }
+        }
+    }
+
     private func add(
         _ part: StoredPart, of response: StoredResponse
     ) async throws -> (isStored: Bool, isWhole: Bool) {
@@ -45,9 +80,10 @@ extension Storing {
 
 /// A range that can be written at its position in a part in progress.
 ///
-/// Bytes that are there are never written again, so none may be wrong: where the length of the message does not agree
-/// with `Content-Range`, its positions cannot be relied on before its end, and it gets an entry of its own. So does what
-/// belongs to a representation that has no place in the store, or of unknown length.
+/// Bytes that are there are never written again, so none may be wrong: where the message does not say its length, or
+/// that does not agree with `Content-Range`, its positions cannot be relied on before its end, and it gets an entry of
+/// its own. If its end shows that the length agrees, it is moved to a part in progress then. What belongs to a
+/// representation that has no place in the store, or of unknown length, stays where it is.
 struct PlacedPart: Sendable {
     private let range: Range<Int64>
     private let total: Int64

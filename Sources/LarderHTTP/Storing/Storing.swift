@@ -101,8 +101,13 @@ struct Storing: Sendable {
             switch target {
             case .whole(let writer): isStored = try await finish(response, writer)
             case .packed(let writer, let id):
-                (isStored, isWhole) = try await finish(
-                    StoredPart(id: id, ranges: ByteRanges([range])), of: response, writer)
+                if isComplete, let placed = try PlacedPart(new, length: receivedBytes, at: key, storagePolicy, changes)
+                {
+                    (isStored, isWhole) = try await finish(range, of: response, placed, writer)
+                } else {
+                    (isStored, isWhole) = try await finish(
+                        StoredPart(id: id, ranges: ByteRanges([range])), of: response, writer)
+                }
             case .placed(let sink): (isStored, isWhole) = try await finish(range, of: response, sink)
             }
             if isStored, key != Key(primary) {
@@ -192,13 +197,9 @@ struct Storing: Sendable {
         } catch {
             changes.logRefusal(error, primary)
         }
-        guard case .placed(let sink) = target, let part = sink.partToRelease() else { return }
+        guard case .placed(let sink) = target else { return }
         do {
-            try await changes.store.perform {
-                try changes.responses.writers.release(part, of: key) {
-                    try changes.responses.parts(at: key).contains { $0.id == part.id }
-                }
-            }
+            try await release(sink)
         } catch {
             changes.logRefusal(error, primary)
         }
