@@ -211,7 +211,10 @@ let package = Package(
         ),
         .testTarget(
             name: "CachectlTests",
-            dependencies: ["cachectl", "CachectlCore", "CachectlDemo", "TestOrigin", "TestSupport"]),
+            dependencies: [
+                "cachectl", "CachectlCore", "CachectlDemo", "HTTPTestSupport", "Larder", "LarderHTTP", "TestOrigin",
+                "TestSupport", .httpTypes,
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

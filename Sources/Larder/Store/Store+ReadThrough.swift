@@ -145,7 +145,7 @@ extension Store {
         }
     }
 
-    private func release(_ claim: [UInt8]?) async {
+    func release(_ claim: [UInt8]?) async {
         guard let claim else { return }
         let job = makeJob([.endLease(claim)], .relaxed)
         do {

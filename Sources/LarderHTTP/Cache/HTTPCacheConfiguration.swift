@@ -56,6 +56,10 @@ public struct HTTPCacheConfiguration: Sendable {
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
+    /// How long a miss waits for another process that has the store open and loads the same response, before it asks the
+    /// origin itself. Only whole responses to GET are waited for, up to 4 MiB where their length is known: a client would
+    /// get nothing of a longer one before all of it is there. Zero: no wait. Default: 5 s.
+    public var otherProcessWait = Duration.seconds(5)
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()
     /// What happens to a load when its last reader leaves. Default: it continues if at most 1 MiB or 25 % is missing.
@@ -80,7 +84,7 @@ public struct HTTPCacheConfiguration: Sendable {
     public var authorization: (@Sendable (_ origin: String) -> String?)?
     /// Where the time comes from. Default: the machine's clock.
     public var clock: any StoreClock = SystemClock()
-    /// Waits between two attempts. Default: `ContinuousClock`.
+    /// Waits between two attempts, and between two looks at another process's load. Default: `ContinuousClock`.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
     /// Where the cache tells what it could not store. Default: a logger labelled `larder.http`.
     public var logger = Logger(label: "larder.http")

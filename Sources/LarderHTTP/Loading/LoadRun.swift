@@ -11,6 +11,8 @@ struct LoadRun: Sendable {
     let body: RequestBody?
     let joinKey: String?
     let isDetached: Bool
+    /// What other processes wait for the end of.
+    let claim: KeyClaim?
     let onInformational: (@Sendable (HTTPResponse) async -> Void)?
 
     private var rules: CacheRules { loader.context.rules }
@@ -50,8 +52,9 @@ struct LoadRun: Sendable {
     private func arrive(_ result: Result<Load.Arrival, FetchError>, isShareable: Bool?) {
         // Out of the joinable first, unless the others can have it: a request that comes now must find the store or ask
         // again.
-        if let joinKey, (try? result.get().shared) == nil {
-            loader.joinable.leave(joinKey, load, isShareable: isShareable)
+        if (try? result.get().shared) == nil {
+            if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
+            if let claim { Task { await claim.release() } }
         }
         load.arrive(result)
     }
@@ -223,8 +226,10 @@ struct LoadRun: Sendable {
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
+        if let length = received.body.length, length > Loader.longestAwaited { await claim?.release() }
         let isWhole = await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
         if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
+        await claim?.release()
         if let storing { await carryThrough { await storing.settle(isWhole: isWhole) } }
     }
 

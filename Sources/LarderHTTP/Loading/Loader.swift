@@ -228,6 +228,7 @@ final class Loader: Sendable {
     ) {
         active.insert(load)
         load.start { [self] in
+            defer { active.remove(load) }
             var pending = pending
             if let other, let joinKey {
                 _ = await other.arrival()
@@ -238,21 +239,37 @@ final class Loader: Sendable {
             // Others may wait longer than the request that came first. Each leaves at its own limit; the load ends with
             // the last.
             if joinKey != nil, !isDetached { pending.plan.deadline = nil }
-            let run = LoadRun(
-                loader: self, load: load, pending: pending, body: body, joinKey: joinKey, isDetached: isDetached,
-                onInformational: onInformational)
-            await run.run()
-            active.remove(load)
+            switch await turn(pending, joinKey: isDetached ? nil : joinKey) {
+            case .answered(let response):
+                if let joinKey { joinable.leave(joinKey, load, isShareable: nil) }
+                load.arrive(.success(Load.Arrival(response: response, shared: nil)))
+            case .ask(let pending, let claim):
+                let run = LoadRun(
+                    loader: self, load: load, pending: pending, body: body, joinKey: joinKey, isDetached: isDetached,
+                    claim: claim, onInformational: onInformational)
+                await run.run()
+                await claim?.release()
+            }
         }
     }
 
     /// The same request with what is stored by now.
     private func renewed(_ pending: LoadRequest) async -> LoadRequest {
-        let question = Question(
+        guard case .load(let renewed)? = try? await answer(question(again: pending)) else { return pending }
+        return forAll(renewed)
+    }
+
+    /// The question whose answer a request was.
+    func question(again pending: LoadRequest) -> Question {
+        Question(
             request: pending.request, subject: pending.subject, hasContent: false, primary: pending.primary,
             plan: pending.plan, url: pending.request.url, generation: pending.generation,
             search: pending.search, needsStored: true)
-        guard case .load(var renewed)? = try? await answer(question) else { return pending }
+    }
+
+    /// A request whose answer is for others, too.
+    func forAll(_ pending: LoadRequest) -> LoadRequest {
+        var renewed = pending
         if renewed.forwardedRequest.selected == nil {
             // For others than those who have what the conditions name.
             renewed.forwardedRequest.sent.headerFields[.ifNoneMatch] = nil

@@ -220,6 +220,9 @@ final class PartialBodies: EnginePart {
     /// Counts bytes on disk that the index does not.
     func reserve(_ bytes: Int64) { ledger.add(bytes) }
 
+    /// Whether another process has the store open for writing.
+    var isShared: Bool { ledger.hasOthers }
+
     /// Cuts a file that is complete to its length.
     func seal(_ file: StagedFile, length: Int64, isDurable: Bool) throws {
         let path = files.staging.path(of: file.token.name)

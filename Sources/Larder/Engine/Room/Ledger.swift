@@ -232,6 +232,14 @@ final class Ledger: @unchecked Sendable {
         (1..<Self.slotCount).map { clarder_load(Self.owner(words, $0)) }.filter { $0 != 0 && $0 != instance }
     }
 
+    /// Whether another store holds a slot. One that died does until the next sweep.
+    var hasOthers: Bool {
+        (1..<Self.slotCount).contains { slot in
+            let owner = clarder_load(Self.owner(words, slot))
+            return owner != 0 && owner != instance
+        }
+    }
+
     /// Drops the word of a store that died.
     func clear(_ dead: UInt64) {
         for slot in 1..<Self.slotCount where clarder_load(Self.owner(words, slot)) == dead {

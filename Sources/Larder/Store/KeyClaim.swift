@@ -1,0 +1,45 @@
+import Synchronization
+
+/// The claim of a key by this process, for work that others need not do meanwhile; see `Store.claim(_:)`.
+package final class KeyClaim: Sendable {
+    private let store: Store
+    private let row: Mutex<[UInt8]?>
+
+    fileprivate init(_ store: Store, _ row: [UInt8]) {
+        self.store = store
+        self.row = Mutex(row)
+    }
+
+    deinit {
+        // The next transaction deletes it.
+        if let row = row.withLock({ $0 }) { store.engine.writing?.leases.release(row) }
+    }
+
+    /// Ends it. Only the first call does something.
+    package func release() async {
+        let row = row.withLock { row in
+            defer { row = nil }
+            return row
+        }
+        await store.release(row)
+    }
+}
+
+extension Store {
+    /// Whether another process has the store open for writing. One that died counts until its files are swept.
+    package var isShared: Bool { engine.writing?.partials.isShared ?? false }
+
+    /// Claims a key; nil if another process has claimed it. A claim says nothing of the entry under the key, and ends
+    /// with its process. This process may hold several of one key.
+    package func claim(_ key: Key) async throws -> KeyClaim? {
+        let job = makeJob([.claim(key.bytes, .seconds(24 * 3600))], .relaxed)
+        try await engine.run(job)
+        guard case .leased(let row)? = job.results.first else { return nil }
+        return KeyClaim(self, row)
+    }
+
+    /// Whether a living process has claimed a key, other than this one.
+    package func isClaimedElsewhere(_ key: Key) async throws -> Bool {
+        try await perform { [self] in try engine.isClaimedElsewhere(key, version) }
+    }
+}
