@@ -107,7 +107,7 @@ import Testing
         #expect(second.pauses.reduce(.zero, +) < .seconds(36_000))
     }
 
-    /// A client would get nothing of it before all of it is there.
+    /// A client would not get any byte before the whole is there.
     @Test func aLongResponseIsNotWaitedFor() async throws {
         let second = try await second(String(repeating: "0123456789abcdef", count: 400_000))
         #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
