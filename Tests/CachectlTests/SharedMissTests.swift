@@ -17,7 +17,7 @@ import Testing
         .answer(200, [.cacheControl: "max-age=60"], "own")
     }
 
-    /// What came of the second process's request.
+    /// What the second process got.
     private struct Outcome: Sendable {
         let source: FetchResponse.Source
         let text: String

@@ -101,7 +101,7 @@ extension Index {
 }
 
 extension StoreFiles {
-    /// True if an instance lives, as far as can be told.
+    /// True if an instance is alive, as far as this process can see.
     func isAlive(_ instance: UInt64) throws(LarderError) -> Bool {
         if try InstanceLock.isAlive(instance, staging: staging) { return true }
         // A cleaner of temporary files may have removed the mark of one that lives. One that closes, or is swept, loses

@@ -29,7 +29,7 @@ extension Store {
     /// Whether another process has the store open for writing. One that died counts until its files are swept.
     package var isShared: Bool { engine.writing?.partials.isShared ?? false }
 
-    /// Claims a key; nil if another process has claimed it. A claim says nothing of the entry under the key, and ends
+    /// Claims a key; nil if another process has claimed it. A claim does not concern the entry under the key, and ends
     /// with its process. This process may hold several of one key.
     package func claim(_ key: Key) async throws -> KeyClaim? {
         let job = makeJob([.claim(key.bytes, .seconds(24 * 3600))], .relaxed)
