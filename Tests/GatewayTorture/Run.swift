@@ -45,8 +45,8 @@ struct Run {
             say("the gateway does not serve: \(quiet.errors.prefix(3))")
             return 1
         }
-        // What the operator set, beside what the gateway is without clients: the budget, the bodies kept hot, and a flat sum
-        // for the pages of the index and for what the allocator holds back.
+        // What the operator set, beside what the gateway is without clients: the budget, the bodies kept hot, and a
+        // flat sum for the pages of the index and for what the allocator holds back.
         let limit = base.memory / 1_024 + options.memory + 32 + 64
         let gauge = Gauge()
         let usage = ProcessUsage(gateway.process.processIdentifier)

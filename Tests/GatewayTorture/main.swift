@@ -2,9 +2,10 @@
 //
 //     gateway-torture CACHECTL [--seconds N] [--scale N] [--memory MiB] [--keep]
 //
-// Starts an origin in this process and CACHECTL serve in front of it; while each attack runs, a good client asks for what is
-// stored and what is not. Prints for each attack the highest resident memory and the highest number of descriptors of the
-// gateway, and the good client's p99 and errors. Exit code: 0 if memory and the good client held, 1 if not, 64 for wrong arguments.
+// Starts an origin in this process and CACHECTL serve in front of it; while each attack runs, a good client asks for
+// what is stored and what is not. Prints for each attack the highest resident memory and the highest number of
+// descriptors of the gateway, and the good client's p99 and errors. Exit code: 0 if memory and the good client held, 1
+// if not, 64 for wrong arguments.
 
 import Foundation
 

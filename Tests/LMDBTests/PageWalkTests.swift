@@ -3,7 +3,8 @@ import LMDB
 import TestSupport
 import Testing
 
-/// The walk over pages that LMDB is not asked about: it accepts what LMDB writes, and says what is wrong with anything else.
+/// The walk over pages that LMDB is not asked about: it accepts what LMDB writes, and says what is wrong with anything
+/// else.
 @Suite struct PageWalkTests {
     /// Trees of every shape: several levels, integer keys, big values, an empty one, and a free list.
     private func fill(_ environment: Environment, rounds: Int = 6) throws {
@@ -107,8 +108,8 @@ import Testing
         }
     }
 
-    /// Removes most numbers in a transaction that joins pages. A reader that leaves before its commit keeps free pages from
-    /// being taken for anything but the list of free pages.
+    /// Removes most numbers in a transaction that joins pages. A reader that leaves before its commit keeps free pages
+    /// from being taken for anything but the list of free pages.
     private func thin(_ environment: Environment, _ generator: inout SeededGenerator) throws {
         let numbers = try environment.database("numbers", .integer)
         try environment.write { transaction in
@@ -168,8 +169,8 @@ import Testing
         }
     }
 
-    /// Offsets in a page of LMDB 0.9: number 0, type 10, lower 12, upper 14, first node's offset 16. Since 1.0 all but the first
-    /// are 8 bytes further on.
+    /// Offsets in a page of LMDB 0.9: number 0, type 10, lower 12, upper 14, first node's offset 16. Since 1.0 all but
+    /// the first are 8 bytes further on.
     @Test(arguments: [
         (0, 8, "it says it is page"), (10, 1, "its type"), (12, 1, "its free space"), (15, 0x70, "its free space"),
         (17, 0x70, "is not within the page"), (16, 2, "node"),
@@ -205,7 +206,8 @@ import Testing
         return Int(page.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: at + text.count + 40, as: UInt64.self) })
     }
 
-    /// Every byte of every head, and many bytes elsewhere: no trap, and LMDB's own reading agrees where nothing is found.
+    /// Every byte of every head, and many bytes elsewhere: no trap, and LMDB's own reading agrees where nothing is
+    /// found.
     @Test func noDamageTraps() throws {
         try withEnvironment { environment, path in
             try fill(environment)

@@ -13,9 +13,9 @@ import Testing
 /// Many users with secrets of their own, both protocols at once, and an origin that answers with all caching fields at
 /// random: no secret ever reaches another user.
 ///
-/// The origin is honest: what has a user's secret in it says so in one of the ways that HTTP has for that. A response that
-/// calls itself public and holds a secret would be the origin's leak. `LARDER_SECRETS_REQUESTS` sets the requests of each
-/// user, 60 by default; a failure names the seed.
+/// The origin is honest: what has a user's secret in it says so in one of the ways that HTTP has for that. A response
+/// that calls itself public and holds a secret would be the origin's leak. `LARDER_SECRETS_REQUESTS` sets the requests
+/// of each user, 60 by default; a failure names the seed.
 @Suite(.timeLimit(.minutes(3))) struct SecretsTests {
     @Test(arguments: [CachingOptions.SetCookiePolicy.requireExplicitFreshness, .neverStore])
     func noSecretReachesAnotherUser(_ cookies: CachingOptions.SetCookiePolicy) async throws {

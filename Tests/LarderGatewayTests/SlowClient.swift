@@ -18,7 +18,8 @@ final class SlowClient {
     }
 
     /// Connects to a port of 127.0.0.1.
-    /// - Parameter other: whether the client has an address of its own, 127.0.0.2, which only Linux has without a setting.
+    /// - Parameter other: whether the client has an address of its own, 127.0.0.2, which only Linux has without a
+    ///   setting.
     init(port: Int, receiveBuffer: CInt = 4_096, isOther other: Bool = false) throws {
         #if canImport(Glibc)
             let kind = CInt(SOCK_STREAM.rawValue)

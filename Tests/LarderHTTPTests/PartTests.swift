@@ -111,8 +111,8 @@ import Testing
         }
     }
 
-    /// Ranges and wholes of a representation that changes: what a client gets is of one version, whatever others ask, of
-    /// one cache or of several that share the store.
+    /// Ranges and wholes of a representation that changes: what a client gets is of one version, whatever others ask,
+    /// of one cache or of several that share the store.
     @Test(arguments: [1, 3]) func rangesAndWholesAtOnceAreNeverMixed(_ cacheCount: Int) async throws {
         let seed = UInt64.random(in: 0..<1_000_000)
         let tags = ["\"a\"", "\"b\"", "\"c\""]
@@ -204,7 +204,8 @@ import Testing
         }
     }
 
-    /// A response is completed while another request looks it up: that has the list from before, and its parts are gone.
+    /// A response is completed while another request looks it up: that has the list from before, and its parts are
+    /// gone.
     @Test func partsThatAreCompletedMeanwhileAreLookedUpAgain() async throws {
         try await Fixture.run { fixture in
             fixture.serveRanges(of: 300)

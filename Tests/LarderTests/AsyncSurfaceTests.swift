@@ -5,8 +5,8 @@
 
     @testable import Larder
 
-    /// Every asynchronous form: it holds no thread of the cooperative pool, and a cancelled task gets what the documentation
-    /// says.
+    /// Every asynchronous form: it holds no thread of the cooperative pool, and a cancelled task gets what the
+    /// documentation says.
     @Suite struct AsyncSurfaceTests {
         private typealias Call = (name: String, run: @Sendable (Store) async throws -> Void)
 

@@ -19,7 +19,8 @@ import Testing
             let options = ReadThroughOptions(others: .wait(.seconds(600)), staleFor: .seconds(3600))
             let calls = Counter()
             var isStale = false
-            // On a busy machine the other process may be done before this one looks: then it takes longer the next time.
+            // On a busy machine the other process may be done before this one looks: then it takes longer the next
+            // time.
             for seconds in [1, 4, 16, 64] where !isStale {
                 try await store.put([1], for: "k", PutOptions(lifetime: .duration(.zero)))
                 try await store.flush()

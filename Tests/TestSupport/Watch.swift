@@ -5,7 +5,8 @@
 
     /// Finds calls that hold a thread of the cooperative pool.
     public enum Watch {
-        /// Runs `body` and records an issue for every call that may wait and that is made on a thread which runs a task.
+        /// Runs `body` and records an issue for every call that may wait and that is made on a thread which runs a
+        /// task.
         public static func expectNone(
             _ store: Store, _ work: String = "the work", also: @escaping @Sendable (String) -> Void = { _ in },
             sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void

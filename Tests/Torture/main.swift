@@ -1,6 +1,7 @@
 // Puts a store under load, kills processes in the middle of it, and checks the promises of docs/recovery.md.
 //
-//     torture kills|processes|power-loss|filesystems|resources [--minutes N] [--cycles N] [--seed N] [--processes N] [--lanes N]
+//     torture kills|processes|power-loss|filesystems|resources [--minutes N] [--cycles N] [--seed N] [--processes N]
+//     [--lanes N]
 //             [--store DIR] [--keep] [--ignore-syncs] [--blocks] [--fs NAME,...]
 //     torture worker STORE MODE SEED SLOT OPERATIONS        (started by the others)
 //

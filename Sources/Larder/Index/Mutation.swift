@@ -26,8 +26,8 @@ final class Mutation {
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
 
-    /// What jobs of this transaction made of entries in memory, for the jobs after them: `MemoryEntries` has it once the
-    /// commit is done. Nil: removed.
+    /// What jobs of this transaction made of entries in memory, for the jobs after them: `MemoryEntries` has it once
+    /// the commit is done. Nil: removed.
     var inMemory: [Key: PendingPut?] = [:]
 
     /// Where content was put in this transaction, by blob; only where a removal of content follows.

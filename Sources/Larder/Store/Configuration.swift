@@ -59,8 +59,8 @@ public struct Configuration: Sendable {
     /// least 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the
     /// default): 1 TiB.
     ///
-    /// Less is taken at first: twice the byte budget of this configuration, but 64 MiB to 64 GiB. The index takes more as
-    /// it grows.
+    /// Less is taken at first: twice the byte budget of this configuration, but 64 MiB to 64 GiB. The index takes more
+    /// as it grows.
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)

@@ -8,8 +8,8 @@
 /// Where an index leads to the entries, only those are looked at: by key, prefix, host, tag, lifetime and pin, also as
 /// a part of `&&`, and in every part of `||`. Everything else looks at each entry of the store.
 ///
-/// A walk over `pinned`, or through `||`, keeps the ids of the entries it has visited, some 16 bytes each. An entry that
-/// changes meanwhile may be left out if it leaves a part of `||` that is not reached yet for one that was.
+/// A walk over `pinned`, or through `||`, keeps the ids of the entries it has visited, some 16 bytes each. An entry
+/// that changes meanwhile may be left out if it leaves a part of `||` that is not reached yet for one that was.
 public struct Selection: Sendable, Hashable {
     indirect enum Condition: Sendable, Hashable {
         case all

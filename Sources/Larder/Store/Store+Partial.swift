@@ -1,8 +1,8 @@
 /// Bodies in progress: written in ranges, in any order, seen by other processes, and resumed after an interruption.
 ///
-/// A body in progress is an entry like others for the budget, displacement, pins, tags and removal. Lookups and listings
-/// do not see it: ``get(_:includingExpired:)`` and ``contains(_:)`` are misses until it is complete. It
-/// is not displaced while a writer has it.
+/// A body in progress is an entry like others for the budget, displacement, pins, tags and removal. Lookups and
+/// listings do not see it: ``get(_:includingExpired:)`` and ``contains(_:)`` are misses until it is complete. It is not
+/// displaced while a writer has it.
 extension Store {
     /// A writer for the body of `key` that may write its ranges in any order. It takes over what an earlier writer of
     /// this or another process left, or else begins a new body.
@@ -58,7 +58,8 @@ extension Store {
 
     /// A writer for the body of `key` that may write its ranges in any order.
     ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func partialWriter(
         for key: Key, _ options: PutOptions = PutOptions(), total: ByteCount? = nil, digest: Digest? = nil
     ) async throws -> PartialWriter {
@@ -102,7 +103,8 @@ extension Store {
 
     /// The body in progress under `key`, as far as it is there now; nil if there is none.
     ///
-    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
+    /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
+    /// pool.
     public func partialBody(of key: Key) async throws -> PartialBody? {
         try Task.checkCancellation()
         return try await IOPool.shared.run { [self] in try partialBody(of: key) }

@@ -87,8 +87,8 @@ extension Store {
         return makeJob(operations, durability)
     }
 
-    /// As the synchronous form. One body at a time is staged where that may wait for the disk, so others get their turn;
-    /// cancelling the task gives the batch up.
+    /// As the synchronous form. One body at a time is staged where that may wait for the disk, so others get their
+    /// turn; cancelling the task gives the batch up.
     private func prepare(_ batch: WriteBatch, _ durability: Durability?) async throws -> PendingJob {
         let writing = try writing()
         try checkSize(of: batch)

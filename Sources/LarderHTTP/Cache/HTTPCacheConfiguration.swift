@@ -56,9 +56,9 @@ public struct HTTPCacheConfiguration: Sendable {
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
-    /// How long a miss waits for another process that has the store open and loads the same response, before it asks the
-    /// origin itself. Only whole responses to GET are waited for, up to 4 MiB where their length is known: a client would
-    /// not get any byte of a longer one before the whole is there. Zero: no wait. Default: 5 s.
+    /// How long a miss waits for another process that has the store open and loads the same response, before it asks
+    /// the origin itself. Only whole responses to GET are waited for, up to 4 MiB where their length is known: a client
+    /// would not get any byte of a longer one before the whole is there. Zero: no wait. Default: 5 s.
     public var otherProcessWait = Duration.seconds(5)
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()

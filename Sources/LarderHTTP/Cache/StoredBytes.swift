@@ -30,7 +30,8 @@ package enum StoredBytes: Sendable {
         }
     }
 
-    /// Runs `body` with the descriptor of the file that the bytes are in, at the same offsets; nil if they are in memory.
+    /// Runs `body` with the descriptor of the file that the bytes are in, at the same offsets; nil if they are in
+    /// memory.
     ///
     /// - Parameter body: gets the descriptor, which is valid inside it only, and must not be written to or closed.
     /// - Returns: what `body` returned.

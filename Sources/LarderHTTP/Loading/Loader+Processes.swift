@@ -4,9 +4,9 @@ import Larder
 
 /// Sharing a load with other processes that have the same store open.
 ///
-/// The process that asks the origin holds a claim while the response is on its way, and others wait for its end: nothing
-/// else tells one process of another's load. A claim costs two small commits, so it is taken only while the store is
-/// open in several processes.
+/// The process that asks the origin holds a claim while the response is on its way, and others wait for its end:
+/// nothing else tells one process of another's load. A claim costs two small commits, so it is taken only while the
+/// store is open in several processes.
 extension Loader {
     /// What a load has to do.
     enum Turn {

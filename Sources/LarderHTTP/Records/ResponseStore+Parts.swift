@@ -3,8 +3,8 @@ import Larder
 
 /// Parts of representations: listing them (RFC 9111 section 3.3).
 extension ResponseStore {
-    /// Lists a part, or more of one, whose bytes were just stored, in the response under `key`, or begins a response with
-    /// it. May wait.
+    /// Lists a part, or more of one, whose bytes were just stored, in the response under `key`, or begins a response
+    /// with it. May wait.
     ///
     /// - Parameters:
     ///   - part: its new ranges only.
@@ -12,8 +12,8 @@ extension ResponseStore {
     ///   - isUpdate: whether its fields are those of the stored response with the new ones in them.
     ///   - tags: of the load. The response and the part keep those that they have.
     ///   - now: what was stored after this moment was stored before the clock was set back.
-    /// - Returns: `isStored`: false if the part is of no use: its bytes are there, there are too many parts or tags, what
-    ///   is stored came later, or the part was purged. `isWhole`: whether parts are listed that are the whole.
+    /// - Returns: `isStored`: false if the part is of no use: its bytes are there, there are too many parts or tags,
+    ///   what is stored came later, or the part was purged. `isWhole`: whether parts are listed that are the whole.
     func add(
         _ part: StoredPart, of response: StoredResponse, isUpdate: Bool, at key: Key, primary: String,
         tags: [String], now: Instant, _ options: (StoredResponse, [StoredPart]) -> PutOptions

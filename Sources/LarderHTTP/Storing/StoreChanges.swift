@@ -50,8 +50,8 @@ struct StoreChanges: Sendable {
         }
     }
 
-    /// A store in trouble does not keep the answer from the client, nor does a client that leaves keep a change from the
-    /// store.
+    /// A store in trouble does not keep the answer from the client, nor does a client that leaves keep a change from
+    /// the store.
     private func attempt(_ key: String?, _ body: @escaping @Sendable () async throws -> Void) async {
         await carryThrough {
             do {

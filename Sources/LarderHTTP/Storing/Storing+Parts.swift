@@ -26,8 +26,8 @@ extension Storing {
         return try await add(StoredPart(id: part.id, ranges: ByteRanges([range])), of: response)
     }
 
-    /// Moves a range from an entry of its own to a part in progress: the message did not say its length, and its end has
-    /// shown that it agrees with `Content-Range`.
+    /// Moves a range from an entry of its own to a part in progress: the message did not say its length, and its end
+    /// has shown that it agrees with `Content-Range`.
     func finish(
         _ range: Range<Int64>, of response: StoredResponse, _ placed: PlacedPart, _ writer: BodyWriter
     ) async throws -> (isStored: Bool, isWhole: Bool) {

@@ -85,7 +85,8 @@ struct Storing: Sendable {
 
     /// Ends: stores what came, if it is worth keeping. After it the next request finds it.
     ///
-    /// - Returns: whether the response is in parts that are the whole now, so that ``settle(isWhole:)`` is to join them.
+    /// - Returns: whether the response is in parts that are the whole now, so that ``settle(isWhole:)`` is to join
+    ///   them.
     func finish(receivedBytes: Int64, isComplete: Bool) async -> Bool {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
             isCurrent

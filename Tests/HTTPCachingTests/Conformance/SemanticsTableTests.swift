@@ -22,7 +22,8 @@ struct SemanticsTableTests {
         return files?.contains { names.contains(URL(filePath: "\($0)").lastPathComponent) } ?? false
     }
 
-    /// The cells of all rows of requirements, heads and rulers left out. Other tables, which explain, have fewer columns.
+    /// The cells of all rows of requirements, heads and rulers left out. Other tables, which explain, have fewer
+    /// columns.
     static func rows() throws -> [[String]] {
         let text = try String(contentsOf: root.appending(path: "docs/http-semantics.md"), encoding: .utf8)
         return text.split(separator: "\n").compactMap { line in

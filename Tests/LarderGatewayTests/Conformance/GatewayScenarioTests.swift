@@ -25,7 +25,8 @@ struct GatewayScenarioTests {
     private func run(_ scenarios: [Scenario]) async throws {
         let others = ["POST with an absolute Content-Location", "another origin's Location"]
         let clock = TestClock()
-        // Each scenario begins at the same moment, and store time does not go back: what it sees as expired, it removes.
+        // Each scenario begins at the same moment, and store time does not go back: what it sees as expired, it
+        // removes.
         let standing = TestClock(wall: Timestamp(microseconds: start.milliseconds * 1_000))
         try await withStore(configuration: .testing(clock: standing)) { store in
             let script = Script()

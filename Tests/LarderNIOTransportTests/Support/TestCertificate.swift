@@ -3,8 +3,8 @@ import NIOSSL
 
 /// A certificate that signs itself, from 2020 to 2120. Good for nothing but these tests: its key is here.
 enum TestCertificate: String {
-    /// For `localhost` and `origin.test`, and for no address: NIOSSL takes a certificate for the address of the connection
-    /// whatever name was asked for.
+    /// For `localhost` and `origin.test`, and for no address: NIOSSL takes a certificate for the address of the
+    /// connection whatever name was asked for.
     case names = """
         -----BEGIN CERTIFICATE-----
         MIIBgTCCASigAwIBAgIBBDAKBggqhkjOPQQDAjAeMRwwGgYDVQQDDBNMYXJkZXIg

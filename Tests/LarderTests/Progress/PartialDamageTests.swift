@@ -150,8 +150,8 @@ struct PartialDamageTests {
         }
     }
 
-    /// Every byte of a record that is damaged in every bit, or cut: never a trap, and never other ranges unless the seal
-    /// is right by chance.
+    /// Every byte of a record that is damaged in every bit, or cut: never a trap, and never other ranges unless the
+    /// seal is right by chance.
     @Test func damagedRecordsAreRefused() throws {
         var record = EntryRecord()
         record.tags = ["t"]

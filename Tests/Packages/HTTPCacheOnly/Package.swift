@@ -1,8 +1,8 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// A package that uses the HTTP cache with a transport of its own: tools/packages checks that it resolves neither SwiftNIO
-// nor what else the transports, the gateway and the command line need.
+// A package that uses the HTTP cache with a transport of its own: tools/packages checks that it resolves neither
+// SwiftNIO nor what else the transports, the gateway and the command line need.
 let package = Package(
     name: "HTTPCacheOnly",
     platforms: [.macOS(.v15)],

@@ -1,5 +1,5 @@
-/// P2: puts a second, one thread, relaxed, SHA-256 included, against create + write + rename of plain files. Into an empty store
-/// each round; the store's last commit, synced, is in its time.
+/// P2: puts a second, one thread, relaxed, SHA-256 included, against create + write + rename of plain files. Into an
+/// empty store each round; the store's last commit, synced, is in its time.
 enum P2Puts: Target {
     static let id = "P2"
 

@@ -2,8 +2,8 @@ import Larder
 
 /// P4: victims displaced a second, 16 KiB, everything synced before, against unlink of synced plain files.
 ///
-/// Two cases: an entry budget that is lowered, after which the space is free for other bodies of the store; and a byte budget that
-/// is lowered, after which the file system has the space back, as after unlink(2).
+/// Two cases: an entry budget that is lowered, after which the space is free for other bodies of the store; and a byte
+/// budget that is lowered, after which the file system has the space back, as after unlink(2).
 enum P4Displacement: Target {
     static let id = "P4"
 

@@ -1,7 +1,8 @@
 import SystemPackage
 
-/// P5: the 99th percentile of a put's time while each put displaces at a full budget, against a store with room to spare. 16 KiB, one
-/// thread: as fast as it can, and at a steady rate, where a put that waits is not hidden by those that then come later.
+/// P5: the 99th percentile of a put's time while each put displaces at a full budget, against a store with room to
+/// spare. 16 KiB, one thread: as fast as it can, and at a steady rate, where a put that waits is not hidden by those
+/// that then come later.
 enum P5PutLatency: Target {
     static let id = "P5"
     private static let pace = 2000

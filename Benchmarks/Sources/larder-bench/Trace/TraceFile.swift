@@ -1,7 +1,7 @@
 import Foundation
 
-/// A trace of requests in libCacheSim's format `oracleGeneral` (https://github.com/1a1a11a/libCacheSim): records of 24 bytes, little
-/// endian: `u32` seconds, `u64` object, `u32` bytes, `i64` index of the object's next access.
+/// A trace of requests in libCacheSim's format `oracleGeneral` (https://github.com/1a1a11a/libCacheSim): records of 24
+/// bytes, little endian: `u32` seconds, `u64` object, `u32` bytes, `i64` index of the object's next access.
 struct TraceFile {
     /// One request.
     struct Request {

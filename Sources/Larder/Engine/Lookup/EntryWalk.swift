@@ -120,8 +120,8 @@ struct EntryWalk: Sendable {
             }
         }
 
-        /// Goes from one beginning of URLs to the next, and in each to the host. Each step leads to a later row, whatever
-        /// bytes the keys have.
+        /// Goes from one beginning of URLs to the next, and in each to the host. Each step leads to a later row,
+        /// whatever bytes the keys have.
         private mutating func walk(host: [UInt8], from position: [UInt8], _ visit: Visit) throws -> [UInt8]? {
             try transaction.withCursor(index.entries) { cursor in
                 var pair = try cursor.seek(position)

@@ -1,7 +1,7 @@
 /// A change to a body in progress, as an operation of a job.
 final class PartialChange: @unchecked Sendable {
-    // SAFETY: immutable but for `started`, `applied` and `toldUses`. As the results of `PendingJob`, those are touched by the
-    // thread of the committer until `PendingSet.finish`, and by the caller after `PendingSet.wait`.
+    // SAFETY: immutable but for `started`, `applied` and `toldUses`. As the results of `PendingJob`, those are touched
+    // by the thread of the committer until `PendingSet.finish`, and by the caller after `PendingSet.wait`.
     enum Kind {
         /// Takes over what there is, or else stores this.
         case begin(PendingPut)

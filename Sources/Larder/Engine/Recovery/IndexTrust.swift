@@ -28,7 +28,8 @@ struct IndexTrust {
         /// True if another process has the store open.
         var isShared: Bool
         var walk: Walk
-        /// Nanoseconds after which a walk that comes first continues behind the open; nil: it has all the time it needs.
+        /// Nanoseconds after which a walk that comes first continues behind the open; nil: it has all the time it
+        /// needs.
         var limit: UInt64?
     }
 

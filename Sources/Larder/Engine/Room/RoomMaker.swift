@@ -240,8 +240,8 @@ final class RoomMaker: EnginePart {
         return true
     }
 
-    /// Other threads of this process may have room that is about to be displaceable: files they stage, which they submit
-    /// a moment later. True after a short wait if so.
+    /// Other threads of this process may have room that is about to be displaceable: files they stage, which they
+    /// submit a moment later. True after a short wait if so.
     /// - Parameter waits: how often the caller has waited for a reservation that may be that of a writer, and last.
     private func waitForOwn(_ waits: inout Int) -> Bool {
         if staging.load(ordering: .acquiring) == 0 {
