@@ -40,6 +40,7 @@ public final class Gate: Sendable {
     }
 
     /// Waits until `count` have come to the gate. Default: 1.
+    /// - Parameter count: 1 or more. Default: 1.
     public func arrival(_ count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in

@@ -104,9 +104,12 @@ public final class TestOrigin: Sendable {
     public var requests: [OriginRequest] { history.requests.filter(\.isComplete) }
 
     /// The requests that arrived whole for a path, whatever their query.
+    /// - Parameter path: without the query.
+    /// - Returns: the requests in the order in which they came.
     public func requests(for path: String) -> [OriginRequest] { requests.filter { $0.path == path } }
 
     /// Waits until a condition holds; tests it after each change.
+    /// - Parameter condition: called with all that has happened.
     public func wait(until condition: @escaping @Sendable (OriginHistory) -> Bool) async {
         await recorder.wait(until: condition)
     }
