@@ -330,7 +330,7 @@ import Testing
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
             TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
             // The one that walks behind its open may end before it is through.
-            store.engine.writing?.ledger.beginWalk(run: trust.run)
+            store.engine.writing?.ledger.beginWalk(run: trust.run, isAlone: true)
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
             store.engine.writing?.ledger.endWalk()
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))

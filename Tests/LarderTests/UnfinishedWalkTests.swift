@@ -6,6 +6,10 @@ import Testing
 
 @testable import Larder
 
+#if LARDER_FAILPOINTS
+    import Failpoints
+#endif
+
 /// What an open does about a large index after processes died before they had walked over its pages.
 @Suite struct UnfinishedWalkTests {
     /// A clock of which each reading is 70 seconds after the one before.
@@ -40,7 +44,7 @@ import Testing
     private func die(_ path: FilePath, times: Int) throws {
         let files = try StoreFiles(root: Directory(path: path))
         let ledger = try Ledger(directory: files.index, staging: files.staging, instance: 0x1234, isAlone: true)
-        for _ in 0..<times { ledger.beginWalk(run: 1) }
+        for _ in 0..<times { ledger.beginWalk(run: 1, isAlone: true) }
     }
 
     private func require(_ path: FilePath, _ clock: any StoreClock = TestClock()) throws -> IndexTrust.Finding {
@@ -79,12 +83,47 @@ import Testing
         }
     }
 
+    @Test func manyProcessesThatOpenAStoreAreNotManyDeaths() throws {
+        try withDirectory { path in
+            try fill(path, deaths: 1)
+            let files = try StoreFiles(root: Directory(path: path))
+            let ledger = try Ledger(directory: files.index, staging: files.staging, instance: 0x1234, isAlone: true)
+            for _ in 0..<8 { ledger.beginWalk(run: 1, isAlone: false) }
+            try #expect(Ledger.unfinishedWalks(files.index) == 1)
+            ledger.release()
+            try finish(Store(at: path, Self.configuration))
+        }
+    }
+
+    #if LARDER_FAILPOINTS
+        @Test func anOpenThatFailsIsNoDeath() throws {
+            try withDirectory { path in
+                try fill(path, deaths: 0)
+                let scope = FaultScope(under: path.string, try #require(FaultRule.list("mdb_txn_begin.write=EIO@1")))
+                try #expect(code { try Store(at: path, Self.configuration) } == .io)
+                scope.lift()
+                try #expect(Ledger.unfinishedWalks(Directory(path: path.appending("index"))) == 0)
+                try finish(Store(at: path, Self.configuration))
+            }
+        }
+    #endif
+
+    @Test func anOwnerOfFreeSlotsIsNoInstance() throws {
+        try withDirectory { path in
+            let store = try Store(at: path, .testing())
+            let files = store.engine.files
+            try #expect(!Ledger.hasSlot(0, files.index))
+            try #expect(!Ledger.hasSlot(1, files.index))
+            try finish(store)
+        }
+    }
+
     @Test func aWalkInAnotherRunOfTheMachineCountsAfresh() throws {
         try withDirectory { path in
             try fill(path, deaths: 5)
             let files = try StoreFiles(root: Directory(path: path))
             let ledger = try Ledger(directory: files.index, staging: files.staging, instance: 0x1234, isAlone: true)
-            ledger.beginWalk(run: 2)
+            ledger.beginWalk(run: 2, isAlone: true)
             ledger.release()
             try #expect(Ledger.unfinishedWalks(files.index) == 1)
             try finish(Store(at: path, Self.configuration))

@@ -152,12 +152,19 @@ enum Opening {
             if finding.wasClosed { try ledger.sync(files.index) }
             // Before anything is read from the index: if this process dies, the next open looks at the pages first.
             switch finding.walk {
-            case .behind: ledger.beginWalk(run: IndexTrust(files: files, configuration: configuration).run)
+            case .behind:
+                ledger.beginWalk(
+                    run: IndexTrust(files: files, configuration: configuration).run, isAlone: !finding.isShared)
             // Not that of another process which has the store open.
             case .first where !finding.isShared: ledger.endWalk()
             case .first, .none: break
             }
-            return try openForWriting(files, format, configuration, environment, finding, presence, lock, ledger)
+            do {
+                return try openForWriting(files, format, configuration, environment, finding, presence, lock, ledger)
+            } catch {
+                if finding.walk == .behind, !finding.isShared { ledger.forgetWalk() }
+                throw error
+            }
         } catch {
             // Else it would be taken for that of a process that died.
             try? lock.remove()

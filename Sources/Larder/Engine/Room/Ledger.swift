@@ -119,9 +119,10 @@ final class Ledger: @unchecked Sendable {
 
     /// True if an instance has a slot, before or without mapping the ledger.
     static func hasSlot(_ instance: UInt64, _ directory: Directory) throws(LarderError) -> Bool {
-        guard let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY) else {
-            return false
-        }
+        // The owner of a free slot is 0.
+        guard instance > quarantineOwner,
+            let file = try FileSystem.openIfPresent(Layout.ledger, in: directory, flags: O_RDONLY)
+        else { return false }
         var words = [UInt64](repeating: 0, count: fileLength / 8)
         let result = words.withUnsafeMutableBytes { raw in
             Result { () throws(LarderError) in
@@ -167,10 +168,17 @@ final class Ledger: @unchecked Sendable {
     var pendingWalk: UInt64 { clarder_load(words + Self.walkWord) }
 
     /// Notes that a walk begins behind an open in this run of the machine.
-    func beginWalk(run: UInt64) {
+    /// - Parameter isAlone: false if other processes have the store open, whose walks are not over by this.
+    func beginWalk(run: UInt64, isAlone: Bool) {
         let before = pendingWalk == run ? clarder_load(words + Self.walkCountWord) : 0
-        clarder_store(words + Self.walkCountWord, before == .max ? before : before + 1)
+        if before == 0 || isAlone && before < .max { clarder_store(words + Self.walkCountWord, before + 1) }
         clarder_store(words + Self.walkWord, run)
+    }
+
+    /// Takes the count of `beginWalk` back: the open failed, which is no death.
+    func forgetWalk() {
+        let count = clarder_load(words + Self.walkCountWord)
+        if count > 0, count < .max { clarder_store(words + Self.walkCountWord, count - 1) }
     }
 
     /// Notes that no walk is under way.

@@ -25,6 +25,10 @@ final class RoomMaker: EnginePart {
     private let staging = Atomic<Int>(0)
     /// How often a put waits for what is reserved and not being staged, in steps of 2 ms.
     private static let waitsForOwn = 25
+    /// How often it waits for files that are being staged: two seconds in all.
+    private static let waitsForStaging = 1000
+    /// How often a put waits for readers that hold pages.
+    private static let waitsForReaders = 2
 
     init(
         context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet,
@@ -99,7 +103,7 @@ final class RoomMaker: EnginePart {
     /// Takes `bytes` of the budget for a file to be staged, displacing for it where necessary.
     /// Throws `noSpace` when nothing more can go, `tooLarge` when it could never fit.
     func reserve(_ bytes: Int64, for key: Key?) throws {
-        var waits = 0
+        var (waits, readerWaits) = (0, 0)
         for _ in 0..<200 {
             let seen = pending.completedGeneration
             if try take(bytes, for: key) { return }
@@ -116,9 +120,19 @@ final class RoomMaker: EnginePart {
                 continue
             }
             // Nothing is pending, and nothing was committed since the look at the index.
-            if waitForOthers() || waitForOwn(&waits) { continue }
-            // On a busy machine a reader of a moment may be held up in the middle of its lookup.
-            if wereReaders, try snapshots.outlastReaders() || !snapshots.isAnyHeld() { continue }
+            if waitForOthers() { continue }
+            if waitForOwn(&waits) {
+                // Only what others submit meanwhile is worth another search for something to displace.
+                repeat {
+                    if try take(bytes, for: key) { return }
+                } while pending.requestFlush() == seen && waitForOwn(&waits)
+                continue
+            }
+            // On a busy machine a reader of a moment may be held up in the middle of its lookup. Others come and go.
+            if wereReaders, readerWaits < Self.waitsForReaders {
+                readerWaits += 1
+                if try snapshots.outlastReaders() || !snapshots.isAnyHeld() { continue }
+            }
             throw context.noRoom()
         }
         throw context.noRoom()
@@ -242,12 +256,14 @@ final class RoomMaker: EnginePart {
 
     /// Other threads of this process may have room that is about to be displaceable: files they stage, which they
     /// submit a moment later. True after a short wait if so.
-    /// - Parameter waits: how often the caller has waited for a reservation that may be that of a writer, and last.
+    /// - Parameter waits: how often the caller has waited. A reservation may be that of a writer, and last.
     private func waitForOwn(_ waits: inout Int) -> Bool {
-        if staging.load(ordering: .acquiring) == 0 {
-            guard ledger.own > 0, waits < Self.waitsForOwn else { return false }
-            waits += 1
+        let isStaging = staging.load(ordering: .acquiring) > 0
+        guard isStaging || ledger.own > 0, waits < (isStaging ? Self.waitsForStaging : Self.waitsForOwn) else {
+            return false
         }
+        waits += 1
+        reach("reserve.waiting")
         usleep(2000)
         return true
     }
