@@ -95,6 +95,38 @@ import Testing
         }
     }
 
+    /// It would copy the same bytes, and fail, too.
+    @Test func whoWaitsForAJoinThatFailsDoesNotTry() async throws {
+        try await Fixture.run { fixture in
+            try await fixture.storePacked([0..<150_000, 150_000..<Self.length], of: Self.length)
+            // Each part has a place, and the whole has none.
+            try await fixture.store.setBudget(Budget(largestEntry: ByteCount(200_000 as Int64)))
+            let (responses, key) = (fixture.cache.changes.responses, Key(Fixture.url))
+            #expect(await responses.completions.take(key))
+            let failures = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for _ in 0..<3 {
+                    group.addTask {
+                        do {
+                            try await responses.complete(
+                                key, primary: Fixture.url, storagePolicy: .permanent
+                            ) { true }
+                            return false
+                        } catch let error as LarderError where error.code == .tooLarge {
+                            return true
+                        }
+                    }
+                }
+                try await waitWhile { responses.completions.waiterCount(key) < 3 }
+                responses.completions.leave(key)
+                return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(failures == 1)
+            // The next is not kept from trying.
+            #expect(await responses.completions.take(key))
+            responses.completions.leave(key)
+        }
+    }
+
     /// The process ended between the commit of the part and that of the response.
     @Test func aPartThatIsTheWholeIsNotCopied() async throws {
         try await Fixture.run { fixture in
@@ -120,12 +152,17 @@ import Testing
 extension Fixture {
     /// Stores ranges as parts of their own, as earlier versions did, of a response of which nothing is stored yet.
     func storePacked(_ ranges: [Range<Int64>], of length: Int64) async throws {
+        try await addPacked(ranges, to: try await responseWithoutParts(of: length), of: length)
+    }
+
+    /// A response as it would be stored, and no part of it in the store.
+    func responseWithoutParts(of length: Int64) async throws -> StoredResponse {
         serveRanges(of: length)
         _ = try await getRange(0..<1)
         await cache.drain()
         let response = try #require(try cache.changes.responses.findOne(Key(Self.url))).response
         _ = try await cache.purge(Self.url)
-        try await addPacked(ranges, to: response, of: length)
+        return response
     }
 
     /// As above, of a response that is stored.

@@ -9,13 +9,25 @@ import Larder
 extension ResponseStore {
     /// Replaces the parts of a response that is whole by one body. Does nothing if the response is not whole, or the
     /// parts are written by another process, which does this then. Loads that end at the same time may all see that the
-    /// response is whole: one after another looks.
+    /// response is whole: one after another looks. When one of them fails, those who wait do not try: they would fail, too,
+    /// after copying the same bytes again.
     /// - Parameter isCurrent: whether nothing was invalidated since the load that made it whole was asked for.
     func complete(
         _ key: Key, primary: String, storagePolicy: StoragePolicy, isCurrent: @escaping @Sendable () -> Bool
     ) async throws {
-        await completions.take(key)
-        defer { completions.leave(key) }
+        guard await completions.take(key) else { return }
+        do {
+            try await completeInTurn(key, primary: primary, storagePolicy: storagePolicy, isCurrent: isCurrent)
+        } catch {
+            completions.dismiss(key)
+            throw error
+        }
+        completions.leave(key)
+    }
+
+    private func completeInTurn(
+        _ key: Key, primary: String, storagePolicy: StoragePolicy, isCurrent: @escaping @Sendable () -> Bool
+    ) async throws {
         guard let found = try await store.perform({ [self] in try findOne(key) }), !found.parts.isEmpty,
             case .complete(let total) = found.response.body
         else { return }

@@ -4,10 +4,13 @@ import Synchronization
 /// One turn at a time for each key, in the order in which they were asked for.
 final class Turns: Sendable {
     /// Those who wait, by the key of which another has the turn.
-    private let waiting = Mutex<[Key: [CheckedContinuation<Void, Never>]]>([:])
+    private let waiting = Mutex<[Key: [CheckedContinuation<Bool, Never>]]>([:])
 
-    /// Waits for the turn. Pair it with `leave(_:)`. Cancellation does not end the wait.
-    func take(_ key: Key) async {
+    /// Waits for the turn. Cancellation does not end the wait.
+    ///
+    /// - Returns: true with the turn: pair it with `leave(_:)` or `dismiss(_:)`. False if those who waited were
+    ///   dismissed.
+    func take(_ key: Key) async -> Bool {
         await withCheckedContinuation { continuation in
             let isFree = waiting.withLock { waiting in
                 guard waiting[key] != nil else {
@@ -17,13 +20,13 @@ final class Turns: Sendable {
                 waiting[key]?.append(continuation)
                 return false
             }
-            if isFree { continuation.resume() }
+            if isFree { continuation.resume(returning: true) }
         }
     }
 
     /// Hands the turn to the next.
     func leave(_ key: Key) {
-        let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
+        let next = waiting.withLock { waiting -> CheckedContinuation<Bool, Never>? in
             guard let queue = waiting[key], let first = queue.first else {
                 waiting[key] = nil
                 return nil
@@ -31,6 +34,15 @@ final class Turns: Sendable {
             waiting[key] = Array(queue.dropFirst())
             return first
         }
-        next?.resume()
+        next?.resume(returning: true)
     }
+
+    /// Ends the turn, and the wait of all others without one.
+    func dismiss(_ key: Key) {
+        let queue = waiting.withLock { $0.removeValue(forKey: key) } ?? []
+        for continuation in queue { continuation.resume(returning: false) }
+    }
+
+    /// How many wait for the turn.
+    func waiterCount(_ key: Key) -> Int { waiting.withLock { $0[key]?.count ?? 0 } }
 }
