@@ -1,3 +1,4 @@
+import Dispatch
 import HTTPCaching
 import HTTPTestSupport
 import HTTPTypes
@@ -89,6 +90,60 @@ import Testing
             #expect(fixture.cache.storeFailures == 0)
         }
     }
+
+    /// The part that others write, or a new one, with a tag in addition.
+    private func acquire(_ tag: String, _ fixture: Fixture, _ response: StoredResponse) throws -> PartWriters.Part {
+        let responses = fixture.cache.changes.responses
+        return try responses.writers.acquire(
+            for: 0..<Self.length, PartWriters.Content(response: response, total: Self.length) { true },
+            at: Key(Fixture.url), responses.rules, listed: { nil },
+            PutOptions(tags: [tag], metadata: StoredPart.placedMetadata))
+    }
+
+    @Test func aLoadWhoseTagIsRefusedDoesNotStayAtThePart() async throws {
+        try await Fixture.run { fixture in
+            let response = try await fixture.responseWithoutParts(of: Self.length)
+            let part = try acquire("a", fixture, response)
+            #expect(throws: LarderError.self) { try acquire("b\0", fixture, response) }
+            // What can be added still is.
+            #expect(try acquire("c", fixture, response) === part)
+            for _ in 0..<2 {
+                #expect(!part.isOver)
+                try fixture.cache.changes.responses.writers.release(part, of: Key(Fixture.url)) { false }
+            }
+            #expect(part.isOver)
+        }
+    }
+
+    #if DEBUG
+        /// The digest of a whole part takes as long as the part is large: threads and other responses must not wait.
+        @Test func aPartWhoseDigestIsComputedIsNotWaitedFor() async throws {
+            try await Fixture.run { fixture in
+                let response = try await fixture.responseWithoutParts(of: Self.length)
+                let part = try acquire("a", fixture, response)
+                // Not in order: the first bytes are read again for the digest.
+                try part.write(RangeOrigin.bytes(1_000..<Self.length), at: 1_000)
+                try part.write(RangeOrigin.bytes(0..<1_000), at: 0)
+                let (isReading, mayRead) = (Latch(), DispatchSemaphore(value: 0))
+                let scope = fixture.store.observeWaits { call in
+                    guard call == "pread" else { return }
+                    isReading.open()
+                    mayRead.wait()
+                    mayRead.signal()
+                }
+                async let digest = part.writer.commit()
+                await isReading.wait()
+                #expect(try acquire("b", fixture, response) === part)
+                mayRead.signal()
+                try await #expect(digest == Digest.of(RangeOrigin.bytes(0..<Self.length)))
+                withExtendedLifetime(scope) {}
+                part.end()
+                for _ in 0..<2 {
+                    try fixture.cache.changes.responses.writers.release(part, of: Key(Fixture.url)) { false }
+                }
+            }
+        }
+    #endif
 
     // MARK: Purges by another process
 

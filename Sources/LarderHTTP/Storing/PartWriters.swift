@@ -33,16 +33,17 @@ final class PartWriters: Sendable {
             self.options = Mutex(options)
         }
 
-        /// Adds the tags of another load that writes to it, so that a purge by one of them reaches it.
+        /// Adds the tags of another load that writes to it, so that a purge by one of them reaches it. Call it under
+        /// the lock of the response.
         fileprivate func add(_ tags: [String]) throws {
-            let new = options.withLock { options -> PutOptions? in
-                guard let all = TagRoom.union(options.tags, tags), all != options.tags else { return nil }
-                options.tags = all
-                return options
-            }
-            guard let new else { return }
+            // Nothing more is written to a whole one, and its writer is busy while it computes the digest.
+            if writer.isComplete { return }
+            var new = options.withLock { $0 }
+            guard let all = TagRoom.union(new.tags, tags), all != new.tags else { return }
+            new.tags = all
             do {
                 try writer.use(new)
+                options.withLock { [new] in $0 = new }
             } catch let error as LarderError where error.code == .gone || error.code == .closed {
                 end()
             }
@@ -101,7 +102,12 @@ final class PartWriters: Sendable {
                     && rules.areCombinable(part.content.response, content.response)
             }
             if let shared {
-                try shared.add(options.tags)
+                do {
+                    try shared.add(options.tags)
+                } catch {
+                    _ = leave(shared, key)
+                    throw error
+                }
                 return shared
             }
             let listed = try listed()
@@ -132,17 +138,7 @@ final class PartWriters: Sendable {
     /// A load no longer writes a part. The last one leaves it to later loads, or removes it if no record lists it.
     func release(_ part: Part, of key: Key, isListed: () throws -> Bool) throws {
         try lock(key).locked {
-            let isLast = open.withLock { open in
-                guard var parts = open[key], let index = parts.firstIndex(where: { $0.part === part }) else {
-                    return false
-                }
-                parts[index].users -= 1
-                let isLast = parts[index].users == 0
-                if isLast { parts.remove(at: index) }
-                open[key] = parts.isEmpty ? nil : parts
-                return isLast
-            }
-            guard isLast, !part.isOver else { return }
+            guard leave(part, key), !part.isOver else { return }
             part.end()
             do {
                 if try isListed() { try part.writer.suspend() } else { part.writer.cancel() }
@@ -157,6 +153,20 @@ final class PartWriters: Sendable {
             guard let index = open[key]?.firstIndex(where: { !$0.part.isOver && isMeant($0.part) }) else { return nil }
             open[key]![index].users += 1
             return open[key]![index].part
+        }
+    }
+
+    /// One user less; returns whether it was the last.
+    private func leave(_ part: Part, _ key: Key) -> Bool {
+        open.withLock { open in
+            guard var parts = open[key], let index = parts.firstIndex(where: { $0.part === part }) else {
+                return false
+            }
+            parts[index].users -= 1
+            let isLast = parts[index].users == 0
+            if isLast { parts.remove(at: index) }
+            open[key] = parts.isEmpty ? nil : parts
+            return isLast
         }
     }
 
