@@ -1,13 +1,14 @@
 import Foundation
 import HTTPTestSupport
 import HTTPTypes
-import Larder
-import LarderHTTP
 import Synchronization
 import SystemPackage
 import TestOrigin
 import TestSupport
 import Testing
+
+@testable import Larder
+@testable import LarderHTTP
 
 /// Two processes with one store that miss the same response at once: the program, which asks a real origin, and a cache
 /// of the test, which comes second.
@@ -15,6 +16,18 @@ import Testing
     private static let content = String(repeating: "0123456789", count: 5_000)
     private static let own: ScriptedTransport.Handler = { _ throws(TransportError) in
         .answer(200, [.cacheControl: "max-age=60"], "own")
+    }
+
+    /// A process that has half of the response that it loads, and a cache of the test that comes second.
+    private struct Processes: Sendable {
+        let url: String
+        let first: Process
+        /// Where the origin holds the second half.
+        let gate: Gate
+        let store: Store
+        let cache: HTTPCache
+        /// Of the second.
+        let transport: ScriptedTransport
     }
 
     /// What the second process got.
@@ -26,65 +39,113 @@ import Testing
         let requestCount: Int
     }
 
-    /// Has a second process ask for what the first has half of.
+    /// The machine's date, and no time that passes: what a wait takes is the sum of its pauses.
+    private struct StillClock: StoreClock {
+        func now() -> Timestamp { SystemClock().now() }
+        func uptime() -> UInt64 { 3_600_000_000_000 }
+    }
+
+    /// How long a claim is waited for.
+    private static let claiming = Duration.milliseconds(100)
+
+    /// Runs `body` beside a process that has half of a response.
     /// - Parameters:
     ///   - content: of the response.
     ///   - cacheControl: of the response.
-    ///   - wait: how long the second waits for the first. No time passes in its pauses, so this is a bound for the
-    ///     number of looks.
-    ///   - act: does something when the second waits for the first time.
-    private func second(
-        _ content: String = content, _ cacheControl: String = "max-age=600", wait: Duration = .seconds(36_000),
-        _ act: @escaping @Sendable (Gate, Process) async -> Void = { _, _ in }
-    ) async throws -> Outcome {
-        let outcome = Mutex<Outcome?>(nil)
+    ///   - isChunked: whether its length is not declared.
+    ///   - configure: the cache of the second.
+    private func withProcesses(
+        _ content: String = content, _ cacheControl: String = "max-age=600", isChunked: Bool = false,
+        _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
+        _ body: @Sendable (Processes) async throws -> Void
+    ) async throws {
         try await withOrigin { origin, place in
             let (url, gate) = (origin.url + "/w", Gate())
             let middle = content.utf8.count / 2
-            origin.script(
-                "/w",
-                .ok(String(content.prefix(middle))).header("Cache-Control", cacheControl).then(gate)
-                    .then(String(content.suffix(middle))))
+            let answer = OriginAnswer.ok(String(content.prefix(middle))).header("Cache-Control", cacheControl)
+                .then(gate).then(String(content.suffix(middle)))
+            origin.script("/w", isChunked ? answer.chunked() : answer)
             let store = try await Store.open(at: FilePath(place.store))
             let first = try CommandRun.start(["fetch", url, "--store", place.store])
             await gate.arrival()
-            let pauses = Mutex<[Duration]>([])
             var configuration = HTTPCacheConfiguration()
-            configuration.otherProcessWait = wait
-            configuration.sleep = { pause in
-                let count = pauses.withLock { pauses in
-                    pauses.append(pause)
-                    return pauses.count
-                }
-                if count == 1 { await act(gate, first) }
-            }
+            configuration.clock = StillClock()
+            configure(&configuration)
             let transport = ScriptedTransport(Self.own)
             let cache = HTTPCache(store: store, transport: transport, configuration: configuration)
-            let response = try await cache.fetch(url)
-            let text = String(decoding: try await response.body.bytes(), as: UTF8.self)
+            let processes = Processes(
+                url: url, first: first, gate: gate, store: store, cache: cache, transport: transport)
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(processes)) } catch { result = .failure(error) }
             gate.open()
             await first.exit()
             await cache.drain()
             try await store.close()
+            try result.get()
+        }
+    }
+
+    /// Has a second process ask for what the first has half of.
+    /// - Parameters:
+    ///   - content: of the response.
+    ///   - cacheControl: of the response.
+    ///   - isChunked: whether its length is not declared.
+    ///   - wait: how long the second waits for the first. No time passes in its pauses, so this is a bound for the
+    ///     number of looks.
+    ///   - total: what the second has for its request.
+    ///   - changesFirst: whether the second sends a POST to the same URL before it asks.
+    ///   - act: does something when the second waits for the first time.
+    private func second(
+        _ content: String = content, _ cacheControl: String = "max-age=600", isChunked: Bool = false,
+        wait: Duration = .seconds(36_000), total: Duration? = nil,
+        changesFirst: Bool = false,
+        _ act: @escaping @Sendable (Processes) async throws -> Void = { _ in }
+    ) async throws -> Outcome {
+        let outcome = Mutex<Outcome?>(nil)
+        let pauses = Mutex<[Duration]>([])
+        let running = Mutex<Processes?>(nil)
+        try await withProcesses(content, cacheControl, isChunked: isChunked) { configuration in
+            configuration.otherProcessWait = wait
+            configuration.timeouts.total = total
+            configuration.sleep = { pause in
+                // The claim comes.
+                if pause == Self.claiming { return try await Task.sleep(for: .seconds(36_000)) }
+                let count = pauses.withLock { pauses in
+                    pauses.append(pause)
+                    return pauses.count
+                }
+                if count == 1, let processes = running.withLock({ $0 }) { try await act(processes) }
+            }
+        } _: { processes in
+            running.withLock { $0 = processes }
+            if changesFirst {
+                var request = try HTTPCache.request(for: processes.url)
+                request.method = .post
+                _ = try await processes.cache.fetch(request, body: RequestBody([1])).body.bytes()
+            }
+            _ = processes.transport.takeSent()
+            let response = try await processes.cache.fetch(processes.url)
+            let text = String(decoding: try await response.body.bytes(), as: UTF8.self)
             outcome.withLock { result in
                 result = Outcome(
                     source: response.source, text: text, pauses: pauses.withLock { $0 },
-                    requestCount: transport.sent.count)
+                    requestCount: processes.transport.sent.count)
             }
         }
+        running.withLock { $0 = nil }
         return try #require(outcome.withLock { $0 })
     }
 
     @Test func theSecondGetsWhatTheFirstLoads() async throws {
-        let second = try await second { gate, _ in gate.open() }
+        let second = try await second { $0.gate.open() }
         #expect(second.source == .hit && second.requestCount == 0)
         #expect(second.text == Self.content)
     }
 
     @Test func theSecondAsksWhenTheFirstDies() async throws {
-        let second = try await second { _, first in
-            kill(first.processIdentifier, SIGKILL)
-            await first.exit()
+        let second = try await second { processes in
+            kill(processes.first.processIdentifier, SIGKILL)
+            await processes.first.exit()
         }
         #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
     }
@@ -108,10 +169,98 @@ import Testing
     }
 
     /// A client would not get any byte before the whole is there.
-    @Test func aLongResponseIsNotWaitedFor() async throws {
-        let second = try await second(String(repeating: "0123456789abcdef", count: 400_000))
+    @Test(arguments: [false, true]) func aLongResponseIsNotWaitedFor(_ isChunked: Bool) async throws {
+        let content = String(repeating: "0123456789abcdef", count: 800_000)
+        let second = try await second(content, isChunked: isChunked)
         #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
         #expect(second.pauses.reduce(.zero, +) < .seconds(36_000))
+    }
+
+    /// Half of the time that a request has is for the origin.
+    @Test func theWaitLeavesTimeForTheOrigin() async throws {
+        let second = try await second(total: .seconds(100))
+        #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
+        #expect(second.pauses.reduce(.zero, +) <= .seconds(50))
+    }
+
+    /// The response would be from before the change (RFC 9111 section 4.4).
+    @Test func whatWasAskedForBeforeAnInvalidationIsNotWaitedFor() async throws {
+        let second = try await second(changesFirst: true) { processes in
+            processes.gate.open()
+            await processes.first.exit()
+        }
+        #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
+        #expect(second.pauses.isEmpty)
+    }
+
+    @Test func aPurgeEndsTheWait() async throws {
+        let second = try await second { processes in
+            try await processes.cache.purge(processes.url)
+            processes.gate.open()
+            await processes.first.exit()
+        }
+        #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
+        #expect(second.pauses == [.milliseconds(5)])
+    }
+
+    /// All who waited get what one of them fetches then.
+    @Test func aStaleResponseIsFetchedOnceForAllWhoWaited() async throws {
+        let running = Mutex<Processes?>(nil)
+        let count = 3
+        try await withProcesses(Self.content, "max-age=0, stale-while-revalidate=600") { configuration in
+            configuration.otherProcessWait = .seconds(36_000)
+            configuration.sleep = { pause in
+                if pause == Self.claiming { return try await Task.sleep(for: .seconds(36_000)) }
+                guard let processes = running.withLock({ $0 }) else { return }
+                let joinable = processes.cache.loader.joinable
+                try await waitWhile { joinable.leading(processes.url, generation: 0)?.waiterCount != count }
+                processes.gate.open()
+            }
+        } _: { processes in
+            running.withLock { $0 = processes }
+            let texts = try await withThrowingTaskGroup(of: String.self) { group in
+                for _ in 0..<count {
+                    group.addTask {
+                        String(decoding: try await processes.cache.fetch(processes.url).body.bytes(), as: UTF8.self)
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(texts == Array(repeating: "own", count: count))
+            #expect(processes.transport.sent.count == 1)
+        }
+        running.withLock { $0 = nil }
+    }
+
+    /// Another process was stopped in a transaction: nothing can be claimed or stored.
+    @Test func aHeldWriterLockDoesNotKeepTheSecondFromTheOrigin() async throws {
+        try await withProcesses { configuration in
+            // The time for the claim passes.
+            configuration.sleep = { _ in }
+        } _: { processes in
+            processes.transport.handler = { _ throws(TransportError) in .answer(200, [.cacheControl: "no-store"], "own")
+            }
+            let (isHeld, isOver) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let holder = Thread {
+                try? processes.store.engine.index.environment.write { _ in
+                    isHeld.signal()
+                    isOver.wait()
+                }
+            }
+            holder.start()
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    isHeld.wait()
+                    continuation.resume()
+                }
+            }
+            defer { isOver.signal() }
+            for _ in 0..<2 {
+                let response = try await processes.cache.fetch(processes.url)
+                #expect(response.source == .network)
+                try await #expect(response.body.bytes() == Array("own".utf8))
+            }
+        }
     }
 }
 

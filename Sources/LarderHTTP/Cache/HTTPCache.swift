@@ -36,7 +36,7 @@ public final class HTTPCache: Sendable {
         self.configuration = configuration
         let context = CacheContext(configuration)
         let responses = ResponseStore(store: store, rules: context.rules, retention: configuration.retention)
-        let generations = Generations()
+        let generations = Generations(configuration.clock)
         let watch = StoreWatch(configuration.logger)
         let lookup = Lookup(responses, watch)
         let builder = AnswerBuilder(context)

@@ -58,7 +58,8 @@ public struct HTTPCacheConfiguration: Sendable {
     public var collapsesRequests = true
     /// How long a miss waits for another process that has the store open and loads the same response, before it asks
     /// the origin itself. Only whole responses to GET are waited for, up to 4 MiB where their length is known: a client
-    /// would not get any byte of a longer one before the whole is there. Zero: no wait. Default: 5 s.
+    /// would not get any byte of a longer one before the whole is there. The wait takes at most half of what
+    /// ``Timeouts/total`` leaves. Zero: no wait. Default: 5 s.
     public var otherProcessWait = Duration.seconds(5)
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()

@@ -54,7 +54,7 @@ struct LoadRun: Sendable {
         // again.
         if (try? result.get().shared) == nil {
             if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
-            if let claim { Task { await claim.release() } }
+            claim?.releaseSoon()
         }
         load.arrive(result)
     }
@@ -226,8 +226,7 @@ struct LoadRun: Sendable {
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
-        if let length = received.body.length, length > Loader.longestAwaited { await claim?.release() }
-        let isWhole = await Pump(url: url, body: received.body, spool: spool, storing: storing).run()
+        let isWhole = await Pump(url: url, body: received.body, spool: spool, storing: storing, claim: claim).run()
         if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
         await claim?.release()
         if let storing { await carryThrough { await storing.settle(isWhole: isWhole) } }

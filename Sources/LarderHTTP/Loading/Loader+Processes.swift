@@ -1,6 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
+import Synchronization
 
 /// Sharing a load with other processes that have the same store open.
 ///
@@ -19,24 +20,36 @@ extension Loader {
     /// A longer body is not waited for.
     static let longestAwaited: Int64 = 4 << 20
 
+    /// How long a claim is waited for. It takes the writer lock, which a process that was stopped may hold.
+    static let longestClaiming = Duration.milliseconds(100)
+
     /// Finds out whether another process loads the same response, and waits for that.
-    /// - Parameter joinKey: what loads of the same response have in common; nil for one that is not shared.
-    func turn(_ pending: LoadRequest, joinKey: String?) async -> Turn {
+    /// - Parameters:
+    ///   - joinKey: what loads of the same response have in common; nil for one that is not shared.
+    ///   - deadline: of the request. Half of the time that is left stays for the origin.
+    func turn(_ pending: LoadRequest, joinKey: String?, deadline: Deadline?) async -> Turn {
         guard let joinKey, isAwaitable(pending), changes.store.isShared else { return .ask(pending, nil) }
-        let key = Key(joinKey + " load")
-        do {
-            let claim = try await changes.store.claim(key)
-            // It is not claimed again: of a response that cannot be stored, each process asks for its own at once.
-            if claim == nil { try await waitForClaim(key) }
-            switch try await answer(question(again: pending)) {
-            case .response(let response):
-                await claim?.release()
-                return .answered(response)
-            case .load(let again): return .ask(again.found.isEmpty ? pending : forAll(again), claim)
-            }
-        } catch {
-            // Each process asks for itself.
-            return .ask(pending, nil)
+        let (clock, key) = (context.configuration.clock, Key(joinKey + " load"))
+        let limit = min(context.configuration.otherProcessWait, deadline.map { $0.rest / 2 } ?? .seconds(Int64.max))
+        let began = clock.uptime()
+        var held: KeyClaim?
+        switch await claim(key, within: min(limit, Self.longestClaiming)) {
+        case .late: return .ask(pending, nil)
+        case .held(let claim): held = claim
+        // It is not claimed again: of a response that cannot be stored, each process asks for its own at once.
+        case .elsewhere: await waitForClaim(key, pending, limit - .nanoseconds(clock.uptime() - began))
+        }
+        // What another process brings may be from before an invalidation by this one.
+        guard isSettled(pending), let result = try? await answering.answer(question(again: pending)) else {
+            return .ask(pending, held)
+        }
+        switch result.answer {
+        case .response(let response):
+            // Stale: it has to be validated anyway, and the others who wait can only have what this load brings.
+            if result.refresh != nil { return .ask(pending, held) }
+            held?.releaseSoon()
+            return .answered(response)
+        case .load(let again): return .ask(again.found.isEmpty ? pending : forAll(again), held)
         }
     }
 
@@ -48,14 +61,106 @@ extension Loader {
             && context.rules.collapsing(of: pending.subject) == .any && pending.plan.storagePolicy != .memoryOnly
     }
 
-    private func waitForClaim(_ key: Key) async throws {
-        let limit = context.configuration.otherProcessWait
+    /// Whether nothing that another process may have asked for was invalidated by this one.
+    private func isSettled(_ pending: LoadRequest) -> Bool {
+        let generations = changes.generations
+        return pending.primary.map { generations.isSettled($0, since: pending.generation) } ?? true
+            && pending.search.map { generations.isSettled($0.listKey, since: $0.generation) } ?? true
+    }
+
+    private func waitForClaim(_ key: Key, _ pending: LoadRequest, _ limit: Duration) async {
         var pause = Duration.milliseconds(5)
         var waited = Duration.zero
-        while waited < limit, try await changes.store.isClaimedElsewhere(key) {
-            try await context.configuration.sleep(min(pause, limit - waited))
-            waited += pause
-            pause = min(pause * 2, .milliseconds(250))
+        do {
+            while waited < limit, isSettled(pending), try await changes.store.isClaimedElsewhere(key) {
+                try await context.configuration.sleep(min(pause, limit - waited))
+                waited += pause
+                pause = min(pause * 2, .milliseconds(250))
+            }
+        } catch {
+            // Cancelled, or the store fails: what it has now decides.
+        }
+    }
+}
+
+/// Claiming within a time limit.
+extension Loader {
+    private enum Claiming: Sendable {
+        case held(KeyClaim)
+        /// Another process has it.
+        case elsewhere
+        /// It has not come in time, or the store fails.
+        case late
+    }
+
+    /// Claims a key. A claim that comes too late is released when it comes; until then no other is begun, as it would
+    /// wait for the same lock.
+    private func claim(_ key: Key, within limit: Duration) async -> Claiming {
+        guard lateClaims.load(ordering: .relaxed) <= 0 else { return .late }
+        let first = FirstValue<Claiming>()
+        Task { [self] in
+            let claiming = await claim(key)
+            if first.set(claiming) { return }
+            if case .held(let claim) = claiming { await claim.release() }
+            lateClaims.subtract(1, ordering: .relaxed)
+        }
+        let giveUp: @Sendable () -> Void = { [self] in
+            if first.set(.late) { lateClaims.add(1, ordering: .relaxed) }
+        }
+        let sleep = context.configuration.sleep
+        let timer = Task { if (try? await sleep(limit)) != nil { giveUp() } }
+        defer { timer.cancel() }
+        return await withTaskCancellationHandler {
+            await first.value
+        } onCancel: {
+            giveUp()
+        }
+    }
+
+    private func claim(_ key: Key) async -> Claiming {
+        do {
+            return try await changes.store.claim(key).map { .held($0) } ?? .elsewhere
+        } catch {
+            return .late
+        }
+    }
+}
+
+extension KeyClaim {
+    /// Ends it without waiting for that: it takes the writer lock.
+    func releaseSoon() { Task { await release() } }
+}
+
+/// A value that several tasks may bring, and one waits for. The first counts.
+private final class FirstValue<Value: Sendable>: Sendable {
+    private struct State {
+        var value: Value?
+        var waiter: CheckedContinuation<Value, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    /// Brings a value; false if there is one already.
+    func set(_ value: Value) -> Bool {
+        let (isFirst, waiter) = state.withLock { state in
+            guard state.value == nil else { return (false, nil as CheckedContinuation<Value, Never>?) }
+            state.value = value
+            defer { state.waiter = nil }
+            return (true, state.waiter)
+        }
+        waiter?.resume(returning: value)
+        return isFirst
+    }
+
+    var value: Value {
+        get async {
+            await withCheckedContinuation { continuation in
+                let value = state.withLock { state in
+                    if state.value == nil { state.waiter = continuation }
+                    return state.value
+                }
+                if let value { continuation.resume(returning: value) }
+            }
         }
     }
 }

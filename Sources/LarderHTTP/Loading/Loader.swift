@@ -1,12 +1,13 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
+import Synchronization
 
 /// Loads what the store cannot answer from the origin: alone, or together with others who want the same.
 final class Loader: Sendable {
     let context: CacheContext
     private let questions: Questions
-    private let answering: Answering
+    let answering: Answering
     let builder: AnswerBuilder
     let lookup: Lookup
     let changes: StoreChanges
@@ -16,6 +17,8 @@ final class Loader: Sendable {
     let held = HeldBytes()
     let joinable = JoinableLoads()
     let active = ActiveLoads()
+    /// Claims that were not waited for, and are still to come.
+    let lateClaims = Atomic(0)
 
     init(
         _ context: CacheContext, _ questions: Questions, _ answering: Answering, _ builder: AnswerBuilder,
@@ -238,8 +241,9 @@ final class Loader: Sendable {
             }
             // Others may wait longer than the request that came first. Each leaves at its own limit; the load ends with
             // the last.
+            let deadline = pending.plan.deadline
             if joinKey != nil, !isDetached { pending.plan.deadline = nil }
-            switch await turn(pending, joinKey: isDetached ? nil : joinKey) {
+            switch await turn(pending, joinKey: isDetached ? nil : joinKey, deadline: deadline) {
             case .answered(let response):
                 if let joinKey { joinable.leave(joinKey, load, isShareable: nil) }
                 load.arrive(.success(Load.Arrival(response: response, shared: nil)))

@@ -1,24 +1,49 @@
 import HTTPCaching
+import Larder
 import Synchronization
 
 /// Tells a response that was asked for before its key was invalidated from one asked for after (RFC 9111 section 4.4):
 /// the former must not be stored. One number for many keys: a stranger's invalidation costs a response not stored.
 final class Generations: Sendable {
-    private let counts = Mutex<[UInt32]>(Array(repeating: 0, count: 4_096))
+    private struct Slot {
+        var count: UInt32 = 0
+        /// The uptime until which another process may bring what it asked for before the last invalidation.
+        var unsettledUntil: UInt64 = 0
+
+        mutating func advance(at uptime: UInt64) {
+            count &+= 1
+            unsettledUntil = uptime + Generations.settlingNanoseconds
+        }
+    }
+
+    /// How long a load of another process may take that began before an invalidation by this one.
+    private static let settlingNanoseconds: UInt64 = 60_000_000_000
+    private let slots = Mutex<[Slot]>(Array(repeating: Slot(), count: 4_096))
+    private let clock: any StoreClock
+
+    init(_ clock: any StoreClock) { self.clock = clock }
 
     func current(_ key: String) -> UInt32 {
         let slot = Self.slot(key)
-        return counts.withLock { $0[slot] }
+        return slots.withLock { $0[slot].count }
+    }
+
+    /// Whether a response that another process asked for may answer a request of this one: nothing was invalidated
+    /// since the request, nor in the minute before.
+    func isSettled(_ key: String, since generation: UInt32) -> Bool {
+        let (slot, uptime) = (Self.slot(key), clock.uptime())
+        return slots.withLock { $0[slot].count == generation && $0[slot].unsettledUntil <= uptime }
     }
 
     func advance(_ key: String) {
-        let slot = Self.slot(key)
-        counts.withLock { $0[slot] &+= 1 }
+        let (slot, uptime) = (Self.slot(key), clock.uptime())
+        slots.withLock { $0[slot].advance(at: uptime) }
     }
 
     func advanceAll() {
-        counts.withLock { counts in
-            for index in counts.indices { counts[index] &+= 1 }
+        let uptime = clock.uptime()
+        slots.withLock { slots in
+            for index in slots.indices { slots[index].advance(at: uptime) }
         }
     }
 
