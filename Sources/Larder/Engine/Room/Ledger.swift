@@ -175,7 +175,7 @@ final class Ledger: @unchecked Sendable {
         clarder_store(words + Self.walkWord, run)
     }
 
-    /// Takes the count of `beginWalk` back: the open failed, which is no death.
+    /// Takes the count of `beginWalk` back: the open failed, which is not a death.
     func forgetWalk() {
         let count = clarder_load(words + Self.walkCountWord)
         if count > 0, count < .max { clarder_store(words + Self.walkCountWord, count - 1) }
