@@ -72,6 +72,7 @@
             "sweep.trash-emptied",
             "wait.batch",
             "wait.commit",
+            "wait.room",
         ]
     }
 #endif

@@ -43,7 +43,7 @@ extension Store {
         private static let waits = [
             "pwrite", "fallocate", "ftruncate", "fdatasync", "fsync", "syncfs", "rename", "unlink", "mkdir", "link",
             "copy_file_range", "pread", "opendir", "mdb_txn_begin.write", "mdb_txn_commit", "mdb_env_sync",
-            "wait.batch", "wait.commit",
+            "wait.batch", "wait.commit", "wait.room",
         ]
 
         /// Calls `body`, on the thread that would wait, whenever the engine comes to where a thread may wait; for as

@@ -58,7 +58,7 @@
                 let first = Thread { try? store.put(body(1_000_000, 1), for: "first") }
                 first.start()
                 scope.waitUntilStalled()
-                scope.at("reserve.waiting") { scope.lift() }
+                scope.at("wait.room") { scope.lift() }
                 try store.put(body(1_000_000, 2), for: "second")
                 try store.flush()
                 try #expect(store.bytes("second") == body(1_000_000, 2))

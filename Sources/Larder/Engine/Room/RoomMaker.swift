@@ -263,7 +263,7 @@ final class RoomMaker: EnginePart {
             return false
         }
         waits += 1
-        reach("reserve.waiting")
+        reach("wait.room")
         usleep(2000)
         return true
     }
