@@ -20,8 +20,8 @@ enum YardstickReport {
         lines += [
             "Bodies of \(OpenYardstick.bodyLength) bytes, all different, put in order of their keys in batches of 16,384.",
             "*Cold*: no page of the index is in memory. *Killed*: cold, and the last process that wrote was killed.",
-            "*Killed twice*: the one before it, too, so that the index was not walked over since: an open waits for that",
-            "for a second, or longer after more such deaths ([recovery](../recovery.md)).",
+            "*Killed twice*: two processes in a row, before they had walked over the index: an open waits for that, up to",
+            "4 seconds then ([recovery](../recovery.md)). The first hit after a kill waits for a disk that reads the index.",
             "",
             "| | entries | `Store(at:)` warm | to the first hit | cold | to the first hit | killed | to the first hit | killed twice | to the first hit |",
             "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
