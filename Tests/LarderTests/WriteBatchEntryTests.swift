@@ -92,6 +92,43 @@ import Testing
         }
     }
 
+    // MARK: In place of an entry
+
+    @Test(arguments: [20, 60_000]) func putReplacesOnlyTheEntryThatWasSeen(length: Int) throws {
+        try withStore { store in
+            try store.put([1], for: "k")
+            let first = try #require(try store.get("k"))
+            let second = body(length, 2)
+            try #expect(store.result { $0.put(second, replacing: first) } == stored(second))
+            try #expect(store.bytes("k") == second)
+            try #expect(store.result { $0.put(body(length, 3), replacing: first) } == "changed")
+            try #expect(store.bytes("k") == second)
+            // Equal bytes with other metadata are another entry.
+            let seen = try #require(try store.get("k"))
+            try store.put(second, for: "k", PutOptions(metadata: [7]))
+            try #expect(store.result { $0.put(body(length, 3), replacing: seen) } == "changed")
+            try store.remove("k")
+            try #expect(store.result { $0.put(body(length, 3), replacing: seen) } == "absent")
+            try #expect(store.get("k") == nil)
+            try #expect(store.statistics().blobCount == 0)
+            let options = PutOptions(storagePolicy: .memoryOnly)
+            try #expect(store.result { $0.put([3], replacing: seen, options) } == "failed invalidArgument")
+        }
+    }
+
+    @Test func putReplacesAnEntryInMemoryThatWasSeen() throws {
+        try withStore { store in
+            try store.put([1], for: "k", PutOptions(storagePolicy: .memoryOnly))
+            let seen = try #require(try store.get("k"))
+            var batch = WriteBatch()
+            batch.put([2], replacing: seen)
+            batch.put([3], replacing: seen)
+            try #expect(store.results(batch) == [stored([2]), "changed"])
+            try #expect(store.bytes("k") == [2])
+            try #expect(store.attributes(of: "k")?.storagePolicy == .permanent)
+        }
+    }
+
     // MARK: Content
 
     @Test func contentIsRemovedFromEveryEntry() throws {

@@ -46,7 +46,7 @@ extension Committer {
         counters.add(.removed, UInt64(job.removedCount))
         for (operation, result) in zip(job.operations, job.results) {
             switch (operation, result) {
-            case (.put(let put, _), .over(.stored)): noteStored(put)
+            case (.put(let put, _), .over(.stored)), (.replace(let put, _), .over(.stored)): noteStored(put)
             case (.putContent(let put, _, _), .over(.stored)):
                 // No bytes were written.
                 counters.add(.puts)

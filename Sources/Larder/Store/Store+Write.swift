@@ -162,6 +162,10 @@ extension Store {
                 try options.validate(key: key)
                 return .putContent(
                     makePut(key, digest, 0, .inline([]), options), unlessPresent: unlessPresent, expected)
+            case .replace(let body, var options, let digest, let key, let expected):
+                try checkIsWritten(options, key)
+                options.durability = durability
+                return .replace(try prepare(body, key, options, digest).withoutDescriptor, expected)
             case .change(let key, let change, let expected):
                 try change.validate(key)
                 return .change(key, change, expected)
@@ -213,7 +217,7 @@ extension Store {
                 $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
             }
             return isDone ? .done : nil
-        case .failed, .put, .putContent, .removeContent, .timedLease, .heldLease, .claim, .endLease, .partial:
+        case .failed, .put, .putContent, .replace, .removeContent, .timedLease, .heldLease, .claim, .endLease, .partial:
             return nil
         }
     }
@@ -245,6 +249,8 @@ extension WriteBatch {
                 let tags = options.tags.reduce(0) { $0 + 2 * $1.utf8.count }
                 rows[key] = row + tags + (IndexKey.isLong(key) ? key.bytes.count : 0)
             case .remove(let key, nil): rows[key] = nil
+            // It replaces one, or does nothing.
+            case .replace(let body, let options, _, _, _): bytes += body.count + options.metadata.count
             // It may remove any of them.
             case .removeContent: rows = [:]
             case .change, .remove, .lease: break
@@ -276,7 +282,7 @@ extension WriteBatch.Operation {
     /// True if preparing it may wait for the disk.
     fileprivate func mayWait(_ inlineLimit: Int64) -> Bool {
         switch self {
-        case .put(let body, _, _, _, _): body.count > inlineLimit
+        case .put(let body, _, _, _, _), .replace(let body, _, _, _, _): body.count > inlineLimit
         case .putContent, .change, .remove, .removeContent, .lease: false
         }
     }

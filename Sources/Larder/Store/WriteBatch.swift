@@ -13,6 +13,7 @@ public struct WriteBatch: Sendable {
         case put([UInt8], Key, PutOptions, Digest?, unlessPresent: Bool)
         case putContent(Digest, Key, PutOptions, unlessPresent: Bool, Expected?)
         /// With the entry that it has to be still.
+        case replace([UInt8], PutOptions, Digest?, Key, Expected)
         case change(Key, EntryChange, Expected?)
         case remove(Key, Expected?)
         case removeContent(Digest)
@@ -99,6 +100,21 @@ public struct WriteBatch: Sendable {
     ///   - options: as above.
     package mutating func put(contentOf digest: Digest, replacing entry: Entry, _ options: PutOptions) {
         operations.append(.putContent(digest, entry.key, options, unlessPresent: false, Expected(entry)))
+    }
+
+    /// Stores a body in place of an entry, if that is still the one that `get` returned, with the same body and metadata,
+    /// fresh or expired. Its result is `stored`, `changed` if it is another by then, or `absent`: a counter, or any other
+    /// value that depends on the one before.
+    /// - Parameters:
+    ///   - body: the bytes, of any collection: an array is kept without a copy, others are copied.
+    ///   - entry: what `get` returned.
+    ///   - options: as for `put`. Those of policy `memoryOnly` are refused; their durability is that of the batch.
+    ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
+    public mutating func put(
+        _ body: some Collection<UInt8>, replacing entry: Entry, _ options: PutOptions = PutOptions(),
+        digest: Digest? = nil
+    ) {
+        operations.append(.replace(Array(body), options, digest, entry.key, Expected(entry)))
     }
 
     // MARK: Entries

@@ -12,6 +12,8 @@ final class PendingJob: @unchecked Sendable {
         case put(PendingPut, unlessPresent: Bool)
         /// Without bytes: those that the store has with its digest.
         case putContent(PendingPut, unlessPresent: Bool, WriteBatch.Expected?)
+        /// If the entry under its key is still the one that is expected.
+        case replace(PendingPut, WriteBatch.Expected)
         case change(Key, EntryChange, WriteBatch.Expected?)
         case remove(Key, WriteBatch.Expected?)
         /// With the index keys of the entries that had the content when it was looked for.
@@ -78,7 +80,7 @@ final class PendingJob: @unchecked Sendable {
         for operation in operations {
             memory += 128
             switch operation {
-            case .put(let put, _), .putContent(let put, _, _):
+            case .put(let put, _), .putContent(let put, _, _), .replace(let put, _):
                 keys?.insert(put.key)
                 memory += put.memory
             case .change(let key, let change, _):
@@ -114,7 +116,7 @@ final class PendingJob: @unchecked Sendable {
             case .change(_, let change, _):
                 if change != EntryChange(isPinned: false) { return .put }
                 count += 1
-            case .put, .putContent, .timedLease, .heldLease: return .put
+            case .put, .putContent, .replace, .timedLease, .heldLease: return .put
             case .partial(let change):
                 switch change.kind {
                 case .begin, .complete: return .put
@@ -135,7 +137,7 @@ final class PendingJob: @unchecked Sendable {
     var stagedFiles: [StagedFile] {
         operations.compactMap { operation in
             switch operation {
-            case .put(let put, _):
+            case .put(let put, _), .replace(let put, _):
                 if case .staged(let file) = put.body { return file }
                 return nil
             case .partial(let change): return change.stagedFile
@@ -198,6 +200,12 @@ final class PendingJob: @unchecked Sendable {
         case .putContent(let put, let unlessPresent, let expected):
             if let expected, let refusal = try refusal(of: put, expected, mutation, memory) { return .over(refusal) }
             return .over(try store(put, unlessPresent, mutation, memory, isContentStored: true))
+        case .replace(let put, let expected):
+            if let refusal = try refusal(of: put, expected, mutation, memory) {
+                mutation.blobs.drop(put.body)
+                return .over(refusal)
+            }
+            return .over(try store(put, false, mutation, memory))
         case .change(let key, let change, let expected):
             if let put = lookUpInMemory(key, mutation, memory) {
                 return .over(try changeInMemory(put, change, expected, mutation, memory, leases))
