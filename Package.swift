@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
+        // For C and other languages: liblarder. tools/install-c builds and installs it.
+        .library(name: "larder", type: .dynamic, targets: ["LarderC"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
         // For the package in Fuzz/, without any promise to others.
         .library(name: "_FuzzedModules", targets: ["CachectlCore", "HTTPWire"]),
@@ -81,6 +83,8 @@ let package = Package(
             ],
             swiftSettings: failpoints
         ),
+        .target(name: "CLarderInterface"),
+        .target(name: "LarderC", dependencies: ["CLarderInterface", "Larder", .systemPackage]),
         .target(name: "LarderMetrics", dependencies: ["Larder", "VisibleLocks", .metrics]),
         .target(name: "HTTPCaching", dependencies: [.crypto, .httpTypes, .structuredFields]),
         .target(name: "HTTPWire", dependencies: [.httpTypes]),
