@@ -1,0 +1,147 @@
+"""Results of functions as entries: memoize and memoize_stampede."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import random
+import struct
+import threading
+import time
+from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+
+from ._keys import encode
+from ._store import Options, Store
+from ._values import Values
+
+F = TypeVar("F", bound=Callable[..., Any])
+Tags = Union[None, str, Sequence[str]]
+#: How long the function took, and when its result expires: seconds, behind the letter of the value.
+_TIMES = struct.Struct("<dd")
+_LONGEST = 512
+
+
+def _argument(value: Any, typed: bool) -> bytes:
+    """An argument as bytes that no other argument has."""
+    if isinstance(value, bool) or value is None or isinstance(value, float):
+        # As dict keys: 1.0 is 1, and True is 1, unless types are distinguished from each other.
+        if not typed and value is not None and math.isfinite(value) and value == int(value):
+            return encode(int(value))
+        return b"v" + type(value).__name__.encode() + repr(value).encode()
+    if isinstance(value, (list, tuple)):
+        parts = [_argument(part, typed) for part in value]
+        letter = b"l" if isinstance(value, list) else b"t"
+        return letter + b"".join(b"%d:%s" % (len(part), part) for part in parts)
+    if isinstance(value, dict):
+        pairs = sorted((_argument(name, typed), _argument(part, typed)) for name, part in value.items())
+        return b"d" + b"".join(b"%d:%s%d:%s" % (len(a), a, len(b), b) for a, b in pairs)
+    try:
+        return encode(value)
+    except TypeError:
+        raise TypeError(
+            f"an argument of type {type(value).__name__} cannot be part of a key: ignore it, or convert it"
+        ) from None
+
+
+class Functions:
+    """The part of ``Cache`` that remembers what functions returned."""
+
+    _store: Store
+    _values: Values
+    _options_for: Callable[..., Options]
+
+    def memoize(
+        self, name: Optional[str] = None, typed: bool = False, expire: Optional[float] = None, tag: Tags = None,
+        ignore: Sequence[Union[int, str]] = (),
+    ) -> Callable[[F], F]:
+        """A decorator: the function runs once for arguments, and its result is an entry. It comes back as it was
+        stored, the first time, too: a tuple as a list, with JSON.
+
+        :param name: in the keys, instead of the function's module and name.
+        :param typed: True: ``f(1)``, ``f(1.0)`` and ``f(True)`` are different calls.
+        :param expire: seconds until a result expires.
+        :param ignore: places and names of arguments that do not matter.
+        """
+
+        def decorate(function: F) -> F:
+            base = _base(function, name)
+
+            @functools.wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                key = _key(base, args, kwargs, typed, ignore)
+                found = self._store.read(key)
+                if found is None:
+                    return self._keep(key, function(*args, **kwargs), expire, tag, b"")
+                return self._values.decode(found[0][0], found[1])
+
+            call.__cache_key__ = lambda *args, **kwargs: _key(base, args, kwargs, typed, ignore)  # type: ignore
+            return call  # type: ignore[return-value]
+
+        return decorate
+
+    def memoize_stampede(
+        self, expire: float, name: Optional[str] = None, typed: bool = False, tag: Tags = None, beta: float = 1,
+        ignore: Sequence[Union[int, str]] = (),
+    ) -> Callable[[F], F]:
+        """As `memoize`, and a result is computed again before it expires, by one of the callers and in a thread: the
+        sooner the longer the function takes (Vattani et al., Optimal Probabilistic Cache Stampede Prevention, 2015).
+
+        :param expire: seconds until a result expires.
+        :param beta: greater than 1: earlier; less: later.
+        """
+
+        def decorate(function: F) -> F:
+            base = _base(function, name)
+
+            def compute(key: bytes, args: Any, kwargs: Any) -> Any:
+                began = time.monotonic()
+                result = function(*args, **kwargs)
+                times = _TIMES.pack(time.monotonic() - began, time.time() + expire)
+                return self._keep(key, result, expire, tag, times)
+
+            def refresh(key: bytes, args: Any, kwargs: Any) -> None:
+                # A fresh entry under this key says that someone is at it.
+                if self._store.put_if_absent(b"r" + key, b"", Options(b"b", max(1.0, expire))):
+                    try:
+                        compute(key, args, kwargs)
+                    finally:
+                        self._store.remove(b"r" + key)
+
+            @functools.wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                key = _key(base, args, kwargs, typed, ignore)
+                found = self._store.read(key)
+                if found is None:
+                    return compute(key, args, kwargs)
+                metadata, body = found
+                if len(metadata) == 1 + _TIMES.size:
+                    took, expires = _TIMES.unpack_from(metadata, 1)
+                    if time.time() - took * beta * math.log(1 - random.random()) >= expires:
+                        threading.Thread(target=refresh, args=(key, args, kwargs), daemon=True).start()
+                return self._values.decode(metadata[0], body)
+
+            call.__cache_key__ = lambda *args, **kwargs: _key(base, args, kwargs, typed, ignore)  # type: ignore
+            return call  # type: ignore[return-value]
+
+        return decorate
+
+    def _keep(self, key: bytes, result: Any, expire: Optional[float], tag: Tags, extra: bytes) -> Any:
+        kind, body = self._values.encode(result)
+        self._store.put(key, body, self._options_for(kind, expire, tag, extra))
+        return self._values.decode(kind, bytes(body))
+
+
+def _base(function: Any, name: Optional[str]) -> bytes:
+    return (f"{function.__module__}.{function.__qualname__}" if name is None else name).encode("utf-8")
+
+
+def _key(base: bytes, args: Any, kwargs: Any, typed: bool, ignore: Sequence[Union[int, str]]) -> bytes:
+    """The key of a call: not one that ``encode`` makes, so results and entries do not mix."""
+    places = [(_argument(value, typed)) for index, value in enumerate(args) if index not in ignore]
+    names = sorted((name, _argument(value, typed)) for name, value in kwargs.items() if name not in ignore)
+    parts = [base, *places, b"*"]
+    for word, argument in names:
+        parts += [word.encode("utf-8"), argument]
+    key = b"".join(b"%d:%s" % (len(part), part) for part in parts)
+    return b"f" + key if len(key) <= _LONGEST else b"h" + hashlib.sha256(key).digest()

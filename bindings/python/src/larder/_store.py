@@ -1,0 +1,337 @@
+"""A store of liblarder: bytes by encoded keys. ``Cache`` gives them types."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, ffi, lib
+
+#: Bodies up to this length are read in one call.
+SLOT = 1 << 16
+_EXTRA = 256
+_buffer = ffi.buffer
+
+
+class Item(NamedTuple):
+    """What is known of an entry. Moments are seconds since 1970."""
+
+    key: bytes
+    metadata: bytes
+    tags: Tuple[str, ...]
+    length: int
+    hits: int
+    expires: Optional[float]
+    stored: float
+
+
+class _Slot:
+    """Memory for one read, used again and again."""
+
+    __slots__ = ("memory", "extra", "body", "metadata")
+
+    def __init__(self) -> None:
+        self.memory = ffi.new("char[]", SLOT)
+        self.extra = ffi.new("unsigned char[]", _EXTRA)
+        self.body = ffi.new("larder_buffer *", (self.memory, SLOT, 0))
+        self.metadata = ffi.new("larder_buffer *", (self.extra, _EXTRA, 0))
+
+
+def lifetime(seconds: Optional[float]) -> int:
+    """A lifetime in microseconds, as the library wants it."""
+    if seconds is None:
+        return NEVER
+    # 0 would be the default of the store.
+    return min(int(seconds * SECOND), NEVER) or -1
+
+
+class Options:
+    """A larder_put_options, and what it points to."""
+
+    __slots__ = ("pointer", "_kept")
+
+    def __init__(
+        self, metadata: bytes, expire: Optional[float] = None, tags: Sequence[str] = (), expires: Optional[int] = None
+    ) -> None:
+        self.pointer = pointer = ffi.new("larder_put_options *")
+        pointer.size = ffi.sizeof("larder_put_options")
+        if expires is None:
+            pointer.lifetime = lifetime(expire)
+        else:
+            pointer.expires = expires
+        memory = ffi.new("char[]", metadata)
+        pointer.metadata, pointer.metadata_length = memory, len(metadata)
+        texts = [ffi.new("char[]", tag.encode("utf-8")) for tag in tags]
+        array = ffi.new("char *[]", texts)
+        pointer.tags, pointer.tag_count = array, len(texts)
+        self._kept = (memory, texts, array)
+
+
+def _item(item: Any) -> Item:
+    return Item(
+        key=_buffer(item.key, item.key_length)[:],
+        metadata=_buffer(item.metadata, item.metadata_length)[:] if item.metadata_length else b"",
+        tags=tuple(ffi.string(item.tags[index]).decode("utf-8") for index in range(item.tag_count)),
+        length=item.length,
+        hits=item.hits,
+        expires=None if item.expires == NEVER else item.expires / SECOND,
+        stored=item.stored / SECOND,
+    )
+
+
+class Body:
+    """A body that was looked up: readable whatever happens to the entry. Released with the object."""
+
+    __slots__ = ("handle", "_guard", "__weakref__")
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+        self._guard = ffi.gc(handle, lib.larder_body_release)
+
+    def __len__(self) -> int:
+        length = ffi.new("uint64_t *")
+        check(lib.larder_body_length(self.handle, length))
+        return int(length[0])
+
+    def view(self) -> memoryview:
+        """The bytes in place, read-only: in memory, or a mapped file. The body stays as long as the view does."""
+        start, length = ffi.new("void **"), ffi.new("size_t *")
+        check(lib.larder_body_bytes(self.handle, start, length))
+        if length[0] == 0:
+            return memoryview(b"")
+        # The view keeps the buffer, that the pointer, and that this body: its destructor has nothing else to do.
+        pointer = ffi.gc(ffi.cast("char *", start[0]), lambda _, body=self: None)
+        return memoryview(_buffer(pointer, length[0])).toreadonly()
+
+    def metadata(self) -> bytes:
+        start, length = ffi.new("void **"), ffi.new("size_t *")
+        check(lib.larder_body_metadata(self.handle, start, length))
+        return bytes(_buffer(start[0], length[0])) if length[0] else b""
+
+    def read_into(self, offset: int, target: Any) -> int:
+        """Fills the buffer `target` from an offset on; how many bytes that were."""
+        count = ffi.new("size_t *")
+        with ffi.from_buffer("char[]", target, require_writable=True) as memory:
+            check(lib.larder_body_read(self.handle, offset, memory, len(memory), count))
+        return int(count[0])
+
+    def describe(self) -> Item:
+        found: List[Item] = []
+        with _Callback(found.append) as (function, context):
+            check(lib.larder_body_describe(self.handle, function, context))
+        return found[0]
+
+
+class _Callback:
+    """A Python function as a larder_item_callback. What it raises ends the call, and is raised again."""
+
+    def __init__(self, use: Callable[[Item], Any]) -> None:
+        self._use = use
+        self._failure: Optional[BaseException] = None
+        self._function = ffi.callback("int(void *, const larder_item *)", self._call)
+
+    def _call(self, _: Any, item: Any) -> int:
+        try:
+            self._use(_item(item))
+            return 0
+        except BaseException as failure:  # It must not pass through the library.
+            self._failure = failure
+            return 1
+
+    def __enter__(self) -> Tuple[Any, Any]:
+        return self._function, ffi.NULL
+
+    def __exit__(self, *_: Any) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+class Store:
+    """An open store. Any number of threads may use it."""
+
+    def __init__(self, directory: str, flags: int = 0, version: Optional[str] = None, **limits: int) -> None:
+        options = ffi.new("larder_options *")
+        options.size = ffi.sizeof("larder_options")
+        options.flags = flags
+        for name, value in limits.items():
+            setattr(options, name, value)
+        text = None if version is None else ffi.new("char[]", version.encode("utf-8"))
+        if text is not None:
+            options.version = text
+        target = ffi.new("void **")
+        check(lib.larder_open(os.fsencode(directory), options, target))
+        self.handle = target[0]
+        self._slots: List[_Slot] = []
+
+    def close(self) -> None:
+        check(lib.larder_close(self.handle))
+
+    def read(self, key: bytes) -> Optional[Tuple[bytes, bytes]]:
+        """The metadata and the body under a key; None for a miss."""
+        try:
+            slot = self._slots.pop()
+        except IndexError:
+            slot = _Slot()
+        status = lib.larder_read(self.handle, key, len(key), 0, slot.body, slot.metadata)
+        if status == OK:
+            found = (
+                _buffer(slot.extra, slot.metadata.length)[:] if slot.metadata.length else b"",
+                _buffer(slot.memory, slot.body.length)[:] if slot.body.length else b"",
+            )
+            self._slots.append(slot)
+            return found
+        self._slots.append(slot)
+        if status == SHORT:
+            body = self.get(key)
+            return None if body is None else (body.metadata(), bytes(body.view()))
+        check(status)
+        return None
+
+    def get(self, key: bytes) -> Optional[Body]:
+        target = ffi.new("void **")
+        if check(lib.larder_get(self.handle, key, len(key), 0, target)) == ABSENT:
+            return None
+        return Body(target[0])
+
+    def contains(self, key: bytes) -> bool:
+        return check(lib.larder_contains(self.handle, key, len(key))) == OK
+
+    def put(self, key: bytes, body: Any, options: Options) -> None:
+        if type(body) is not bytes:
+            body = ffi.from_buffer("char[]", body)
+        check(lib.larder_put(self.handle, key, len(key), body, len(body), options.pointer, ffi.NULL))
+
+    def put_if_absent(self, key: bytes, body: bytes, options: Options) -> bool:
+        return check(lib.larder_put_if_absent(self.handle, key, len(key), body, len(body), options.pointer)) == OK
+
+    def put_if_unchanged(self, expected: Body, body: bytes, options: Options) -> bool:
+        """False if the entry is another by now, or gone."""
+        status = lib.larder_put_if_unchanged(self.handle, expected.handle, body, len(body), options.pointer)
+        return check(status) == OK
+
+    def write(self, operations: Sequence[Tuple[bytes, Optional[Tuple[bytes, Options]]]]) -> None:
+        """Puts and, where there is None, removals, in one commit."""
+        target = ffi.new("void **")
+        check(lib.larder_batch_create(target))
+        batch = target[0]
+        try:
+            for key, put in operations:
+                if put is None:
+                    check(lib.larder_batch_remove(batch, key, len(key)))
+                else:
+                    body, options = put
+                    check(lib.larder_batch_put(batch, key, len(key), body, len(body), options.pointer, 0))
+            check(lib.larder_batch_write(self.handle, batch, 0, ffi.NULL, 0))
+        finally:
+            lib.larder_batch_release(batch)
+
+    def put_stream(self, key: bytes, read: Callable[[int], bytes], options: Options) -> None:
+        """Stores what `read` returns, piece by piece, until that is empty."""
+        writer = Writer(self, key, options)
+        try:
+            while True:
+                piece = read(1 << 18)
+                if not piece:
+                    break
+                writer.write(piece)
+        except BaseException:
+            writer.cancel()
+            raise
+        writer.commit()
+
+    def touch(self, key: bytes, expire: Optional[float]) -> bool:
+        return check(lib.larder_touch(self.handle, key, len(key), lifetime(expire))) == OK
+
+    def change_metadata(self, key: bytes, metadata: bytes) -> bool:
+        """False if there is no such entry."""
+        memory = ffi.new("char[]", metadata)
+        change = ffi.new("larder_entry_change *")
+        change.size = ffi.sizeof("larder_entry_change")
+        change.fields, change.metadata, change.metadata_length = 2, memory, len(metadata)
+        return check(lib.larder_change(self.handle, key, len(key), change)) == OK
+
+    def remove(self, key: bytes) -> bool:
+        return check(lib.larder_remove(self.handle, key, len(key))) == OK
+
+    def remove_if_unchanged(self, expected: Body) -> bool:
+        return check(lib.larder_remove_if_unchanged(self.handle, expected.handle)) == OK
+
+    def describe(self, key: bytes) -> Optional[Item]:
+        found: List[Item] = []
+        with _Callback(found.append) as (function, context):
+            check(lib.larder_describe(self.handle, key, len(key), function, context))
+        return found[0] if found else None
+
+    def items(self, tag: Optional[str] = None) -> List[Item]:
+        found: List[Item] = []
+        selection, _kept = _selection(tag, 0)
+        with _Callback(found.append) as (function, context):
+            check(lib.larder_list(self.handle, selection, function, context))
+        return found
+
+    def remove_selected(self, tag: Optional[str] = None, expired: bool = False) -> int:
+        selection, _kept = _selection(tag, 1 if expired else 0)
+        count = ffi.new("uint64_t *")
+        check(lib.larder_remove_selected(self.handle, selection, count))
+        return int(count[0])
+
+    def clear(self) -> int:
+        count = ffi.new("uint64_t *")
+        check(lib.larder_clear(self.handle, count))
+        return int(count[0])
+
+    def flush(self, durable: bool) -> None:
+        check(lib.larder_flush(self.handle, 1 if durable else 0))
+
+    def statistics(self) -> Any:
+        statistics = ffi.new("larder_statistics *")
+        statistics.size = ffi.sizeof("larder_statistics")
+        check(lib.larder_get_statistics(self.handle, statistics))
+        return statistics
+
+    def collect(self) -> Any:
+        result = ffi.new("larder_collection *")
+        result.size = ffi.sizeof("larder_collection")
+        check(lib.larder_collect(self.handle, 0, ffi.NULL, ffi.NULL, result))
+        return result
+
+    def check(self, repair: bool) -> List[str]:
+        found: List[str] = []
+
+        @ffi.callback("int(void *, const char *, int)")  # type: ignore[untyped-decorator]
+        def report(_: Any, violation: Any, is_repaired: int) -> int:
+            text = ffi.string(violation).decode("utf-8", "replace")
+            found.append(text + " (repaired)" if is_repaired else text)
+            return 0
+
+        check(lib.larder_check(self.handle, 1 if repair else 0, report, ffi.NULL, ffi.NULL, ffi.NULL))
+        return found
+
+
+class Writer:
+    """A body that is written piece by piece: stored by `commit`, dropped by `cancel`."""
+
+    def __init__(self, store: Store, key: bytes, options: Options) -> None:
+        target = ffi.new("void **")
+        check(lib.larder_writer_open(store.handle, key, len(key), UNKNOWN_LENGTH, options.pointer, target))
+        self._handle = target[0]
+
+    def write(self, piece: bytes) -> None:
+        check(lib.larder_writer_write(self._handle, piece, len(piece)))
+
+    def commit(self) -> None:
+        check(lib.larder_writer_commit(self._handle, ffi.NULL))
+
+    def cancel(self) -> None:
+        """Harmless after `commit`."""
+        lib.larder_writer_cancel(self._handle)
+
+
+def _selection(tag: Optional[str], flags: int) -> Tuple[Any, Any]:
+    selection = ffi.new("larder_selection *")
+    selection.size = ffi.sizeof("larder_selection")
+    selection.flags = flags
+    text = None if tag is None else ffi.new("char[]", tag.encode("utf-8"))
+    if text is not None:
+        selection.tag = text
+    return selection, text

@@ -1,0 +1,97 @@
+"""Transactions of a cache: several changes that become visible together."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+from ._locks import EntryLock, acquire
+from ._store import Options, Store
+
+#: Not the encoding of a key of the caller.
+_LOCK_KEY = b"\x00transaction"
+#: A removal is None.
+_Overlay = Dict[bytes, Optional[Tuple[int, bytes, Options]]]
+
+
+class Transactions:
+    """The part of ``Cache`` that holds changes back until their transaction ends."""
+
+    _store: Store
+
+    def __init__(self) -> None:
+        #: How many are open in all threads: while it is 0 nothing else has to be looked at.
+        self._transactions = 0
+        self._count_lock = threading.Lock()
+        self._local = threading.local()
+
+    @contextlib.contextmanager
+    def transact(self, timeout: Optional[float] = None, expire: float = 60) -> Iterator[None]:
+        """Runs a block whose changes become visible together when it ends, or not at all if it raises.
+
+        One transaction runs at a time, of all threads and processes; within it the thread sees its own changes. Reads
+        and changes outside of transactions do not wait. Within the block: ``get``, ``set``, ``add``, ``incr``,
+        ``decr``, ``pop``, ``delete``, ``in`` and ``[]``; other changes raise RuntimeError. A transaction within one is
+        part of it.
+
+        :param timeout: seconds to wait for another transaction; then ``Timeout`` is raised. None: without end.
+        :param expire: seconds after which others take the lock of a process that died; the block must be shorter.
+        """
+        if getattr(self._local, "overlay", None) is not None:
+            yield
+            return
+        lock = EntryLock(self._store, _LOCK_KEY, expire)
+        acquire(lock, timeout)
+        with self._count_lock:
+            self._transactions += 1
+        overlay: _Overlay = {}
+        self._local.overlay = overlay
+        try:
+            yield
+            if overlay:
+                if not lock.is_held():
+                    raise RuntimeError(f"the transaction took longer than {expire} s: nothing was changed")
+                self._store.write(
+                    [(key, None if put is None else (put[1], put[2])) for key, put in overlay.items()]
+                )
+        finally:
+            self._local.overlay = None
+            with self._count_lock:
+                self._transactions -= 1
+            lock.release()
+
+    def _is_in_transaction(self) -> bool:
+        return getattr(self._local, "overlay", None) is not None
+
+    def _pending_value(self, key: bytes) -> Optional[Tuple[Optional[int], bytes]]:
+        """What the transaction of this thread made of a key: None if nothing, (None, b"") if it removed it."""
+        overlay: Optional[_Overlay] = getattr(self._local, "overlay", None)
+        if overlay is None or key not in overlay:
+            return None
+        put = overlay[key]
+        return (None, b"") if put is None else (put[0], put[1])
+
+    def _note(self, key: bytes, kind: int, body: Any, options: Options) -> bool:
+        """Keeps a put for the end of the transaction. False if there is none."""
+        overlay: Optional[_Overlay] = getattr(self._local, "overlay", None)
+        if overlay is None:
+            return False
+        overlay[key] = (kind, bytes(body), options)
+        return True
+
+    def _note_removal(self, key: bytes) -> None:
+        self._local.overlay[key] = None
+
+    def _incr_in_transaction(self, key: Any, delta: int, default: Optional[int]) -> int:
+        value = self.get(key, default)  # type: ignore[attr-defined]
+        if value is None:
+            raise KeyError(key)
+        if type(value) is not int:
+            raise TypeError(f"the value of {key!r} is not an int")
+        self.set(key, value + delta)  # type: ignore[attr-defined]
+        return value + delta
+
+    def _refuse_in_transaction(self, call: str) -> None:
+        if self._transactions and self._is_in_transaction():
+            raise RuntimeError(f"{call} cannot be part of a transaction")
