@@ -11,6 +11,7 @@ from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, f
 SLOT = 1 << 16
 _EXTRA = 256
 _buffer = ffi.buffer
+_read = lib.larder_read
 
 
 class Item(NamedTuple):
@@ -26,15 +27,19 @@ class Item(NamedTuple):
 
 
 class _Slot:
-    """Memory for one read, used again and again."""
+    """Memory for one read, used again and again. The lengths and bytes are read through memoryviews, which take a third
+    of the time of cffi's members and slices."""
 
-    __slots__ = ("memory", "extra", "body", "metadata")
+    __slots__ = ("body", "metadata", "bytes", "extra", "lengths", "_kept")
 
     def __init__(self) -> None:
-        self.memory = ffi.new("char[]", SLOT)
-        self.extra = ffi.new("unsigned char[]", _EXTRA)
-        self.body = ffi.new("larder_buffer *", (self.memory, SLOT, 0))
-        self.metadata = ffi.new("larder_buffer *", (self.extra, _EXTRA, 0))
+        memory, extra = ffi.new("char[]", SLOT), ffi.new("char[]", _EXTRA)
+        both = ffi.new("larder_buffer[2]", [(memory, SLOT, 0), (extra, _EXTRA, 0)])
+        self.body, self.metadata = both + 0, both + 1
+        self.bytes, self.extra = memoryview(_buffer(memory)), memoryview(_buffer(extra))
+        #: Of the body at 2, of the metadata at 5.
+        self.lengths = memoryview(_buffer(both)).cast("B").cast("L")
+        self._kept = (memory, extra, both)
 
 
 def lifetime(seconds: Optional[float]) -> int:
@@ -168,19 +173,18 @@ class Store:
 
     def read(self, key: bytes) -> Optional[Tuple[bytes, bytes]]:
         """The metadata and the body under a key; None for a miss."""
+        slots = self._slots
         try:
-            slot = self._slots.pop()
-        except IndexError:
+            slot = slots.pop()
+        except IndexError:  # Another thread may take the last one between two looks.
             slot = _Slot()
-        status = lib.larder_read(self.handle, key, len(key), 0, slot.body, slot.metadata)
+        status = _read(self.handle, key, len(key), 0, slot.body, slot.metadata)
         if status == OK:
-            found = (
-                _buffer(slot.extra, slot.metadata.length)[:] if slot.metadata.length else b"",
-                _buffer(slot.memory, slot.body.length)[:] if slot.body.length else b"",
-            )
-            self._slots.append(slot)
+            lengths = slot.lengths
+            found = slot.extra[: lengths[5]].tobytes(), slot.bytes[: lengths[2]].tobytes()
+            slots.append(slot)
             return found
-        self._slots.append(slot)
+        slots.append(slot)
         if status == SHORT:
             body = self.get(key)
             return None if body is None else (body.metadata(), bytes(body.view()))
