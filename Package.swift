@@ -20,7 +20,7 @@ let package = Package(
         .library(name: "larder", type: .dynamic, targets: ["LarderC"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
         // For the package in Fuzz/, without any promise to others.
-        .library(name: "_FuzzedModules", targets: ["CachectlCore", "HTTPWire"]),
+        .library(name: "_FuzzedModules", targets: ["CachectlCore", "CLarderInterface", "HTTPWire", "LarderC"]),
     ],
     traits: [
         .default(
@@ -173,6 +173,10 @@ let package = Package(
             dependencies: ["Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "TestSupport", "VisibleLocks"],
             exclude: ["Golden"],
             swiftSettings: failpoints
+        ),
+        .testTarget(
+            name: "LarderCTests",
+            dependencies: ["CLarderInterface", "Larder", "LarderC", "SeededData", "TestSupport", .systemPackage]
         ),
         .testTarget(
             name: "LarderMetricsTests",

@@ -22,7 +22,7 @@ let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "records": fuzzRecords, "names": fuzzNames, "keys": fuzzKeys, "pages": fuzzPages, "arguments": fuzzArguments,
     "requests": fuzzRequests, "responses": fuzzResponses, "chunks": fuzzChunks,
     "fields": fuzzHTTP(HTTPDecoders.field), "exchanges": fuzzHTTP(HTTPDecoders.exchange),
-    "metadata": fuzzHTTP(HTTPDecoders.metadata),
+    "metadata": fuzzHTTP(HTTPDecoders.metadata), "calls": fuzzCalls,
 ]
 
 /// What libFuzzer calls.

@@ -1,0 +1,1 @@
+../../../Tests/LarderCTests/CallSequence.swift
