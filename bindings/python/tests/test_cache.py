@@ -36,6 +36,16 @@ def test_values_of_any_length(cache):
 def test_expiry_and_tags(cache):
     cache.set("gone", 1, expire=-1)
     assert "gone" not in cache and cache.get("gone", expire_time=True, tag=True) == (None, None, None)
+    for expire in (0, -1e30):
+        cache.set("gone", 1, expire=expire)
+        assert "gone" not in cache
+    for expire in (1e30, float("inf")):
+        cache.set("k", 1, expire=expire)
+        assert cache.get("k", expire_time=True) == (1, None)
+    with pytest.raises((TypeError, ValueError)):
+        cache.set("k", 2, expire="soon")
+    with pytest.raises(ValueError):
+        cache.set("k", 2, expire=float("nan"))
     cache.set("k", "v", expire=1000, tag="t")
     value, expires, tag = cache.get("k", expire_time=True, tag=True)
     assert value == "v" and tag == "t" and expires == pytest.approx(cache.describe("k").stored + 1000, abs=1)

@@ -44,10 +44,10 @@ class _Slot:
 
 def lifetime(seconds: Optional[float]) -> int:
     """A lifetime in microseconds, as the library wants it."""
-    if seconds is None:
+    if seconds is None or seconds > NEVER / SECOND:
         return NEVER
-    # 0 would be the default of the store.
-    return min(int(seconds * SECOND), NEVER) or -1
+    # 0 would be the default of the store; every moment before now is the same.
+    return max(int(seconds * SECOND), -1) or -1
 
 
 class Options:
