@@ -72,8 +72,8 @@ let package = Package(
             providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
         ),
         .target(name: "CLarder"),
-        // Empty but in builds with a sanitizer: see tools/sanitize.
-        .target(name: "VisibleLocks"),
+        // Locks that stand in for `Mutex`: in builds with a sanitizer (tools/sanitize), and in the engine on Linux.
+        .target(name: "VisibleLocks", dependencies: ["CLarder"]),
         .target(name: "Failpoints", dependencies: ["VisibleLocks"], swiftSettings: failpoints),
         .target(name: "LMDB", dependencies: ["CLMDB", "Failpoints"], swiftSettings: failpoints),
         .target(
@@ -84,7 +84,7 @@ let package = Package(
             swiftSettings: failpoints
         ),
         .target(name: "CLarderInterface"),
-        .target(name: "LarderC", dependencies: ["CLarderInterface", "Larder", .systemPackage]),
+        .target(name: "LarderC", dependencies: ["CLarderInterface", "Larder", "VisibleLocks", .systemPackage]),
         .target(name: "LarderMetrics", dependencies: ["Larder", "VisibleLocks", .metrics]),
         .target(name: "HTTPCaching", dependencies: [.crypto, .httpTypes, .structuredFields]),
         .target(name: "HTTPWire", dependencies: [.httpTypes]),

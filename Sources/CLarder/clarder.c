@@ -15,8 +15,10 @@
 
 #ifdef __linux__
 #include <linux/fs.h>
+#include <linux/futex.h>
 #include <linux/magic.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #endif
 
@@ -31,6 +33,26 @@ uint64_t clarder_add(uint64_t *word, int64_t delta) {
 bool clarder_claim(uint64_t *word, uint64_t expected, uint64_t value) {
     return __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
+
+#ifdef __linux__
+
+void clarder_lock_slowly(uint32_t *word) {
+    // Most locks are held for less than the time of a system call.
+    for (int round = 0; round < 100; round++) {
+        if (__atomic_load_n(word, __ATOMIC_RELAXED) == 0 && clarder_try_lock(word)) return;
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+    // A thread that takes it from here on does not know whether others wait, so it says so.
+    while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) != 0) syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+void clarder_wake_one(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+
+#endif
 
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length) {
 #ifdef __linux__

@@ -21,9 +21,10 @@ enum Handles {
         var kind: UInt8 = 0
     }
 
-    private struct Places {
-        var free: [Int] = []
-        var used = 0
+    private final class Places: Sendable {
+        let state: Mutex<(free: [Int], used: Int)>
+
+        init(used: Int) { state = Mutex((free: [], used: used)) }
     }
 
     /// Handles that may be open at a time.
@@ -35,7 +36,18 @@ enum Handles {
     // Others read them between `enter` and `leave`. The memory is never released.
     nonisolated(unsafe) private static let slots = UnsafeMutablePointer<Slot>.allocate(capacity: capacity)
     private static let count = Atomic<Int>(0)
-    private static let places = Mutex(Places())
+    // SAFETY (both): written only in a child of fork(2), by its only thread.
+    nonisolated(unsafe) private static var places = Places(used: 0)
+    /// Places from before the latest fork, which this process cannot use: its parent's.
+    nonisolated(unsafe) private static var inheritedCount = 0
+
+    /// In a child of fork(2): leaves the objects of its parent as they are, without a release.
+    static func beginAgain() {
+        inheritedCount = count.load(ordering: .acquiring)
+        // A thread that stayed behind may have held its lock.
+        _ = Unmanaged.passRetained(places)
+        places = Places(used: inheritedCount)
+    }
 
     /// A new handle of `object`, which it keeps until it is closed.
     static func make<T: Handled>(_ object: T) throws(LarderError) -> OpaquePointer {
@@ -70,7 +82,7 @@ enum Handles {
     }
 
     private static func takePlace() -> Int? {
-        places.withLock { places in
+        places.state.withLock { places in
             if let place = places.free.popLast() { return place }
             guard places.used < capacity else { return nil }
             (slots + places.used).initialize(to: Slot())
@@ -83,13 +95,13 @@ enum Handles {
     private static func enter<T: Handled>(
         _ handle: OpaquePointer?, _ type: T.Type
     ) throws(LarderError) -> (place: Int, object: T) {
-        try Fork.requireOpener()
         guard let handle else { throw LarderError(.invalidArgument, "the handle is NULL") }
         let bits = UInt64(UInt(bitPattern: handle))
         let place = Int(bits >> 8 & 0xFF_FFFF)
         guard UInt8(truncatingIfNeeded: bits) == T.kind, place < count.load(ordering: .acquiring) else {
             throw LarderError(.invalidArgument, "the handle is not one of the library, or of another type")
         }
+        if place < inheritedCount { throw ForkedHandles.inherited }
         var state = slots[place].state.load(ordering: .relaxed)
         while true {
             guard state >> 32 == bits >> 32, state & open != 0 else { throw closed() }
@@ -111,7 +123,7 @@ enum Handles {
         guard state & 0xFFFF_FFFF == 0 else { return }
         let object = slots[place].object
         slots[place].object = nil
-        places.withLock { $0.free.append(place) }
+        places.state.withLock { $0.free.append(place) }
         object?.release()
     }
 

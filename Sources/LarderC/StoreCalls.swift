@@ -22,8 +22,7 @@ public func larder_open(
     status(doing: {
         let handle = try output(handle, "the place for the store")
         handle.pointee = nil
-        try Fork.watch()
-        try Fork.requireOpener()
+        try ForkedHandles.watch()
         let path = try text(path, "the path")
         if path.isEmpty { throw invalid("the path is empty") }
         let store = try Store(at: path, Configuration(options))

@@ -29,6 +29,32 @@ static inline void clarder_count_alone(uint64_t *word, uint64_t delta) {
     __atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + delta, __ATOMIC_RELAXED);
 }
 
+#if defined(__linux__)
+
+// A lock in a word of this process: 0 while it is free, 1 while it is held, 2 if others may wait as well. It has no owner,
+// so it works in a child of fork(2), too. futex(2).
+
+void clarder_lock_slowly(uint32_t *word);
+void clarder_wake_one(uint32_t *word);
+
+/// Takes the lock if it is free.
+static inline bool clarder_try_lock(uint32_t *word) {
+    uint32_t unlocked = 0;
+    return __atomic_compare_exchange_n(word, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/// Takes the lock, and waits for it if it is held.
+static inline void clarder_lock(uint32_t *word) {
+    if (!clarder_try_lock(word)) clarder_lock_slowly(word);
+}
+
+/// Gives the lock back.
+static inline void clarder_unlock(uint32_t *word) {
+    if (__atomic_exchange_n(word, 0, __ATOMIC_RELEASE) == 2) clarder_wake_one(word);
+}
+
+#endif
+
 /// Releases the blocks behind `[offset, offset + length)` of a file without changing its length.
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PUNCHHOLE on Darwin.
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);

@@ -41,8 +41,9 @@
  * Flags. Bits that are not documented must be 0, otherwise the call returns LARDER_INVALID_ARGUMENT.
  * Callbacks. Called on the thread of the call. They may call the library, and return 0 to continue. They must not
  *     longjmp(3) or throw through it.
- * Fork. In a child of fork(2), the handles of its parent return LARDER_MUST_REOPEN, and so does larder_open, as the
- *     threads of the engine stay behind in the parent. Open stores after the fork, or call exec(3).
+ * Fork. In a child of fork(2), the handles of its parent return LARDER_MUST_REOPEN, as the threads of the engine stay
+ *     behind in the parent. The child may open stores, the same ones too. Memory of a body that was there before the fork
+ *     stays readable. larder_flush() before the fork lets the child see what was put.
  * Errors of every function that takes a store: LARDER_INVALID_ARGUMENT, LARDER_CLOSED, LARDER_MUST_REOPEN, LARDER_IO
  *     and LARDER_READERS_FULL. Functions that write add LARDER_READ_ONLY, LARDER_NO_SPACE, LARDER_MAP_FULL and
  *     LARDER_CORRUPTION.

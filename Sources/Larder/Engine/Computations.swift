@@ -146,14 +146,14 @@ final class Computation: Sendable {
     /// - Throws: `invalidArgument` if the computation waits for the caller, which would never end.
     func join() async throws -> Entry? {
         guard let waiting = Self.current else { return try await wait() }
-        guard Waits.begin(waiting, self) else {
+        guard ComputationWaits.begin(waiting, self) else {
             let task = state.withLock { Self.leave(&$0) }
             task?.cancel()
             throw LarderError(
                 .invalidArgument, "the computation of \(waiting.key) asks for \(key), whose computation waits for it",
                 key: key)
         }
-        defer { Waits.end(waiting, self) }
+        defer { ComputationWaits.end(waiting, self) }
         return try await wait()
     }
 
@@ -210,12 +210,21 @@ final class Computation: Sendable {
 
 /// Which computations of this process wait for which, of whatever store. Those that wait for each other in a circle
 /// would do so without end, and with them every caller that comes later.
-private enum Waits {
-    private static let waits = Mutex<[ObjectIdentifier: [Computation]]>([:])
+enum ComputationWaits: ProcessGlobal {
+    private final class Waits: Sendable {
+        let all = Mutex<[ObjectIdentifier: [Computation]]>([:])
+    }
+
+    // SAFETY: written only in a child of fork(2), by its only thread.
+    nonisolated(unsafe) private static var waits = Waits()
+
+    static func prepare() { _ = waits }
+
+    static func beginAgain() { replace(&waits, with: Waits()) }
 
     /// Notes that one computation waits for another; false, and nothing is noted, if that one waits for it already.
     static func begin(_ waiting: Computation, _ awaited: Computation) -> Bool {
-        waits.withLock { waits in
+        waits.all.withLock { waits in
             var known: Set<ObjectIdentifier> = []
             var next = [awaited]
             while let computation = next.popLast() {
@@ -230,7 +239,7 @@ private enum Waits {
 
     /// The waiting is over.
     static func end(_ waiting: Computation, _ awaited: Computation) {
-        waits.withLock { waits in
+        waits.all.withLock { waits in
             let id = ObjectIdentifier(waiting)
             guard var rest = waits[id], let place = rest.firstIndex(where: { $0 === awaited }) else { return }
             rest.remove(at: place)

@@ -3,7 +3,7 @@ import SystemPackage
 
 /// The open stores of this process, one engine a directory: LMDB must not open a file twice, so two stores of one path
 /// share an engine.
-enum Registry {
+enum Registry: ProcessGlobal {
     private struct Identity: Hashable {
         let device: UInt64
         let inode: UInt64
@@ -15,11 +15,20 @@ enum Registry {
         case open(Engine, uses: Int)
     }
 
-    /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up only
-    /// those who want the same.
-    private static let monitor = Monitor()
-    // SAFETY: touched only under `monitor`.
-    nonisolated(unsafe) private static var slots: [Identity: Slot] = [:]
+    private final class Slots {
+        /// Held for the look at a slot only, never while a store is opened or closed: one that takes long holds up only
+        /// those who want the same.
+        let monitor = Monitor()
+        /// Touched only under `monitor`.
+        var all: [Identity: Slot] = [:]
+    }
+
+    // SAFETY: written only in a child of fork(2), by its only thread.
+    nonisolated(unsafe) private static var slots = Slots()
+
+    static func prepare() { _ = slots }
+
+    static func beginAgain() { replace(&slots, with: Slots()) }
 
     /// The number that stands for the first store of an engine among those that share it.
     static let firstHandle: UInt32 = 1
@@ -57,16 +66,17 @@ enum Registry {
     /// The engine of a directory that is open, with one more use; nil if it is not, and then the slot is the caller's
     /// to settle.
     private static func claim(_ identity: Identity) -> Engine? {
-        monitor.locked {
+        let slots = slots
+        return slots.monitor.locked {
             while true {
-                switch slots[identity] {
+                switch slots.all[identity] {
                 case .busy?:
-                    monitor.wait()
+                    slots.monitor.wait()
                 case .open(let engine, let uses)?:
-                    slots[identity] = .open(engine, uses: uses + 1)
+                    slots.all[identity] = .open(engine, uses: uses + 1)
                     return engine
                 case nil:
-                    slots[identity] = .busy
+                    slots.all[identity] = .busy
                     return nil
                 }
             }
@@ -74,9 +84,10 @@ enum Registry {
     }
 
     private static func settle(_ identity: Identity, _ slot: Slot?) {
-        monitor.locked {
-            slots[identity] = slot
-            monitor.signal()
+        let slots = slots
+        slots.monitor.locked {
+            slots.all[identity] = slot
+            slots.monitor.signal()
         }
     }
 
@@ -90,14 +101,15 @@ enum Registry {
 
     /// Gives an engine back; the last user closes it. Throws what the relaxed changes of the store `handle` could not.
     static func release(_ engine: Engine, _ handle: UInt32?) throws {
-        let last = monitor.locked { () -> (identity: Identity?, isLast: Bool) in
-            for (identity, slot) in slots {
+        let slots = slots
+        let last = slots.monitor.locked { () -> (identity: Identity?, isLast: Bool) in
+            for (identity, slot) in slots.all {
                 guard case .open(let other, let uses) = slot, other === engine else { continue }
                 if uses > 1 {
-                    slots[identity] = .open(engine, uses: uses - 1)
+                    slots.all[identity] = .open(engine, uses: uses - 1)
                     return (nil, false)
                 }
-                slots[identity] = .busy
+                slots.all[identity] = .busy
                 return (identity, true)
             }
             return (nil, true)

@@ -55,10 +55,9 @@ final class Removals: EnginePart {
         guard let stamp = try? state().nextStamp, let seen = try? read({ try index.versions($0) }),
             seen.count > 1
         else { return }
-        Task.detached(priority: .background) { [weak self] in
-            _ = try? await IOPool.long.run { [weak self] in
-                try self?.removeEntries(ofOtherVersionsThan: version, before: stamp)
-            }
+        // Not a task: libdispatch, which runs those on Linux, does not work in children of fork(2).
+        IOPool.long.submit { [weak self] in
+            _ = try? self?.removeEntries(ofOtherVersionsThan: version, before: stamp)
         }
     }
 

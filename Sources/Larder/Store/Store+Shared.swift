@@ -1,14 +1,25 @@
 import Synchronization
 import SystemPackage
 
-extension Store {
-    // One store a program may agree on; see `shared`.
-    private static let sharedStore = Mutex<Store?>(nil)
+/// The store that a program may agree on; see `Store.shared`.
+enum SharedStore: ProcessGlobal {
+    fileprivate final class Place: Sendable {
+        let store = Mutex<Store?>(nil)
+    }
 
+    // SAFETY: written only in a child of fork(2), by its only thread.
+    nonisolated(unsafe) fileprivate static var place = Place()
+
+    static func prepare() { _ = place }
+
+    static func beginAgain() { replace(&place, with: Place()) }
+}
+
+extension Store {
     /// A store the whole program uses, if it has set one. Never made by itself.
     public static var shared: Store? {
-        get { sharedStore.withLock { $0 } }
-        set { sharedStore.withLock { $0 = newValue } }
+        get { SharedStore.place.store.withLock { $0 } }
+        set { SharedStore.place.store.withLock { $0 = newValue } }
     }
 
     /// Where a program's store is by default: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base Directory

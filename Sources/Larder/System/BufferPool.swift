@@ -2,8 +2,13 @@ import Synchronization
 
 /// Buffers for bodies of files that are lent to a caller: a fresh one of a megabyte costs as much as reading into it,
 /// as the kernel has to find and clear its pages.
-final class BufferPool: Sendable {
-    static let shared = BufferPool()
+final class BufferPool: Sendable, ProcessGlobal {
+    // SAFETY: written only in a child of fork(2), by its only thread.
+    nonisolated(unsafe) private(set) static var shared = BufferPool()
+
+    static func prepare() { _ = shared }
+
+    static func beginAgain() { replace(&shared, with: BufferPool()) }
 
     /// Larger bodies get memory of their own.
     static let largest = 4 << 20

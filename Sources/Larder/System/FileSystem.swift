@@ -364,6 +364,7 @@ enum FileSystem {
         _ descriptor: OwnedDescriptor, _ lock: Lock = .exclusive, wait: Bool, path: FilePath?
     ) throws(LarderError) -> Bool {
         let operation = lock.operation | (wait ? 0 : LOCK_NB)
+        descriptor.willLock()
         let result = perform("flock", on: descriptor.raw) { flock(descriptor.raw, operation) }
         if result == 0 { return true }
         let number = errno

@@ -3,13 +3,21 @@ import Synchronization
 /// Threads on which asynchronous callers wait for disks, so that the cooperative pool never does.
 ///
 /// The pools serve every store of the process; their threads start with the first job and stay.
-final class IOPool: Sendable {
+final class IOPool: Sendable, ProcessGlobal {
+    // SAFETY (both): written only in a child of fork(2), by its only thread.
     /// For jobs that end soon: a piece of a body read or written, a put that waits for room in its batch.
-    static let shared = IOPool(threads: 2)
+    nonisolated(unsafe) private(set) static var shared = IOPool(threads: 2)
 
     /// For jobs whose time grows with the store or with a file of any length: collection, check, removal of a
     /// selection, a new budget, adoption, export, reclaim. Two of them make a third one wait, and nothing else.
-    static let long = IOPool(threads: 2)
+    nonisolated(unsafe) private(set) static var long = IOPool(threads: 2)
+
+    static func prepare() { _ = (shared, long) }
+
+    static func beginAgain() {
+        replace(&shared, with: IOPool(threads: 2))
+        replace(&long, with: IOPool(threads: 2))
+    }
 
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -44,7 +52,8 @@ final class IOPool: Sendable {
         return try result.get()
     }
 
-    private func submit(_ job: @escaping @Sendable () -> Void) {
+    /// Runs `job` on a pool thread, without anyone who waits for it.
+    func submit(_ job: @escaping @Sendable () -> Void) {
         submitted.wrappingAdd(1, ordering: .relaxed)
         let isFirst = state.withLock { state in
             state.jobs.append(job)

@@ -38,6 +38,12 @@ final class Monitor: @unchecked Sendable {
         return try body()
     }
 
+    /// Takes the lock for a code path that cannot be a closure: the handlers of fork(2).
+    func lock() { pthread_mutex_lock(mutex) }
+
+    /// Gives the lock back, on the thread that took it, or on that thread's copy in a child of fork(2).
+    func unlock() { pthread_mutex_unlock(mutex) }
+
     /// Waits for a signal; call under the lock, in a loop that tests what is waited for.
     func wait(_ condition: Int = 0) { pthread_cond_wait(&conditions[condition], mutex) }
 

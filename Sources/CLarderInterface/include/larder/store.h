@@ -72,7 +72,7 @@ typedef struct larder_options {
  * On success *store is a handle that the caller ends with larder_close(). Otherwise *store is NULL.
  *
  * Errors: LARDER_INVALID_ARGUMENT (a file in the way, values out of range), LARDER_FORMAT_MISMATCH,
- * LARDER_CORRUPTION, LARDER_IO, LARDER_NO_SPACE, LARDER_LOCKED, LARDER_MUST_REOPEN (in a child of fork(2)).
+ * LARDER_CORRUPTION, LARDER_IO, LARDER_NO_SPACE, LARDER_LOCKED.
  */
 larder_status larder_open(const char *path, const larder_options *options, larder_store **store);
 

@@ -2,10 +2,14 @@
 ///
 /// What it takes on is bounded: beyond that callers hash for themselves, so that on a busy machine nothing is slower
 /// than without it. One for every store of the process; the thread starts with the first body and stays.
-final class DigestWorker: @unchecked Sendable {
+final class DigestWorker: @unchecked Sendable, ProcessGlobal {
     // SAFETY: every variable is touched only under `monitor`. The one instance is never released, so its thread may
-    // refer to it without counting.
-    static let shared = DigestWorker()
+    // refer to it without counting. `shared` is written only in a child of fork(2), by its only thread.
+    nonisolated(unsafe) private(set) static var shared = DigestWorker()
+
+    static func prepare() { _ = shared }
+
+    static func beginAgain() { replace(&shared, with: DigestWorker()) }
 
     /// Smaller bodies are hashed faster than handed over.
     static let leastBytes = 4 << 10

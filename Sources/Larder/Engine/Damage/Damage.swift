@@ -85,9 +85,7 @@ final class Damage: EnginePart {
 
     /// As `quarantine` for an inline body, from inside a read: on the pool, as a write may wait.
     func quarantineLater(_ blob: UInt64, _ head: BlobRecord, _ reason: String) {
-        Task { [self] in
-            try? await IOPool.shared.run { try self.quarantine(blob, head, reason) }
-        }
+        IOPool.shared.submit { try? self.quarantine(blob, head, reason) }
     }
 
     /// True if the file of a blob is nowhere. Call it under the writer lock while the index has the blob: then a file

@@ -48,7 +48,7 @@ class ReadOnlyError(Error):
 
 
 class ForkedError(Error):
-    """The process was forked from one that had opened a cache: open caches after the fork only."""
+    """A body that was looked up before a fork is used in the child. Caches themselves are opened again there."""
 
 
 class SerializerError(Error):

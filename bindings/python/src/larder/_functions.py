@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
 from ._keys import encode
 from ._store import Options, Store
-from ._values import Values
+from ._values import Values, kind_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 Tags = Union[None, str, Sequence[str]]
@@ -73,7 +73,7 @@ class Functions:
                 found = self._store.read(key)
                 if found is None:
                     return self._keep(key, function(*args, **kwargs), expire, tag, b"")
-                return self._values.decode(found[0][0], found[1])
+                return self._values.decode(kind_of(found[0]), found[1])
 
             call.__cache_key__ = lambda *args, **kwargs: _key(base, args, kwargs, typed, ignore)  # type: ignore
             return call  # type: ignore[return-value]
@@ -119,7 +119,7 @@ class Functions:
                     took, expires = _TIMES.unpack_from(metadata, 1)
                     if time.time() - took * beta * math.log(1 - random.random()) >= expires:
                         threading.Thread(target=refresh, args=(key, args, kwargs), daemon=True).start()
-                return self._values.decode(metadata[0], body)
+                return self._values.decode(kind_of(metadata), body)
 
             call.__cache_key__ = lambda *args, **kwargs: _key(base, args, kwargs, typed, ignore)  # type: ignore
             return call  # type: ignore[return-value]

@@ -29,7 +29,8 @@ class EntryLock:
 
     def try_acquire(self) -> bool:
         token = b"%d:%d:" % (os.getpid(), threading.get_ident()) + os.urandom(8).hex().encode()
-        if not self._store.put_if_absent(self._key, token, Options(b"b", self._expire)):
+        # Pinned: a lock that is displaced would be taken twice.
+        if not self._store.put_if_absent(self._key, token, Options(b"b", self._expire, pinned=True)):
             return False
         self._token = token
         return True
@@ -55,8 +56,11 @@ class EntryLock:
         return self._own() is not None
 
     def _own(self) -> Optional[Body]:
+        # A child of fork(2) has a copy of the token of its parent, which holds the lock.
+        if not self._token.startswith(b"%d:" % os.getpid()):
+            return None
         body = self._store.get(self._key)
-        return body if body is not None and self._token and bytes(body.view()) == self._token else None
+        return body if body is not None and bytes(body.view()) == self._token else None
 
     def locked(self) -> bool:
         return self._store.contains(self._key)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import multiprocessing.util
 import os
+import threading
+import weakref
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, ffi, lib
@@ -10,6 +14,7 @@ from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, f
 #: Bodies up to this length are read in one call.
 SLOT = 1 << 16
 _EXTRA = 256
+_PUT_PINNED = 4
 _buffer = ffi.buffer
 _read = lib.larder_read
 
@@ -56,10 +61,13 @@ class Options:
     __slots__ = ("pointer", "_kept")
 
     def __init__(
-        self, metadata: bytes, expire: Optional[float] = None, tags: Sequence[str] = (), expires: Optional[int] = None
+        self, metadata: bytes, expire: Optional[float] = None, tags: Sequence[str] = (), expires: Optional[int] = None,
+        pinned: bool = False,
     ) -> None:
         self.pointer = pointer = ffi.new("larder_put_options *")
         pointer.size = ffi.sizeof("larder_put_options")
+        if pinned:
+            pointer.flags = _PUT_PINNED
         if expires is None:
             pointer.lifetime = lifetime(expire)
         else:
@@ -151,10 +159,37 @@ class _Callback:
             raise self._failure
 
 
+#: The open stores, for what a fork asks of each.
+_open: "weakref.WeakSet[Store]" = weakref.WeakSet()
+
+
+def _flush_all() -> None:
+    """Commits what was put: before a fork, so that the child finds it, and when the process ends."""
+    for store in list(_open):
+        handle = store.__dict__.get("handle")
+        if handle is not None:
+            lib.larder_flush(handle, 0)
+
+
+def _in_child() -> None:
+    """The handles are of the parent, whose threads stayed there: each store is opened again when it is used."""
+    for store in list(_open):
+        store.__dict__.pop("handle", None)
+        store._opening = threading.Lock()
+
+
 class Store:
-    """An open store. Any number of threads may use it."""
+    """An open store. Any number of threads may use it, and children of fork(2)."""
 
     def __init__(self, directory: str, flags: int = 0, version: Optional[str] = None, **limits: int) -> None:
+        self._arguments = (directory, flags, version, limits)
+        self._opening = threading.Lock()
+        self._slots: List[_Slot] = []
+        self.handle = self._open()
+        _open.add(self)
+
+    def _open(self) -> Any:
+        directory, flags, version, limits = self._arguments
         options = ffi.new("larder_options *")
         options.size = ffi.sizeof("larder_options")
         options.flags = flags
@@ -165,11 +200,22 @@ class Store:
             options.version = text
         target = ffi.new("void **")
         check(lib.larder_open(os.fsencode(directory), options, target))
-        self.handle = target[0]
-        self._slots: List[_Slot] = []
+        return target[0]
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there: the handle, in a child of fork(2).
+        if name != "handle":
+            raise AttributeError(name)
+        with self._opening:
+            if "handle" not in self.__dict__:
+                self.handle = self._open()
+        return self.__dict__["handle"]
 
     def close(self) -> None:
-        check(lib.larder_close(self.handle))
+        _open.discard(self)
+        # In a child that has not used it there is nothing to close.
+        if "handle" in self.__dict__:
+            check(lib.larder_close(self.handle))
 
     def read(self, key: bytes) -> Optional[Tuple[bytes, bytes]]:
         """The metadata and the body under a key; None for a miss."""
@@ -310,6 +356,14 @@ class Store:
 
         check(lib.larder_check(self.handle, 1 if repair else 0, report, ffi.NULL, ffi.NULL, ffi.NULL))
         return found
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_flush_all, after_in_child=_in_child)
+atexit.register(_flush_all)
+# The children of multiprocessing end with os._exit(), which passes by atexit, and forget the finalizers of their parent.
+multiprocessing.util.register_after_fork(
+    Store, lambda _: multiprocessing.util.Finalize(None, _flush_all, exitpriority=0))
 
 
 class Writer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
 from ._locks import EntryLock, acquire
 from ._store import Options, Store
@@ -21,9 +21,9 @@ class Transactions:
     _store: Store
 
     def __init__(self) -> None:
-        #: How many are open in all threads: while it is 0 nothing else has to be looked at.
-        self._transactions = 0
-        self._count_lock = threading.Lock()
+        #: The threads that have one open: while there is none nothing else has to be looked at. Not a count under a lock,
+        #: which a child of fork(2) might find held.
+        self._transactions: Set[int] = set()
         self._local = threading.local()
 
     @contextlib.contextmanager
@@ -43,8 +43,7 @@ class Transactions:
             return
         lock = EntryLock(self._store, _LOCK_KEY, expire)
         acquire(lock, timeout)
-        with self._count_lock:
-            self._transactions += 1
+        self._transactions.add(threading.get_ident())
         overlay: _Overlay = {}
         self._local.overlay = overlay
         try:
@@ -57,8 +56,7 @@ class Transactions:
                 )
         finally:
             self._local.overlay = None
-            with self._count_lock:
-                self._transactions -= 1
+            self._transactions.discard(threading.get_ident())
             lock.release()
 
     def _is_in_transaction(self) -> bool:

@@ -22,6 +22,11 @@ class Serializer(Protocol):
     def loads(self, data: bytes) -> Any: ...
 
 
+def kind_of(metadata: bytes) -> int:
+    """The letter in the metadata of an entry; 0 for one of another program."""
+    return metadata[0] if metadata else 0
+
+
 class _JSON:
     kind = ord("j")
 

@@ -23,7 +23,8 @@ class AsyncCache:
             await cache.set("key", b"value", expire=60)
 
     Takes what ``Cache`` takes, or ``cache=`` to share one. Cancelling a call leaves its work to be finished by its
-    thread. ``transact`` is not here: a transaction belongs to a thread.
+    thread. ``transact`` is not here: a transaction belongs to a thread. Make one in each process: its threads stay behind
+    at a fork, as event loops do.
 
     :param threads: calls that run at a time; others wait.
     """

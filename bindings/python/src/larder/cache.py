@@ -11,7 +11,7 @@ from ._functions import Functions
 from ._keys import Key, decode, encode
 from ._store import Item, Options, Store
 from ._transaction import Transactions
-from ._values import Serializer, Values
+from ._values import Serializer, Values, kind_of
 
 Tags = Union[None, str, Sequence[str]]
 _READ_ONLY, _DURABLE = 1, 2
@@ -149,15 +149,16 @@ class Cache(Functions, Transactions):
         metadata, body = pair
         if metadata[:1] == b"b":
             return body
-        return self._values.decode(metadata[0] if metadata else 0, body)
+        return self._values.decode(kind_of(metadata), body)
 
     def _get_more(self, key: Key, default: Any, read: bool, expire_time: bool, tag: bool) -> Any:
+        self._refuse_in_transaction("get with read, expire_time or tag")
         body = self._store.get(encode(key))
         if body is None:
             value, item = default, None
         else:
             item = body.describe()
-            value = open_body(body) if read else self._values.decode(item.metadata[0], bytes(body.view()))
+            value = open_body(body) if read else self._values.decode(kind_of(item.metadata), bytes(body.view()))
         if not expire_time and not tag:
             return value
         result: Tuple[Any, ...] = (value,)
@@ -264,7 +265,7 @@ class Cache(Functions, Transactions):
                     return number
                 continue
             item = body.describe()
-            value = self._values.decode(item.metadata[0], bytes(body.view()))
+            value = self._values.decode(kind_of(item.metadata), bytes(body.view()))
             if type(value) is not int:
                 raise TypeError(f"the value of {key!r} is not an int")
             number = value + delta
@@ -298,7 +299,7 @@ class Cache(Functions, Transactions):
                 more: Tuple[Any, ...] = (None,) * (expire_time + tag)
                 return (found, *more) if more else found
             item = body.describe()
-            value = self._values.decode(item.metadata[0], bytes(body.view()))
+            value = self._values.decode(kind_of(item.metadata), bytes(body.view()))
             if self._store.remove_if_unchanged(body):
                 result: Tuple[Any, ...] = (value,)
                 if expire_time:

@@ -1,0 +1,71 @@
+/// What a child of fork(2) makes of the stores that its parent has open: nothing.
+///
+/// Their threads stay behind in the parent, and every lock stays as it was at that moment. So the child leaves all
+/// objects of its parent as they are, without releasing them, and begins with empty globals: it can open stores of its
+/// own. It closes what flock(2) has locked. Such a lock ends with the last copy of its descriptor, and a parent that
+/// died would look alive for as long as its child lives.
+package enum Fork {
+    private static let monitor = Monitor()
+    // SAFETY: touched under `monitor`, which a fork holds, and by the only thread of a child.
+    nonisolated(unsafe) private static var locked: Set<Int32> = []
+    nonisolated(unsafe) private static var handlers: [@Sendable () -> Void] = []
+
+    /// Registers what happens at a fork, once. pthread_atfork(3).
+    private static let isWatching: Bool = {
+        // A child cannot wait for a thread of its parent that makes one of these at the moment of the fork.
+        for global in globals { global.prepare() }
+        return pthread_atfork({ Fork.monitor.lock() }, { Fork.monitor.unlock() }, { Fork.begin() }) == 0
+    }()
+
+    private static var globals: [any ProcessGlobal.Type] {
+        [Registry.self, IOPool.self, DigestWorker.self, BufferPool.self, ComputationWaits.self, SharedStore.self]
+    }
+
+    /// Has to come before the first store is opened by a program that may fork.
+    /// - Parameter inChild: called in each child, by its only thread, before fork(2) returns.
+    package static func watch(inChild: @escaping @Sendable () -> Void) throws(LarderError) {
+        if !isWatching { throw LarderError(.noSpace, "pthread_atfork(3) has no memory for a handler") }
+        monitor.locked { handlers.append(inChild) }
+    }
+
+    /// A descriptor is about to be locked. Without memory for the handler the lock is as good as ever, if no one forks.
+    static func willLock(_ descriptor: Int32) {
+        _ = isWatching
+        monitor.locked { _ = locked.insert(descriptor) }
+    }
+
+    /// Closes a descriptor that was locked. Under the lock: its number may have another use a moment later.
+    static func closeLocked(_ descriptor: Int32) {
+        monitor.locked {
+            locked.remove(descriptor)
+            close(descriptor)
+        }
+    }
+
+    /// In the child, which holds `monitor`.
+    private static func begin() {
+        for descriptor in locked { close(descriptor) }
+        locked = []
+        monitor.unlock()
+        for global in globals { global.beginAgain() }
+        for handler in handlers { handler() }
+    }
+}
+
+/// State of the process that a child of fork(2) does not take over.
+protocol ProcessGlobal {
+    /// Makes the state. Called before any fork.
+    static func prepare()
+
+    /// Makes it again, as in a new process, and leaves the old one as it is: a release may wait for a thread that stayed
+    /// behind.
+    static func beginAgain()
+}
+
+extension ProcessGlobal {
+    /// Puts a new object in the place of an old one, which is never released.
+    static func replace<T: AnyObject>(_ object: inout T, with new: T) {
+        _ = Unmanaged.passRetained(object)
+        object = new
+    }
+}
