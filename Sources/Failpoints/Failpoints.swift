@@ -15,7 +15,7 @@
         /// The environment variable with the rules of a process.
         public static let variable = "LARDER_FAILPOINTS"
 
-        private static let scopes = Mutex<[FaultScope.State]>(environment())
+        private static let scopes = EngineMutex<[FaultScope.State]>(environment())
         private static let scopeCount = Atomic<Int>(0)
         private static let hasEnvironment = scopes.withLock { !$0.isEmpty }
 

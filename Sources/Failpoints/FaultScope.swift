@@ -27,11 +27,11 @@
             }
 
             private let prefixes: [String]?
-            private let counted: Mutex<Counted>
+            private let counted: EngineMutex<Counted>
 
             init(under prefix: String?, rules: [FaultRule]) {
                 prefixes = prefix.map { Array(Set([$0, Self.resolved($0)])) }
-                counted = Mutex(Counted(rules: rules))
+                counted = EngineMutex(Counted(rules: rules))
             }
 
             func covers(_ place: String) -> Bool {

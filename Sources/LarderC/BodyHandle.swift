@@ -30,7 +30,7 @@ final class BodyHandle: Handled, @unchecked Sendable {
         var file: (descriptor: CInt, range: Range<Int64>)?
     }
 
-    private let given = Mutex(Given())
+    private let given = EngineMutex(Given())
 
     init(_ body: Body, _ entry: Entry) {
         self.body = body

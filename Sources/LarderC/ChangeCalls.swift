@@ -72,7 +72,7 @@ public func larder_unpin_tag(
 final class BatchHandle: Handled {
     static let kind: UInt8 = 0x17
 
-    let batch = Mutex(WriteBatch())
+    let batch = EngineMutex(WriteBatch())
 }
 
 /// Documented in `larder/change.h`.

@@ -22,9 +22,9 @@ enum Handles {
     }
 
     private final class Places: Sendable {
-        let state: Mutex<(free: [Int], used: Int)>
+        let state: EngineMutex<(free: [Int], used: Int)>
 
-        init(used: Int) { state = Mutex((free: [], used: used)) }
+        init(used: Int) { state = EngineMutex((free: [], used: used)) }
     }
 
     /// Handles that may be open at a time.

@@ -38,8 +38,8 @@ final class Audience: Sendable {
         }
     }
 
-    private let state = Mutex(State())
-    private let readers = Mutex<[EventBuffer]>([])
+    private let state = EngineMutex(State())
+    private let readers = EngineMutex<[EventBuffer]>([])
     private let readerCount = Atomic<Int>(0)
 
     /// A store is opened; returns the number that stands for it.

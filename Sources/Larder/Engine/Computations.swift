@@ -8,9 +8,9 @@ final class Computations: Sendable {
         let version: UInt16?
     }
 
-    private let underWay = Mutex<[Place: Computation]>([:])
+    private let underWay = EngineMutex<[Place: Computation]>([:])
     /// Until when no value is refreshed that could not be lately, in nanoseconds of uptime.
-    private let pauses = Mutex<[Place: UInt64]>([:])
+    private let pauses = EngineMutex<[Place: UInt64]>([:])
 
     /// Nanoseconds from a refresh that failed to the next one.
     private static let pause: UInt64 = 5_000_000_000
@@ -101,11 +101,11 @@ final class Computation: Sendable {
     @TaskLocal static var current: Computation?
 
     private let key: Key
-    private let state: Mutex<State>
+    private let state: EngineMutex<State>
 
     init(of key: Key, isBackground: Bool) {
         self.key = key
-        state = Mutex(State(callers: isBackground ? 0 : 1, isBackground: isBackground))
+        state = EngineMutex(State(callers: isBackground ? 0 : 1, isBackground: isBackground))
     }
 
     func start(_ body: @escaping @Sendable () async -> Void) {
@@ -212,7 +212,7 @@ final class Computation: Sendable {
 /// would do so without end, and with them every caller that comes later.
 enum ComputationWaits: ProcessGlobal {
     private final class Waits: Sendable {
-        let all = Mutex<[ObjectIdentifier: [Computation]]>([:])
+        let all = EngineMutex<[ObjectIdentifier: [Computation]]>([:])
     }
 
     // SAFETY: written only in a child of fork(2), by its only thread.

@@ -23,9 +23,9 @@ final class EngineContext: Sendable {
     private let seenDamage = Atomic<Bool>(false)
     /// What was found wrong with the index while it was in use already: nothing is read from it or written to it any
     /// more.
-    private let indexFailure = Mutex<LarderError?>(nil)
+    private let indexFailure = EngineMutex<LarderError?>(nil)
     /// The limits, and the commit that they were read from.
-    private let knownBudget = Mutex<(transaction: UInt64, budget: Budget?)>((0, nil))
+    private let knownBudget = EngineMutex<(transaction: UInt64, budget: Budget?)>((0, nil))
     private let closed = Atomic<Bool>(false)
 
     init(

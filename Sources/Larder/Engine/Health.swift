@@ -8,7 +8,7 @@ final class Health: Sendable {
         var cause: String
     }
 
-    private let standing = Mutex<[StandingFailure.Work: Standing]>([:])
+    private let standing = EngineMutex<[StandingFailure.Work: Standing]>([:])
     /// Looked at with every commit, before the lock.
     private let count = Atomic<Int>(0)
 

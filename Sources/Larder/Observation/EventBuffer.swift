@@ -14,7 +14,7 @@ final class EventBuffer: Sendable {
     /// The store whose events it has.
     let handle: UInt32
     private let capacity: Int
-    private let state = Mutex(State())
+    private let state = EngineMutex(State())
 
     init(handle: UInt32, capacity: Int) {
         self.handle = handle

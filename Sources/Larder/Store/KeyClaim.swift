@@ -3,11 +3,11 @@ import Synchronization
 /// The claim of a key by this process, for work that others need not do meanwhile; see `Store.claim(_:)`.
 package final class KeyClaim: Sendable {
     private let store: Store
-    private let row: Mutex<[UInt8]?>
+    private let row: EngineMutex<[UInt8]?>
 
     fileprivate init(_ store: Store, _ row: [UInt8]) {
         self.store = store
-        self.row = Mutex(row)
+        self.row = EngineMutex(row)
     }
 
     deinit {

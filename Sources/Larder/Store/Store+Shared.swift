@@ -4,7 +4,7 @@ import SystemPackage
 /// The store that a program may agree on; see `Store.shared`.
 enum SharedStore: ProcessGlobal {
     fileprivate final class Place: Sendable {
-        let store = Mutex<Store?>(nil)
+        let store = EngineMutex<Store?>(nil)
     }
 
     // SAFETY: written only in a child of fork(2), by its only thread.

@@ -17,11 +17,11 @@ final class BufferPool: Sendable, ProcessGlobal {
     private static let keptCount = 2
 
     private struct Buffers: @unchecked Sendable {
-        // SAFETY: only inside a `Mutex`; a buffer is in the list or with one caller, which alone touches its bytes.
+        // SAFETY: only inside an `EngineMutex`; a buffer is in the list or with one caller, which alone touches its bytes.
         var free: [UnsafeMutableRawBufferPointer] = []
     }
 
-    private let buffers = Mutex(Buffers())
+    private let buffers = EngineMutex(Buffers())
 
     /// Runs `body` with a buffer of at least `count` bytes, at most `largest`, whose contents are undefined.
     func withBuffer<R>(_ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws -> R) rethrows -> R {

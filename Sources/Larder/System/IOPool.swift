@@ -26,7 +26,7 @@ final class IOPool: Sendable, ProcessGlobal {
 
     private let threads: Int
     private let monitor = Monitor()
-    private let state = Mutex(State())
+    private let state = EngineMutex(State())
 
     private let submitted = Atomic<Int>(0)
 
@@ -39,7 +39,7 @@ final class IOPool: Sendable, ProcessGlobal {
     func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         // Through a lock, which ThreadSanitizer sees: of a continuation that is resumed before its task waits it does
         // not see that one comes after the other.
-        let outcome = Mutex<Result<R, any Error>?>(nil)
+        let outcome = EngineMutex<Result<R, any Error>?>(nil)
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             submit {
                 let result = Result { try body() }

@@ -1,4 +1,4 @@
-/// A lock with conditions, for threads that wait for each other. Everything else uses `Mutex`.
+/// A lock with conditions, for threads that wait for each other. Everything else uses `EngineMutex`.
 ///
 /// Waiters of one condition are woken together; those who wait for different things use different ones, or each signal
 /// would wake them all to look and wait again.

@@ -10,15 +10,15 @@ final class BodyDigest: Sendable {
         case known(Digest)
     }
 
-    private let state: Mutex<State>
+    private let state: EngineMutex<State>
 
     init(_ digest: Digest) {
-        state = Mutex(.known(digest))
+        state = EngineMutex(.known(digest))
     }
 
     /// The digest of `body`, which is held until it is computed.
     init(of body: [UInt8]) {
-        state = Mutex(.waiting(body))
+        state = EngineMutex(.waiting(body))
     }
 
     /// Computes it now if no other thread has; waits for a thread that is computing it.

@@ -4,7 +4,7 @@ import Synchronization
 final class PendingPut: PendingChange, @unchecked Sendable {
     // SAFETY: `created`, `isPinned` and `removal` change only before another thread can find the put: in the call that
     // makes it, or under the lock of the `PendingSet` or the `MemoryEntries` that it is being added to, which a thread
-    // that finds it there takes, too. The rest is immutable, atomic, or a `Mutex`; see also `PendingChange`.
+    // that finds it there takes, too. The rest is immutable, atomic, or an `EngineMutex`; see also `PendingChange`.
     enum Body {
         case inline([UInt8])
         case staged(StagedFile)
@@ -32,7 +32,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     /// True if its file was that of a body in progress, which the index has under its key.
     let completesPartial: Bool
     /// What the entry takes over from the one that the index has under its key, once that was looked up.
-    private let looked = Mutex<Inheritance?>(nil)
+    private let looked = EngineMutex<Inheritance?>(nil)
 
     init(
         key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,

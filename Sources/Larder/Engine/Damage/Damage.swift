@@ -7,7 +7,7 @@ final class Damage: EnginePart {
     /// Epochs whose body files may have lost bytes to a power loss; see `Verification`.
     let suspects: Range<UInt64>
     /// Blobs of those epochs whose files were compared with their digests, and match.
-    private let verified = Mutex<Set<UInt64>>([])
+    private let verified = EngineMutex<Set<UInt64>>([])
     /// Nil in a read-only engine, which only reports.
     private let changes: Changes?
 

@@ -11,7 +11,7 @@ final class MemoryEntries: Sendable {
     }
 
     private let limit: Int
-    private let state = Mutex(State())
+    private let state = EngineMutex(State())
     private let count = Atomic<Int>(0)
     private let moved = Atomic<UInt64>(0)
 

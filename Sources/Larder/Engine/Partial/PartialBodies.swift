@@ -12,9 +12,9 @@ final class PartialBodies: EnginePart {
     private let room: RoomMaker
     private let ledger: Ledger
     private let leases: LeaseBook
-    private let works = Mutex<[Key: PartialWork]>([:])
+    private let works = EngineMutex<[Key: PartialWork]>([:])
     /// Writers that are over and whose last step failed.
-    private let unsettled = Mutex<[PartialWork]>([])
+    private let unsettled = EngineMutex<[PartialWork]>([])
     private let unsettledCount = Atomic<Int>(0)
 
     init(

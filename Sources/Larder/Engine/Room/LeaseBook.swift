@@ -13,7 +13,7 @@ final class LeaseBook: EnginePart {
         var position: [UInt8] = []
     }
 
-    private let book = Mutex(State())
+    private let book = EngineMutex(State())
     private let count = Atomic<Int>(0)
 
     init(context: EngineContext, instance: UInt64) {

@@ -27,7 +27,7 @@ final class Snapshots: Sendable {
         var position: UInt64 = 0
     }
 
-    private let known = Mutex(Known())
+    private let known = EngineMutex(Known())
     /// Set while a snapshot is held.
     private let isHeld = Atomic<Bool>(false)
 

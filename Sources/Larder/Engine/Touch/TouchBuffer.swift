@@ -7,7 +7,7 @@ import Synchronization
 /// limit the oldest uses of a stripe are lost, which only makes their entries look a little older.
 final class TouchBuffer: Sendable {
     private final class Stripe: Sendable {
-        let table = Mutex(TouchTable())
+        let table = EngineMutex(TouchTable())
         // Keeps two stripes off one cache line.
         private let padding = (0 as UInt64, 0 as UInt64, 0 as UInt64, 0 as UInt64, 0 as UInt64, 0 as UInt64)
     }
