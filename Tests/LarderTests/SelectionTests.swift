@@ -42,6 +42,31 @@ import Testing
         }
     }
 
+    @Test(arguments: [StoragePolicy.permanent, .memoryOnly])
+    func whetherARemovalMayFindAnyIsSeenWithoutACommit(_ policy: StoragePolicy) throws {
+        var configuration = Configuration.testing()
+        configuration.commitDelay = .seconds(1)
+        try withStore(configuration: configuration) { store in
+            let other: Selection = .prefix("a ") && !.prefix("a search=")
+            try store.put([1], for: "a")
+            for number in 0..<3 { try store.put([1], for: Key("a search=\(number)")) }
+            try store.flush()
+            try #expect(!store.mayHave(other, prefix: "a "))
+            // Pending, then in the index, then removed.
+            try store.put([2], for: "a x", PutOptions(storagePolicy: policy))
+            try #expect(store.mayHave(other, prefix: "a "))
+            try #expect(!store.mayHave(.prefix("b "), prefix: "b "))
+            try store.flush()
+            try #expect(store.mayHave(other, prefix: "a "))
+            try #expect(store.remove(other) == 1)
+            try #expect(!store.mayHave(other, prefix: "a "))
+            // More keys than it looks at: it may.
+            for number in 3..<100 { try store.put([1], for: Key("a search=\(number)")) }
+            try store.flush()
+            try #expect(store.mayHave(other, prefix: "a "))
+        }
+    }
+
     @Test func aPrefixDoesNotScanTheStore() throws {
         try withStore { store in
             for number in 0..<2000 { try store.put([1], for: Key("a\(number)")) }

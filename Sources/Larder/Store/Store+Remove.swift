@@ -141,6 +141,21 @@ extension Store {
         return removed
     }
 
+    /// Whether a removal of selected entries may find any: a look at a few keys of the index and at what is pending. Does
+    /// not wait for a commit, as the removal itself does.
+    /// - Parameter prefix: what the keys of all of them start with.
+    /// - Throws: `closed`, `readOnly`, `io`, `corruption`, `readersFull`.
+    package func mayHave(_ selection: Selection, prefix: Key) throws -> Bool {
+        let writing = try writing()
+        // Pending changes first: what is committed meanwhile is in the index by then.
+        if writing.pending.mayHave(prefix: prefix) { return true }
+        let filter = try engine.descriptions.filter(selection, version: version)
+        if try !engine.descriptions.inMemory(filter).isEmpty { return true }
+        var walk = EntryWalk(filter)
+        let batch = try engine.read { try walk.next(engine.index, $0, limit: 64) }
+        return !batch.keys.isEmpty || !walk.isOver
+    }
+
     private func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
         do {
             return try engine.remove(keys, filter)

@@ -63,6 +63,12 @@ extension PendingSet {
         func claims(_ key: Key) -> Bool {
             claimsAll || claimed.contains(key) || claimedByLarge.contains { $0.contains(key) }
         }
+
+        /// True if it may change something under a key with these first bytes.
+        func mayHave(prefix: Key) -> Bool {
+            claimsAll || operations.keys.contains { $0.hasPrefix(prefix) } || claimed.contains { $0.hasPrefix(prefix) }
+                || claimedByLarge.contains { $0.contains { $0.hasPrefix(prefix) } }
+        }
     }
 
     /// What the committer should do next.

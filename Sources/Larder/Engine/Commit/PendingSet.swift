@@ -88,6 +88,12 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
+    /// True if something that is pending may be under a key with these first bytes. Looks at every pending change.
+    func mayHave(prefix: Key) -> Bool {
+        if count.load(ordering: .acquiring) == 0 { return false }
+        return monitor.locked { open.mayHave(prefix: prefix) || committing?.mayHave(prefix: prefix) ?? false }
+    }
+
     private func find(_ key: Key, use: UInt64?) -> Lookup? {
         if let operation = open.operations[key] {
             guard case .put(let put) = operation else { return .removed }
