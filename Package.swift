@@ -101,7 +101,10 @@ let package = Package(
         ),
         .target(
             name: "LarderAsyncHTTPClient",
-            dependencies: ["LarderHTTP", .asyncHTTPClient, .httpTypes, .nioCore, .nioHTTP1, .nioPosix]
+            dependencies: [
+                "CZlib", "Larder", "LarderHTTP", "VisibleLocks", .asyncHTTPClient, .httpTypes, .logging, .nioCore,
+                .nioHTTP1, .nioHTTPCompression, .nioPosix,
+            ]
         ),
         .target(
             name: "LarderGateway",
@@ -194,8 +197,8 @@ let package = Package(
         .testTarget(
             name: "LarderAsyncHTTPClientTests",
             dependencies: [
-                "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "TestOrigin", "TestSupport", .asyncHTTPClient,
-                .httpTypes,
+                "CZlib", "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "TestOrigin", "TestSupport",
+                .asyncHTTPClient, .httpTypes, .nioCore, .nioHTTP1, .nioHTTPCompression, .nioSSL,
             ]
         ),
         .testTarget(
@@ -248,9 +251,11 @@ extension Target.Dependency {
     static let nioTLS = nio("NIOTLS")
     static let nioHPACK = product("NIOHPACK", "swift-nio-http2", "LarderGateway", "LarderNIOTransport")
     static let nioHTTP2 = product("NIOHTTP2", "swift-nio-http2", "LarderGateway", "LarderNIOTransport")
+    static let nioHTTPCompression = product("NIOHTTPCompression", "swift-nio-extras", "LarderAsyncHTTPClient")
     static let nioHTTPTypes = product("NIOHTTPTypes", "swift-nio-extras", "LarderGateway")
     static let nioHTTPTypesHTTP2 = product("NIOHTTPTypesHTTP2", "swift-nio-extras", "LarderGateway")
-    static let nioSSL = product("NIOSSL", "swift-nio-ssl", "LarderGateway", "LarderNIOTransport", "TestOrigin")
+    static let nioSSL = product(
+        "NIOSSL", "swift-nio-ssl", "LarderAsyncHTTPClient", "LarderGateway", "LarderNIOTransport", "TestOrigin")
 
     static let asyncHTTPClient = product("AsyncHTTPClient", "async-http-client", "LarderAsyncHTTPClient")
     static let argumentParser = product("ArgumentParser", "swift-argument-parser", "cachectl")

@@ -36,10 +36,15 @@ public struct AsyncHTTPClientTransport: Transport {
     /// - Returns: a client that the caller shuts down.
     public static func makeClient(_ configuration: HTTPClient.Configuration = HTTPClient.Configuration()) -> HTTPClient
     {
+        HTTPClient(configuration: innerConfiguration(configuration))
+    }
+
+    /// The same configuration for a client under a cache.
+    static func innerConfiguration(_ configuration: HTTPClient.Configuration) -> HTTPClient.Configuration {
         var configuration = configuration
         configuration.redirectConfiguration = .disallow
         configuration.decompression = .disabled
-        return HTTPClient(configuration: configuration)
+        return configuration
     }
 
     /// Sends a request, as `Transport.send(_:)` of `LarderHTTP` requires.
@@ -57,13 +62,15 @@ public struct AsyncHTTPClientTransport: Transport {
         outgoing.method = HTTPMethod(rawValue: head.method.rawValue)
         if request.destination != nil { outgoing.headers.add(name: "Host", value: authority) }
         for field in head.headerFields { outgoing.headers.add(name: field.name.rawName, value: field.value) }
-        if let body = request.body {
+        if request.body != nil, let content = ClientCall.current?.content {
+            outgoing.body = content
+        } else if let body = request.body {
             let length = body.length.map { HTTPClientRequest.Body.Length.known($0) } ?? .unknown
             outgoing.body = .stream(Pieces(pull: body.makePull()), length: length)
         }
         let time = request.timeouts.connect + request.timeouts.read
         let response = try await Self.attempt(name) {
-            try await client.execute(outgoing, timeout: TimeAmount(time))
+            try await client.execute(outgoing, timeout: TimeAmount(time), logger: ClientCall.current?.logger)
         }
         var fields = HTTPFields()
         for (name, value) in response.headers {

@@ -133,7 +133,7 @@ public final class HTTPCache: Sendable {
     }
 
     /// What the store says to a request; the cooperative pool does not wait.
-    func answer(
+    package func answer(
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) async throws(FetchError) -> LocalAnswer {
         try await loader.answer(try question(request, hasContent: hasContent, body: body, options))
@@ -201,7 +201,7 @@ public final class HTTPCache: Sendable {
 
 extension FetchOptions {
     /// The response with ``onProgress`` told of what is read.
-    func watched(_ response: FetchResponse) -> FetchResponse {
+    package func watched(_ response: FetchResponse) -> FetchResponse {
         guard let onProgress else { return response }
         var result = response
         let reading = Reading(response.body.makeAsyncIterator())
