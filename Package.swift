@@ -13,6 +13,7 @@ let package = Package(
         .library(name: "LarderAsyncHTTPClient", targets: ["LarderAsyncHTTPClient"]),
         .library(name: "LarderGateway", targets: ["LarderGateway"]),
         .library(name: "LarderHTTP", targets: ["LarderHTTP"]),
+        .library(name: "LarderHummingbird", targets: ["LarderHummingbird"]),
         .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
@@ -25,8 +26,8 @@ let package = Package(
     traits: [
         .default(
             enabledTraits: [
-                "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderMetrics",
-                "LarderNIOTransport", "TestOrigin",
+                "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
+                "LarderMetrics", "LarderNIOTransport", "TestOrigin",
             ]
         ),
         .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
@@ -35,10 +36,14 @@ let package = Package(
             name: "LarderNIOTransport", description: "Its transport on SwiftNIO.", enabledTraits: ["LarderHTTP"]
         ),
         .trait(
-            name: "LarderAsyncHTTPClient", description: "Its transport on AsyncHTTPClient.",
+            name: "LarderAsyncHTTPClient", description: "The HTTP cache with AsyncHTTPClient.",
             enabledTraits: ["LarderHTTP"]
         ),
         .trait(name: "LarderGateway", description: "The gateway.", enabledTraits: ["LarderHTTP"]),
+        .trait(
+            name: "LarderHummingbird", description: "The HTTP cache in Hummingbird servers.",
+            enabledTraits: ["LarderHTTP"]
+        ),
         .trait(name: "LarderMetrics", description: "Reports a store to swift-metrics."),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
@@ -58,7 +63,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(
@@ -111,6 +118,13 @@ let package = Package(
             dependencies: [
                 "HTTPCaching", "HTTPWire", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes, .logging, .nioCore,
                 .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
+            ]
+        ),
+        .target(
+            name: "LarderHummingbird",
+            dependencies: [
+                "HTTPCaching", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes, .hummingbird, .logging, .nioCore,
+                .serviceLifecycle,
             ]
         ),
         .target(name: "TestOrigin", dependencies: ["VisibleLocks", .httpTypes, .nioCore, .nioPosix, .nioSSL]),
@@ -202,6 +216,13 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "LarderHummingbirdTests",
+            dependencies: [
+                "HTTPTestSupport", "Larder", "LarderHTTP", "LarderHummingbird", "TestOrigin", "TestSupport",
+                "VisibleLocks", .asyncHTTPClient, .httpTypes, .hummingbird, .hummingbirdTesting, .logging, .nioCore,
+            ]
+        ),
+        .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
@@ -211,7 +232,10 @@ let package = Package(
         ),
         .testTarget(
             name: "DocumentationTests",
-            dependencies: ["HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", .httpTypes]
+            dependencies: [
+                "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
+                "LarderNIOTransport", .asyncHTTPClient, .httpTypes, .hummingbird,
+            ]
         ),
         .testTarget(
             name: "LarderNIOTransportTests",
@@ -258,10 +282,15 @@ extension Target.Dependency {
         "NIOSSL", "swift-nio-ssl", "LarderAsyncHTTPClient", "LarderGateway", "LarderNIOTransport", "TestOrigin")
 
     static let asyncHTTPClient = product("AsyncHTTPClient", "async-http-client", "LarderAsyncHTTPClient")
+    static let hummingbird = product("Hummingbird", "hummingbird", "LarderHummingbird")
+    static let hummingbirdTesting = product("HummingbirdTesting", "hummingbird", "LarderHummingbird")
+    static let serviceLifecycle = product("ServiceLifecycle", "swift-service-lifecycle", "LarderHummingbird")
     static let argumentParser = product("ArgumentParser", "swift-argument-parser", "cachectl")
 
     private static func nio(_ name: String) -> Self {
-        product(name, "swift-nio", "LarderAsyncHTTPClient", "LarderGateway", "LarderNIOTransport", "TestOrigin")
+        product(
+            name, "swift-nio", "LarderAsyncHTTPClient", "LarderGateway", "LarderHummingbird", "LarderNIOTransport",
+            "TestOrigin")
     }
 
     /// A product that is used where one of the traits is enabled.

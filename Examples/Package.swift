@@ -16,14 +16,38 @@ func httpProgram(_ name: String) -> Target {
         .product(name: "TestOrigin", package: "larder"))
 }
 
+/// A program that uses AsyncHTTPClient.
+func clientProgram(_ name: String) -> Target {
+    program(
+        name, .product(name: "LarderAsyncHTTPClient", package: "larder"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        .product(name: "TestOrigin", package: "larder"))
+}
+
+/// A program that is a Hummingbird server, and its client.
+func serverProgram(_ name: String) -> Target {
+    program(
+        name, .product(name: "LarderHummingbird", package: "larder"),
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdTesting", package: "hummingbird"))
+}
+
 let package = Package(
     name: "Examples",
     platforms: [.macOS(.v15)],
-    dependencies: [.package(name: "larder", path: "../", traits: ["LarderNIOTransport", "TestOrigin"])],
+    dependencies: [
+        .package(
+            name: "larder", path: "../",
+            traits: ["LarderAsyncHTTPClient", "LarderHummingbird", "LarderNIOTransport", "TestOrigin"]),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    ],
     targets: [
         .target(name: "Recipes"),
         program("BudgetWatch"),
         program("BuildCache"),
+        clientProgram("CachedClient"),
+        serverProgram("CachedServer"),
         program("CDNNode"),
         httpProgram("HTTPClient"),
         .executableTarget(name: "Hello", dependencies: [.product(name: "Larder", package: "larder")]),

@@ -71,6 +71,9 @@ struct Answering: Sendable {
             subject, hasContent: hasContent, stored: stored, now: now, isDisconnected: plan.isOffline)
         {
         case .serve(let served):
+            if let validation = served.background, !context.configuration.revalidatesInBackground {
+                return .init(answer: .load(LoadRequest(question, found: found, forwardedRequest: validation)))
+            }
             var result = LocalResult(answer: .response(builder.response(from: served, found, now: now)))
             if let background = served.background, let primary = question.primary {
                 result.refresh = LocalResult.Refresh(

@@ -87,6 +87,9 @@ public struct HTTPCacheConfiguration: Sendable {
     public var clock: any StoreClock = SystemClock()
     /// Waits between two attempts, and between two looks at another process's load. Default: `ContinuousClock`.
     public var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    /// False where an origin can only be asked while a request waits for it: a stale response is validated first, which
+    /// `stale-while-revalidate` (RFC 5861 section 3) allows. Default: true.
+    package var revalidatesInBackground = true
     /// Where the cache tells what it could not store. Default: a logger labelled `larder.http`.
     public var logger = Logger(label: "larder.http")
 
