@@ -74,6 +74,29 @@ import Testing
         }
     }
 
+    /// What a policy of one request adds to the key does not hide the response from a purge or an invalidation of the
+    /// URL. What several queries share is not concerned.
+    @Test(arguments: ["purge", "POST"]) func thePolicyOfOneRequestIsReached(_ how: String) async throws {
+        try await Fixture.run { fixture in
+            let get = try request("GET", fixture)
+            var options = FetchOptions(keyPolicy: KeyPolicy())
+            options.keyPolicy?.addedFields = [.acceptLanguage]
+            fixture.answer("old")
+            for source in [FetchResponse.Source.network, .hit] {
+                let response = try await fixture.cache.fetch(get, options)
+                #expect(response.source == source)
+                _ = try await response.body.bytes()
+                await fixture.cache.drain()
+            }
+            if how == "purge" {
+                try await #expect(fixture.cache.purge(Fixture.url) == 1)
+            } else {
+                _ = try await fixture.cache.fetch(request("POST", fixture), body: RequestBody([1])).body.bytes()
+            }
+            try await #expect(fixture.cache.fetch(get, options).source == .network)
+        }
+    }
+
     /// A validation in the background is the request again: with its method and its content.
     @Test func aRefreshInTheBackgroundKeepsMethodAndContent() async throws {
         try await Fixture.run({

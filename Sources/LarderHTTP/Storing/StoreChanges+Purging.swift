@@ -15,9 +15,7 @@ extension StoreChanges {
             let primary = method.map { "\($0) \(uri)" } ?? uri
             generations.advance(primary, scope)
             count += try responses.removeAll(primary)
-            if keyPolicy.hasAdditions || method == QueryContent.method {
-                count += try store.remove(.prefix(Key(primary + " ")))
-            }
+            count += try store.remove(Self.withAdditions(primary))
         }
         if let scope { count += try responses.removeShared(scope) }
         return count

@@ -36,10 +36,7 @@ struct StoreChanges: Sendable {
                     _ = try responses.removeAll(primary)
                     if let scope { _ = try responses.removeShared(scope) }
                 }
-                // Keys with additions start with the URI and a space, which no URI has.
-                if keyPolicy.hasAdditions || key.method == QueryContent.method {
-                    try await store.remove(.prefix(Key(primary + " ")))
-                }
+                try await store.remove(Self.withAdditions(primary))
             }
         }
         for group in invalidation.groups {
@@ -48,6 +45,12 @@ struct StoreChanges: Sendable {
                 try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
             }
         }
+    }
+
+    /// The keys of a URI to which a policy has added something, the cache's own or that of one request: they start with
+    /// the URI and a space, which no URI has. What several queries share is the business of its scope.
+    static func withAdditions(_ primary: String) -> Selection {
+        .prefix(Key(primary + " ")) && !.prefix(Key(primary + " search="))
     }
 
     /// A store in trouble does not keep the answer from the client, nor does a client that leaves keep a change from
