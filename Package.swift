@@ -154,6 +154,11 @@ let package = Package(
             dependencies: ["CEffort", "Larder", "SeededData"],
             path: "Tests/LarderTestWorker"
         ),
+        .executableTarget(
+            name: "LarderPersistWorker",
+            dependencies: ["Larder", "LarderHummingbird", .hummingbird],
+            path: "Tests/LarderPersistWorker"
+        ),
         .target(name: "CEffort", path: "Tests/CEffort"),
         .executableTarget(
             name: "gateway-torture",
@@ -211,15 +216,17 @@ let package = Package(
         .testTarget(
             name: "LarderAsyncHTTPClientTests",
             dependencies: [
-                "CZlib", "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "TestOrigin", "TestSupport",
-                .asyncHTTPClient, .httpTypes, .nioCore, .nioHTTP1, .nioHTTPCompression, .nioSSL,
+                "CZlib", "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "TestOrigin", "TestSupport",
+                .asyncHTTPClient, .httpTypes, .nioCore, .nioHTTP1, .nioHTTPCompression, .nioSSL, .systemPackage,
             ]
         ),
         .testTarget(
             name: "LarderHummingbirdTests",
             dependencies: [
-                "HTTPTestSupport", "Larder", "LarderHTTP", "LarderHummingbird", "TestOrigin", "TestSupport",
-                "VisibleLocks", .asyncHTTPClient, .httpTypes, .hummingbird, .hummingbirdTesting, .logging, .nioCore,
+                "HTTPTestSupport", "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "LarderHummingbird",
+                "LarderPersistWorker", "TestOrigin", "TestSupport", "VisibleLocks", .asyncHTTPClient, .httpTypes,
+                .hummingbird, .hummingbirdHTTP2, .hummingbirdTesting, .logging, .nioCore, .nioSSL, .serviceLifecycle,
+                .systemPackage,
             ]
         ),
         .testTarget(
@@ -283,6 +290,7 @@ extension Target.Dependency {
 
     static let asyncHTTPClient = product("AsyncHTTPClient", "async-http-client", "LarderAsyncHTTPClient")
     static let hummingbird = product("Hummingbird", "hummingbird", "LarderHummingbird")
+    static let hummingbirdHTTP2 = product("HummingbirdHTTP2", "hummingbird", "LarderHummingbird")
     static let hummingbirdTesting = product("HummingbirdTesting", "hummingbird", "LarderHummingbird")
     static let serviceLifecycle = product("ServiceLifecycle", "swift-service-lifecycle", "LarderHummingbird")
     static let argumentParser = product("ArgumentParser", "swift-argument-parser", "cachectl")

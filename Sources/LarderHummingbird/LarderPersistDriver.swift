@@ -2,7 +2,6 @@ import Hummingbird
 import Larder
 import Logging
 import ServiceLifecycle
-import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -19,8 +18,8 @@ import Synchronization
 /// Values are JSON. They are pinned, so that a budget that the store shares with a cache does not displace them; give
 /// what you write an expiry. As a service it removes what has expired every ``tidyFrequency``.
 ///
-/// Safe to use from any task. Several drivers of one process or of several may share a store; ``create(key:value:expires:)``
-/// and the expiry that a value keeps are decided one after the other among the users of one driver only.
+/// Safe to use from any task. Drivers in several processes may share a store: of several calls of
+/// ``create(key:value:expires:)`` for one key, in whatever process, one succeeds.
 public final class LarderPersistDriver: PersistDriver {
     /// How often expired values are removed while the service runs.
     public let tidyFrequency: Duration
@@ -28,7 +27,6 @@ public final class LarderPersistDriver: PersistDriver {
     private let prefix: String
     private let clock: any StoreClock
     private let logger: Logger
-    private let turns = KeyTurns()
 
     /// Makes a driver.
     ///
@@ -36,7 +34,8 @@ public final class LarderPersistDriver: PersistDriver {
     ///   - store: an open store, which stays the caller's to close.
     ///   - prefix: what the keys start with in the store; drivers with other prefixes do not see each other's values.
     ///     Default: `persist/`.
-    ///   - tidyFrequency: how often expired values are removed while the service runs. Default: 10 minutes.
+    ///   - tidyFrequency: how often expired values are removed while the service runs; 1 second or more. Default: 10
+    ///     minutes.
     ///   - clock: where the time comes from: the store's. Default: the machine's clock.
     ///   - logger: told of expired values that could not be removed. Default: a logger labelled `larder.persist`.
     public init(
@@ -45,7 +44,7 @@ public final class LarderPersistDriver: PersistDriver {
     ) {
         self.store = store
         self.prefix = prefix
-        self.tidyFrequency = tidyFrequency
+        self.tidyFrequency = max(tidyFrequency, .seconds(1))
         self.clock = clock
         self.logger = logger
     }
@@ -58,10 +57,8 @@ public final class LarderPersistDriver: PersistDriver {
     ///   - expires: how long it stays; nil: until it is removed.
     /// - Throws: `PersistError.duplicate` if the key has a value that has not expired, `EncodingError`, `LarderError`.
     public func create<Object: Codable & Sendable>(key: String, value: Object, expires: Duration?) async throws {
-        let bytes = try Self.encoded(value)
-        try await turns.take(key) {
-            guard try await store.get(name(key)) == nil else { throw PersistError.duplicate }
-            try await put(bytes, key, lifetime(expires))
+        guard try await putUnlessPresent(try Self.encoded(value), key, lifetime(expires)) else {
+            throw PersistError.duplicate
         }
     }
 
@@ -74,12 +71,16 @@ public final class LarderPersistDriver: PersistDriver {
     /// - Throws: `EncodingError`, `LarderError`.
     public func set<Object: Codable & Sendable>(key: String, value: Object, expires: Duration?) async throws {
         let bytes = try Self.encoded(value)
-        try await turns.take(key) {
-            if expires == nil, let old = try await store.get(name(key))?.attributes.expires {
-                try await put(bytes, key, .until(old))
-            } else {
-                try await put(bytes, key, lifetime(expires))
-            }
+        guard expires == nil else {
+            try await store.put(bytes, for: name(key), options(lifetime(expires)))
+            return
+        }
+        // Another driver may change the value between the look at its expiry and the commit: then look again.
+        while true {
+            try Task.checkCancellation()
+            let old = try await store.get(name(key))
+            let kept: Lifetime = old?.attributes.expires.map { .until($0) } ?? .never
+            if try await putUnlessPresent(bytes, key, kept, replacing: old) { return }
         }
     }
 
@@ -120,7 +121,7 @@ public final class LarderPersistDriver: PersistDriver {
     /// - Parameter key: what it was stored under.
     /// - Throws: `LarderError`.
     public func remove(key: String) async throws {
-        try await turns.take(key) { _ = try await store.remove(name(key)) }
+        _ = try await store.remove(name(key))
     }
 
     /// Removes the values that have expired.
@@ -160,47 +161,26 @@ public final class LarderPersistDriver: PersistDriver {
 
     private func lifetime(_ expires: Duration?) -> Lifetime { expires.map { .duration($0) } ?? .never }
 
-    private func put(_ bytes: [UInt8], _ key: String, _ lifetime: Lifetime) async throws {
-        try await store.put(bytes, for: name(key), PutOptions(lifetime: lifetime, isPinned: true))
+    private func options(_ lifetime: Lifetime) -> PutOptions {
+        // The metadata tells a value from an equal one that was stored later, for which another expiry may hold.
+        PutOptions(lifetime: lifetime, metadata: Array("\(UInt64.random(in: .min ... .max))".utf8), isPinned: true)
+    }
+
+    /// Stores a value in one commit with the look at what is there.
+    ///
+    /// - Parameter old: what it may replace, if that is still the same.
+    /// - Returns: false if there is another value.
+    private func putUnlessPresent(
+        _ bytes: [UInt8], _ key: String, _ lifetime: Lifetime, replacing old: Entry? = nil
+    ) async throws -> Bool {
+        var batch = WriteBatch()
+        if let old { batch.remove(old) }
+        batch.put(bytes, for: name(key), options(lifetime), unlessPresent: true)
+        let results = try await store.write(batch)
+        try results.throwIfFailed()
+        if case .stored = results.last { return true }
+        return false
     }
 
     private static func encoded(_ value: some Encodable) throws -> [UInt8] { [UInt8](try JSONEncoder().encode(value)) }
-}
-
-/// Lets one task at a time change a key.
-private final class KeyTurns: Sendable {
-    private let waiting = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
-
-    func take<Value>(_ key: String, _ body: () async throws -> Value) async rethrows -> Value {
-        await begin(key)
-        defer { end(key) }
-        return try await body()
-    }
-
-    private func begin(_ key: String) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isFree = waiting.withLock { waiting in
-                if waiting[key] != nil {
-                    waiting[key]?.append(continuation)
-                    return false
-                }
-                waiting[key] = []
-                return true
-            }
-            if isFree { continuation.resume() }
-        }
-    }
-
-    private func end(_ key: String) {
-        let next = waiting.withLock { waiting in
-            guard var queue = waiting[key], !queue.isEmpty else {
-                waiting[key] = nil
-                return nil as CheckedContinuation<Void, Never>?
-            }
-            let next = queue.removeFirst()
-            waiting[key] = queue
-            return next
-        }
-        next?.resume()
-    }
 }

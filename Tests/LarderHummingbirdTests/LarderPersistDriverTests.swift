@@ -135,6 +135,74 @@ import Testing
         }
     }
 
+    /// One value of many stays whole, and none of them loses the expiry.
+    @Test func manySetsAtOnceKeepTheExpiry() async throws {
+        try await withDriver { driver, _, _ in
+            try await driver.create(key: "one", value: 0)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 1...50 { group.addTask { try await driver.set(key: "one", value: number) } }
+                group.addTask { try await driver.set(key: "one", value: 0, expires: .seconds(60)) }
+                try await group.waitForAll()
+            }
+            let found = try #require(await driver.getWithTTL(key: "one", as: Int.self))
+            #expect((0...50).contains(found.object) && found.ttl == .seconds(60))
+        }
+    }
+
+    /// A body over the inline threshold is a file; the same content may come again and again.
+    @Test func longValues() async throws {
+        let long = String(repeating: "long ", count: 100_000)
+        try await withDriver { driver, store, _ in
+            try await driver.create(key: "a", value: long, expires: .seconds(60))
+            for _ in 0..<3 { try await driver.set(key: "a", value: long) }
+            try await driver.set(key: "b", value: long)
+            try await #expect(driver.get(key: "a", as: String.self) == long)
+            await #expect(throws: PersistError.duplicate) { try await driver.create(key: "a", value: long) }
+            try await driver.remove(key: "a")
+            try await #expect(driver.get(key: "b", as: String.self) == long)
+            try await #expect(store.statistics().entryCount == 1)
+        }
+    }
+
+    @Test func lifetimesAtTheirLimits() async throws {
+        try await withDriver { driver, _, clock in
+            for expires in [Duration.zero, .seconds(-5)] {
+                try await driver.set(key: "past", value: 1, expires: expires)
+                try await #expect(driver.get(key: "past", as: Int.self) == nil)
+                try await driver.create(key: "past", value: 1, expires: expires)
+            }
+            try await driver.set(key: "far", value: 1, expires: .seconds(Int64.max))
+            clock.advance(by: .seconds(1_000_000_000))
+            try await #expect(driver.get(key: "far", as: Int.self) == 1)
+        }
+    }
+
+    @Test func keysThatAreNoKeys() async throws {
+        try await withStore { store in
+            let driver = LarderPersistDriver(store, prefix: "")
+            await #expect(throws: LarderError.self) { try await driver.create(key: "", value: 1) }
+            await #expect(throws: LarderError.self) { try await driver.set(key: "", value: 1) }
+            try await #expect(driver.get(key: "", as: Int.self) == nil)
+        }
+    }
+
+    /// After the store is closed each call fails, and says so.
+    @Test func aClosedStore() async throws {
+        try await withDirectory { path in
+            let store = try Store(at: path.appending("store"), .testing())
+            let driver = LarderPersistDriver(store)
+            try await driver.create(key: "a", value: 1)
+            try await store.close()
+            for call in [
+                { try await driver.create(key: "b", value: 1) }, { try await driver.set(key: "a", value: 1) },
+                { _ = try await driver.get(key: "a", as: Int.self) }, { try await driver.remove(key: "a") },
+                { try await driver.tidy() },
+            ] as [@Sendable () async throws -> Void] {
+                try await #expect(code(call) == .closed)
+            }
+        }
+    }
+
     @Test func driversWithPrefixesOfTheirOwn() async throws {
         try await withStore { store in
             let (one, other) = (LarderPersistDriver(store, prefix: "1/"), LarderPersistDriver(store, prefix: "2/"))
