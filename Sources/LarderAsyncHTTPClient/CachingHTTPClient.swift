@@ -19,7 +19,8 @@ import Synchronization
 /// caller within the configured limit). Errors are those that the client throws. See `docs/asynchttpclient.md` for what
 /// differs.
 ///
-/// It owns an `HTTPClient`: call ``shutdown()-(_)`` before the last reference goes. Safe to use from any thread and task.
+/// It owns an `HTTPClient`: call ``shutdown()-(_)`` before the last reference is dropped. Safe to use from any thread and
+/// task.
 public final class CachingHTTPClient: Sendable {
     /// The cache: to purge, to work offline, to wait for loads. Requests that are made here follow no redirects.
     public let cache: HTTPCache
@@ -29,7 +30,8 @@ public final class CachingHTTPClient: Sendable {
     private let isShutDown = Atomic(false)
 
     /// A private cache whose limits of requests leave the counting to the client's pool, which lets any number wait.
-    /// Change what you like and pass it to ``init(store:eventLoopGroup:configuration:cache:backgroundActivityLogger:)``.
+    /// Change what you like and pass it to
+    /// ``init(store:eventLoopGroup:configuration:cache:backgroundActivityLogger:)``.
     public static var cacheConfiguration: HTTPCacheConfiguration {
         var configuration = HTTPCacheConfiguration()
         configuration.requestsPerHost = 1 << 20
@@ -129,7 +131,7 @@ public final class CachingHTTPClient: Sendable {
                 next.body == nil || isReplayable
             else { return response }
             let body = response.body
-            // Read to its end, so that it is stored and its connection can be used again.
+            // Read to its end, if that is near, so that it is stored and its connection can be used again.
             try await limited(by: deadline) { await Self.skip(body) }
             request = next
         }
@@ -141,7 +143,12 @@ public final class CachingHTTPClient: Sendable {
     private static func skip(_ body: HTTPClientResponse.Body) async {
         var rest = skippedBytes
         // An answer that cannot be read to its end has said where to go all the same.
-        do { for try await piece in body where rest > 0 { rest -= piece.readableBytes } } catch {}
+        do {
+            for try await piece in body {
+                rest -= piece.readableBytes
+                if rest <= 0 { return }
+            }
+        } catch {}
     }
 
     /// Answers one request.
@@ -164,6 +171,7 @@ public final class CachingHTTPClient: Sendable {
         let isQuery = head.method.rawValue == "QUERY"
         let call = ClientCall(content: isQuery ? nil : request.body, logger: logger)
         let content = request.body?.forCache
+        let options = separated(options, for: head)
         let cache = cache
         do {
             let fetched = try await ClientCall.$current.withValue(call) {
@@ -181,6 +189,23 @@ public final class CachingHTTPClient: Sendable {
             throw error.asClientError
         }
     }
+
+    /// The options of a request that has credentials, under a key of their own.
+    ///
+    /// A private cache may keep what answers them, as that of a browser with one user does (RFC 9111 section 3.5 binds
+    /// shared caches only). A program that sends the requests of several users must not mix their answers up.
+    private func separated(_ options: FetchOptions, for request: HTTPRequest) -> FetchOptions {
+        guard cache.configuration.caching.mode == .private, options.keyPolicy == nil else { return options }
+        let credentials = Self.credentials.filter(request.headerFields.contains)
+        guard !credentials.isEmpty else { return options }
+        var options = options
+        var policy = cache.configuration.keyPolicy
+        policy.addedFields += credentials.filter { !policy.addedFields.contains($0) }
+        options.keyPolicy = policy
+        return options
+    }
+
+    private static let credentials: [HTTPField.Name] = [.authorization, .cookie]
 
     private func delivered(_ response: FetchResponse) -> HTTPClientResponse {
         var headers = HTTPHeaders()

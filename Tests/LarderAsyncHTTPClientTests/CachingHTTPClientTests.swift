@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Larder
 import LarderAsyncHTTPClient
 import LarderHTTP
 import NIOCore
@@ -287,6 +288,47 @@ import Testing
                 try await client.execute(request, timeout: .seconds(60))
             }
             await #expect(throws: HTTPClientError.alreadyShutdown) { try await client.shutdown() }
+        }
+        await origin.stop()
+    }
+
+    /// Requests that are under way end with an error, and the shutdown with them.
+    @Test func aShutdownWhileALoadRuns() async throws {
+        let gate = Gate()
+        let origin = try await TestOrigin.start { _ in
+            OriginAnswer.ok("late").header("Cache-Control", "max-age=60").holding(at: gate)
+        }
+        try await withStore { store in
+            let client = CachingHTTPClient(store: store)
+            let url = origin.url + "/"
+            let waiting = (0..<3).map { _ in
+                Task { try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(60)) }
+            }
+            await gate.arrival()
+            try await client.shutdown()
+            for task in waiting { await #expect(throws: (any Error).self) { try await task.value } }
+        }
+        gate.open()
+        await origin.stop()
+    }
+
+    /// Without its store the client is a client.
+    @Test func aStoreThatIsClosed() async throws {
+        let origin = try await TestOrigin.start { OriginAnswer.counter($0).header("Cache-Control", "max-age=60") }
+        try await withDirectory { path in
+            let store = try Store(at: path.appending("store"), .testing())
+            var cache = CachingHTTPClient.cacheConfiguration
+            cache.logger.logLevel = .critical
+            let client = CachingHTTPClient(store: store, cache: cache)
+            let text: () async throws -> String = {
+                let response = try await client.execute(HTTPClientRequest(url: origin.url + "/"), timeout: .seconds(60))
+                return String(buffer: try await response.body.collect(upTo: 100))
+            }
+            for _ in 0..<2 { try await #expect(text() == "1") }
+            await client.cache.drain()
+            try await store.close()
+            for expected in ["2", "3"] { try await #expect(text() == expected) }
+            try await client.shutdown()
         }
         await origin.stop()
     }
