@@ -21,7 +21,7 @@ import LarderHTTP
 /// It owns no store and runs no handler itself: ``ResponseCacheMiddleware`` does, for each request that the store cannot
 /// answer. Safe to use from any thread and task. Several caches, in this process or others, may share one store.
 public final class ResponseCache: Sendable {
-    /// The cache behind it: statistics of loads, purging by prefix or group.
+    /// The cache behind it: purging by prefix or group, and what troubles the store has had.
     public let cache: HTTPCache
     /// What is put in place of the scheme and the host that clients name.
     let origin: (scheme: String, authority: String)?

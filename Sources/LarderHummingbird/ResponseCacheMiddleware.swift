@@ -2,7 +2,6 @@ import HTTPTypes
 import Hummingbird
 import Larder
 import LarderHTTP
-import NIOCore
 
 /// Answers requests from a ``ResponseCache``, and lets what the handlers answer be kept.
 ///
@@ -62,18 +61,43 @@ public struct ResponseCacheMiddleware<Context: RequestContext>: RouterMiddleware
         }
         switch local {
         case .response(let response):
-            return try await HandledResponse.make(response, method: request.method)
+            return try await made(response, head)
         case .load(let pending):
-            return try await withoutActuallyEscaping(next) { next in
+            let response = try await withoutActuallyEscaping(next) { next in
                 try await load(pending, content, HandlerCall(request, context, lifetime, next))
             }
+            return try await made(response, head)
         }
     }
 
+    private func made(_ response: FetchResponse, _ request: HTTPRequest) async throws -> Response {
+        guard request.method == .head else { return try await HandledResponse.make(response) }
+        var length: Int64?
+        if !response.head.headerFields.contains(.contentLength) { length = await storedLength(request) }
+        return HandledResponse.makeHead(response, length: length)
+    }
+
+    /// The length of the content that is kept for a URL.
+    private func storedLength(_ request: HTTPRequest) async -> Int64? {
+        var request = request
+        request.method = .get
+        for name in [HTTPField.Name.range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince] {
+            request.headerFields[name] = nil
+        }
+        var options = options
+        options.policy = .doNotLoad
+        // A length that cannot be found is as good as none.
+        guard
+            case .response(let response)? =
+                try? await cache.cache.answer(request, hasContent: false, body: nil, options)
+        else { return nil }
+        return response.body.length
+    }
+
     /// Asks the handler, or waits for a request that asks it already.
-    private func load(_ pending: LoadRequest, _ content: LarderHTTP.RequestBody?, _ call: HandlerCall) async throws
-        -> Response
-    {
+    private func load(
+        _ pending: LoadRequest, _ content: LarderHTTP.RequestBody?, _ call: HandlerCall
+    ) async throws -> FetchResponse {
         let result: Result<FetchResponse, FetchError> = await HandlerCall.$current.withValue(call) {
             var attempts = 0
             while true {
@@ -93,78 +117,13 @@ public struct ResponseCacheMiddleware<Context: RequestContext>: RouterMiddleware
         await call.close()
         if let refusal = call.refusal { throw refusal }
         switch result {
-        case .success(let response): return try await HandledResponse.make(response, method: call.request.method)
+        case .success(let response): return response
         case .failure(let error):
             if error.code == .cancelled, Task.isCancelled { throw CancellationError() }
+            if error.code == .timedOut || error.code == .overloaded {
+                throw HTTPError(.serviceUnavailable)
+            }
             throw error.transport?.cause ?? error
         }
-    }
-}
-
-extension Request {
-    /// Whether the client sends content (RFC 9110 section 8.6, RFC 9112 section 6).
-    var hasContent: Bool {
-        if let length = headers[.contentLength] { return length != "0" }
-        if headers.contains(.transferEncoding) { return true }
-        // HTTP/2 has no field for content of unknown length.
-        return [.post, .put, .patch].contains(method) || isQuery
-    }
-
-    var isQuery: Bool { method.rawValue == "QUERY" }
-
-    /// The content for the cache to read: that of a QUERY is part of its key.
-    var contentForCache: LarderHTTP.RequestBody {
-        guard isQuery else { return LarderHTTP.RequestBody(length: nil) { nil } }
-        let reader = ContentReader(body)
-        return LarderHTTP.RequestBody(length: nil) { try await reader.next() }
-    }
-
-    /// Holds the iterator of a content for the one reader it has.
-    private final class ContentReader: @unchecked Sendable {
-        // SAFETY: the pull closure of a RequestBody is never called from two tasks at once.
-        private let content: Hummingbird.RequestBody
-        private var iterator: Hummingbird.RequestBody.AsyncIterator?
-
-        init(_ content: Hummingbird.RequestBody) { self.content = content }
-
-        func next() async throws -> [UInt8]? {
-            var current = iterator ?? content.makeAsyncIterator()
-            defer { iterator = current }
-            while let piece = try await current.next() {
-                if piece.readableBytes > 0 { return Array(piece.readableBytesView) }
-            }
-            return nil
-        }
-    }
-}
-
-/// Turns what the cache answers into a response of the server.
-enum HandledResponse {
-    /// The longest stored content that is sent in one piece with its head, in bytes.
-    private static let wholeBytes: Int64 = 256 << 10
-
-    static func make(_ fetched: FetchResponse, method: HTTPRequest.Method) async throws -> Response {
-        var fields = fetched.head.headerFields
-        fields[.routeCacheControl] = nil
-        let body = fetched.body
-        var response: Response
-        if method == .head || body.length == 0 {
-            response = Response(status: fetched.head.status)
-            // What the answer to HEAD, or a 304, says of its length is not that of its content.
-            response.headers = fields
-            return response
-        }
-        if case .segments = body.source, let length = body.length, length <= wholeBytes {
-            response = Response(status: fetched.head.status, headers: fields)
-            response.body = Hummingbird.ResponseBody(byteBuffer: ByteBuffer(bytes: try await body.bytes()))
-            return response
-        }
-        let length = body.length.flatMap { Int(exactly: $0) }
-        return Response(
-            status: fetched.head.status, headers: fields,
-            body: Hummingbird.ResponseBody(contentLength: length) { writer in
-                for try await piece in body { try await writer.write(ByteBuffer(bytes: piece)) }
-                try await writer.finish(nil)
-            })
     }
 }

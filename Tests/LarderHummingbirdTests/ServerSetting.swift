@@ -1,5 +1,6 @@
 import HTTPTypes
 import Hummingbird
+import HummingbirdCore
 import HummingbirdTesting
 import Larder
 import LarderHTTP
@@ -18,10 +19,15 @@ struct ServerSetting: Sendable {
 
     /// Starts a server.
     /// - Parameters:
+    ///   - origin: as for the cache.
+    ///   - scheme: that of the client's requests.
+    ///   - server: the protocols that the server speaks.
+    ///   - configure: changes the cache's configuration.
     ///   - routes: adds middleware and routes.
     ///   - body: the test.
     static func run(
-        origin: String? = "http://site.example",
+        origin: String? = "http://site.example", scheme: TestHTTPScheme = .http, server: HTTPServerBuilder = .http1(),
+        configure: (inout HTTPCacheConfiguration) -> Void = { _ in },
         routes: (Router<BasicRequestContext>, ResponseCache) -> Void,
         _ body: @escaping @Sendable (ServerSetting) async throws -> Void
     ) async throws {
@@ -29,13 +35,15 @@ struct ServerSetting: Sendable {
         try await withStore(configuration: .testing(clock: clock)) { store in
             var configuration = ResponseCache.configuration
             configuration.clock = clock
+            configuration.logger.logLevel = .critical
+            configure(&configuration)
             let cache = try ResponseCache(store: store, origin: origin, configuration: configuration)
             let router = Router()
             routes(router, cache)
             var logger = Logger(label: "test")
             logger.logLevel = .critical
-            let app = Application(router: router, logger: logger)
-            try await app.test(.ahc(.http)) { client in
+            let app = Application(router: router, server: server, logger: logger)
+            try await app.test(.ahc(scheme)) { client in
                 try await body(ServerSetting(cache: cache, client: client, clock: clock))
             }
             await cache.drain()

@@ -130,6 +130,9 @@ import Testing
             try await #expect(setting.text(.get, "/a?q=1", [.init("X-Tenant")!: "b"]) == "3")
             try await #expect(setting.text(.get, "/a?q=1", [.init("X-Beta")!: "1"]) == "4")
             try await #expect(setting.text(.get, "/a?q=1") == "1")
+            // A purge reaches what the route has added to the key.
+            try await #expect(setting.cache.purge("/a?q=1") == 3)
+            try await #expect(setting.text(.get, "/a?q=1") == "5")
         }
     }
 
