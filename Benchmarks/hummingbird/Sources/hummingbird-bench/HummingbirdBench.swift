@@ -1,53 +1,68 @@
 import Foundation
-import Hummingbird
 import Larder
-import LarderHummingbird
-import Logging
 
-/// Each route twice: as it is, and under `/cached`.
+/// The parts of the measurements that are Swift: see `hummingbird.py`.
 @main
 enum HummingbirdBench {
-    struct Item: Codable {
-        var id: Int
-        var name: String
-        var price: Double
-        var tags: [String]
-    }
+    static let usage = """
+        usage: hummingbird-bench serve STORE PORT
+               hummingbird-bench client STORE PORT SECONDS ROUNDS
+               hummingbird-bench persist STORE SECONDS ROUNDS
+
+        """
 
     static func main() async throws {
-        let arguments = CommandLine.arguments
-        guard arguments.count == 3, let port = Int(arguments[2]) else {
-            FileHandle.standardError.write(Data("usage: hummingbird-bench STORE PORT\n".utf8))
-            exit(64)
-        }
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let numbers = arguments.dropFirst(2).compactMap { Int($0) }
+        guard arguments.count == numbers.count + 2 else { exitWithUsage() }
         let store = try Store(at: arguments[1], Configuration(budget: Budget(bytes: .megabytes(500))))
-        let cache = try ResponseCache(store: store, origin: "http://bench.example")
-        let router = Router()
-        add(router.group("plain"))
-        add(router.group("cached").add(middleware: ResponseCacheMiddleware(cache, lifetime: .seconds(3_600))))
-        var logger = Logger(label: "bench")
-        logger.logLevel = .error
-        let app = Application(
-            router: router, configuration: .init(address: .hostname("127.0.0.1", port: port)), logger: logger)
-        try await app.runService()
+        switch (arguments[0], numbers.count) {
+        case ("serve", 1): try await serve(store, port: numbers[0])
+        case ("client", 3):
+            try await measureClients(store, port: numbers[0], seconds: numbers[1], rounds: numbers[2])
+        case ("persist", 2): try await measureDrivers(store, seconds: numbers[0], rounds: numbers[1])
+        default: exitWithUsage()
+        }
+        try await store.close()
     }
 
-    /// A line of text; a list of 100 items as JSON; the same after 5 ms, as from a database.
-    static func add(_ group: RouterGroup<BasicRequestContext>) {
-        group.get("text") { _, _ in "hello" }
-        group.get("list") { _, _ in try list() }
-        group.get("slow") { _, _ in
-            try await Task.sleep(for: .milliseconds(5))
-            return try list()
-        }
+    private static func exitWithUsage() -> Never {
+        FileHandle.standardError.write(Data(usage.utf8))
+        exit(64)
     }
 
-    static func list() throws -> Response {
-        let items = (0..<100).map { number in
-            Item(
-                id: number, name: "item number \(number)", price: Double(number) * 1.5, tags: ["a", "b", "c\(number)"])
+    /// How often each of the bodies runs in a second, with 16 tasks; the bodies take turns. Medians of the rounds.
+    ///
+    /// - Parameter bodies: are given a number that no other call has.
+    static func rates(
+        seconds: Int, rounds: Int, _ bodies: [@Sendable (Int) async throws -> Void]
+    ) async throws -> [Double] {
+        var results = [[Double]](repeating: [], count: bodies.count)
+        for round in 0..<rounds {
+            for (place, body) in bodies.enumerated() {
+                let clock = ContinuousClock()
+                let start = clock.now
+                let count = try await withThrowingTaskGroup(of: Int.self) { group in
+                    for task in 0..<16 {
+                        group.addTask {
+                            var count = 0
+                            while clock.now - start < .seconds(seconds) {
+                                try await body((round * 16 + task) << 32 + count)
+                                count += 1
+                            }
+                            return count
+                        }
+                    }
+                    return try await group.reduce(0, +)
+                }
+                results[place].append(Double(count) / ((clock.now - start) / .seconds(1)))
+            }
         }
-        let bytes = ByteBuffer(bytes: try JSONEncoder().encode(items))
-        return Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: bytes))
+        return results.map { $0.sorted()[rounds / 2] }
+    }
+
+    /// A row of the table: what, the two rates, their ratio.
+    static func printRow(_ what: String, _ rates: [Double]) {
+        print("\(what)\t\(rates[0])\t\(rates[1])")
     }
 }
