@@ -17,7 +17,7 @@ extension HummingbirdBench {
             let content = try await hit.body.collect(upTo: 1 << 22)
             guard first.readableBytes == expected.readableBytes, content == first,
                 hit.headers.first(name: "Cache-Status")?.contains("hit") == true
-            else { fatalError("\(route) differs, or is no hit") }
+            else { fatalError("\(route) differs, or is not a hit") }
             let length = expected.readableBytes
             let rates = try await rates(
                 seconds: seconds, rounds: rounds,
