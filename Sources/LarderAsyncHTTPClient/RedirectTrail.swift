@@ -24,7 +24,7 @@ struct RedirectTrail {
     ///   - request: the request that was answered.
     ///   - status: that of the answer.
     ///   - location: its `Location`.
-    /// - Returns: nil for an answer that is no redirect, or one to a place that may not be asked.
+    /// - Returns: nil for an answer that is not a redirect, or one to a place that may not be asked.
     /// - Throws: `HTTPClientError`, beyond the number of redirects and for a place that was visited.
     mutating func next(
         after request: HTTPClientRequest, _ status: HTTPResponseStatus, _ location: String?

@@ -53,7 +53,10 @@ struct HandlerTransport: Transport {
     private static func fields(_ response: Response, _ lifetime: Duration?) -> HTTPFields {
         var fields = response.headers
         fields[.routeCacheControl] = nil
-        if let lifetime, statuses.contains(response.status.code), !ownWords.contains(where: fields.contains) {
+        let isEventStream = fields[.contentType]?.lowercased().hasPrefix("text/event-stream") ?? false
+        if let lifetime, !isEventStream, statuses.contains(response.status.code),
+            !ownWords.contains(where: fields.contains)
+        {
             fields[.routeCacheControl] = "max-age=\(max(0, lifetime.components.seconds))"
         }
         return fields

@@ -6,7 +6,7 @@ import LarderHTTP
 
 /// A shared cache in front of the handlers of a Hummingbird server (RFC 9111).
 ///
-///     let cache = ResponseCache(store: store, origin: "https://example.org")
+///     let cache = try ResponseCache(store: store, origin: "https://example.org")
 ///     let router = Router()
 ///     router.add(middleware: ResponseCacheMiddleware(cache))
 ///     router.get("articles/:id") { request, context -> Response in

@@ -66,7 +66,7 @@ extension ServerSetting {
             _ = calls.next()
             return response(Self.text, cacheControl: "max-age=60", [.eTag: "\"1\""])
         } _: { setting in
-            // The handler knows nothing of ranges; the first request has one all the same.
+            // The handler does not know ranges; the first request has one all the same.
             for _ in 0..<2 {
                 let part = try await setting.send(.get, "/a", [.range: "bytes=10-14"])
                 #expect(part.status == .partialContent && String(buffer: part.body) == "01234")

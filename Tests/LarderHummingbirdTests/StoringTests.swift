@@ -49,7 +49,7 @@ import Testing
             for _ in 0..<2 {
                 let answer = try await setting.send()
                 #expect(String(buffer: answer.body) == "1" && answer.headers[.cacheControl] == nil)
-                // Clients hear nothing of it.
+                // Clients are not told.
                 #expect(!answer.headers.contains { $0.name.rawName.lowercased().hasPrefix("larder") })
             }
             setting.clock.advance(by: .seconds(61))
@@ -69,12 +69,13 @@ import Testing
             case "missing": answer.status = .notFound
             case "thrown": throw HTTPError(.notFound, message: "\(calls.count)")
             case "failed": throw HTTPError(.internalServerError)
+            case "events": answer.headers[.contentType] = "text/event-stream; charset=utf-8"
             case "forged": answer.headers[.init("Larder-Route-Cache-Control")!] = "max-age=60, public"
             default: break
             }
             return answer
         } _: { setting in
-            for query in ["cookie", "error", "missing", "thrown", "failed"] {
+            for query in ["cookie", "error", "missing", "thrown", "failed", "events"] {
                 let before = calls.count
                 for _ in 0..<3 { _ = try await setting.send(.get, "/a?\(query)") }
                 #expect(calls.count == before + 3, "\(query)")
