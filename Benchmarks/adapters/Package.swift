@@ -1,9 +1,9 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// The programs that tools/bench hummingbird runs: a package of its own, so that the other benchmarks resolve no server.
+// The programs that tools/bench adapters runs: a package of its own, so that the other benchmarks resolve no server.
 let package = Package(
-    name: "hummingbird-bench",
+    name: "adapters-bench",
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(name: "larder", path: "../../", traits: ["LarderAsyncHTTPClient", "LarderHummingbird"]),
@@ -12,7 +12,7 @@ let package = Package(
     ],
     targets: [
         .executableTarget(
-            name: "hummingbird-bench",
+            name: "adapters-bench",
             dependencies: [
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Hummingbird", package: "hummingbird"),

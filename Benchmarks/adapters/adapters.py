@@ -1,6 +1,6 @@
 """Measures LarderHummingbird and LarderAsyncHTTPClient beside what they take the place of, in turns.
 
-    tools/bench hummingbird [--only server|client|persist] [--seconds 4] [--rounds 5] [--connections 32]
+    tools/bench adapters [--only server|client|persist] [--seconds 4] [--rounds 5] [--connections 32]
 
 server   handlers of a Hummingbird server as they are, and behind the cache, asked by wrk
 client   HTTPClient, and hits of CachingHTTPClient, both asking that server on this machine
@@ -70,7 +70,7 @@ def print_header(*columns):
 
 
 def print_row(what, without, with_):
-    print(f"| {what} | {without:,.0f} | {with_:,.0f} | {with_ / without:.2f} |", flush=True)
+    print(f"| {what} | {without:,.0f} | {with_:,.0f} | {with_ / without:.2g} |", flush=True)
 
 
 def measure_server(arguments, directory):

@@ -1,13 +1,13 @@
 import Foundation
 import Larder
 
-/// The parts of the measurements that are Swift: see `hummingbird.py`.
+/// The parts of the measurements that are Swift: see `adapters.py`.
 @main
-enum HummingbirdBench {
+enum AdaptersBench {
     static let usage = """
-        usage: hummingbird-bench serve STORE PORT
-               hummingbird-bench client STORE PORT SECONDS ROUNDS
-               hummingbird-bench persist STORE SECONDS ROUNDS
+        usage: adapters-bench serve STORE PORT
+               adapters-bench client STORE PORT SECONDS ROUNDS
+               adapters-bench persist STORE SECONDS ROUNDS
 
         """
 

@@ -3,7 +3,7 @@ import Larder
 import LarderAsyncHTTPClient
 import NIOCore
 
-extension HummingbirdBench {
+extension AdaptersBench {
     /// Answers of a server on this machine, through `HTTPClient` and, as hits, through `CachingHTTPClient`.
     static func measureClients(_ store: Store, port: Int, seconds: Int, rounds: Int) async throws {
         let plain = HTTPClient()
@@ -24,11 +24,13 @@ extension HummingbirdBench {
                 [
                     { _ in
                         let response = try await plain.execute(request, timeout: .seconds(30))
-                        precondition(try await response.body.collect(upTo: 1 << 22).readableBytes == length)
+                        let content = try await response.body.collect(upTo: 1 << 22)
+                        precondition(content.readableBytes == length)
                     },
                     { _ in
                         let response = try await caching.execute(request, timeout: .seconds(30))
-                        precondition(try await response.body.collect(upTo: 1 << 22).readableBytes == length)
+                        let content = try await response.body.collect(upTo: 1 << 22)
+                        precondition(content.readableBytes == length)
                     },
                 ])
             printRow(route, rates)

@@ -2,7 +2,7 @@ import Hummingbird
 import Larder
 import LarderHummingbird
 
-extension HummingbirdBench {
+extension AdaptersBench {
     private struct Session: Codable, Sendable {
         var user = "ada.lovelace@example.org"
         var roles = ["reader", "writer", "editor"]

@@ -4,7 +4,7 @@ import Larder
 import LarderHummingbird
 import Logging
 
-extension HummingbirdBench {
+extension AdaptersBench {
     private struct Item: Codable {
         var id: Int
         var name: String
