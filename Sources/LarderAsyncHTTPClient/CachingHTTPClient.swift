@@ -19,8 +19,7 @@ import Synchronization
 /// caller within the configured limit). Errors are those that the client throws. See `docs/asynchttpclient.md` for what
 /// differs.
 ///
-/// It owns an `HTTPClient`: call ``shutdown()-(_)`` before the last reference is dropped. Safe to use from any thread and
-/// task.
+/// It owns an `HTTPClient`: call ``shutdown()`` before the last reference is dropped. Safe to use from any thread and task.
 public final class CachingHTTPClient: Sendable {
     /// The cache: to purge, to work offline, to wait for loads. Requests that are made here follow no redirects.
     public let cache: HTTPCache
@@ -48,7 +47,7 @@ public final class CachingHTTPClient: Sendable {
     /// Makes a client and a cache in front of it.
     ///
     /// - Parameters:
-    ///   - store: an open store, which stays the caller's to close, after ``shutdown()-(_)``.
+    ///   - store: an open store, which stays the caller's to close, after ``shutdown()``.
     ///   - eventLoopGroup: where the connections live. Default: the one that `HTTPClient` has by default.
     ///   - configuration: as for `HTTPClient`.
     ///   - cache: how the cache behaves. Its time limits count in addition to those of the client. Default:

@@ -9,7 +9,7 @@ import ServiceLifecycle
     import Foundation
 #endif
 
-/// Hummingbird's persist framework on disk: values that survive the process, in a ``Larder/Store``.
+/// Hummingbird's persist framework on disk: values that survive the process, in a `Store`.
 ///
 ///     let persist = LarderPersistDriver(store)
 ///     try await persist.create(key: "session", value: user, expires: .seconds(3_600))

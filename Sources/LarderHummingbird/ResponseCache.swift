@@ -85,7 +85,7 @@ public final class ResponseCache: Sendable {
 
     /// Removes everything kept under a tag. The cooperative pool does not wait.
     ///
-    /// - Parameter tag: one that a handler gave a response: see ``HummingbirdCore/Response/cacheTags``.
+    /// - Parameter tag: one that a handler gave a response: see `Response.cacheTags`.
     /// - Returns: how many responses were removed.
     /// - Throws: `LarderError` when the store cannot be read or written.
     @discardableResult
