@@ -19,7 +19,8 @@ import Synchronization
 /// caller within the configured limit). Errors are those that the client throws. See `docs/asynchttpclient.md` for what
 /// differs.
 ///
-/// It owns an `HTTPClient`: call ``shutdown()`` before the last reference is dropped. Safe to use from any thread and task.
+/// It owns an `HTTPClient`: call ``shutdown()`` before the last reference is dropped. Safe to use from any thread and
+/// task.
 public final class CachingHTTPClient: Sendable {
     /// The cache: to purge, to work offline, to wait for loads. Requests that are made here follow no redirects.
     public let cache: HTTPCache

@@ -2,8 +2,8 @@ import CZlib
 import NIOCore
 import NIOHTTPCompression
 
-/// Decompresses gzip and zlib data (RFC 1952, RFC 1950) as it comes, with the errors of NIO's decompressor: the one that
-/// AsyncHTTPClient uses, which works on a connection only.
+/// Decompresses gzip and zlib data (RFC 1952, RFC 1950) as it comes, with the errors of NIO's decompressor: the one
+/// that AsyncHTTPClient uses, which works on a connection only.
 final class Inflater {
     /// The most that one call gives, in bytes.
     private static let pieceBytes = 64 << 10
