@@ -8,7 +8,8 @@ import Synchronization
 ///
 /// A cache sends requests in tasks of its own, which outlive the request that started them where others wait for the
 /// same. A handler, on the other hand, may be called only while its request waits. So the request waits with
-/// ``close()`` until the handler has returned, although its own client may have left; and from then on nothing calls it.
+/// ``close()`` until the handler has returned, although its own client may have left; and from then on nothing calls
+/// it.
 ///
 /// The handler runs in the cache's task: it is cancelled when the cache gives the load up, when the last request that
 /// waits for it is, and not with the one request it was called for.
@@ -91,7 +92,7 @@ final class HandlerCall: Sendable {
 
 /// The rest of the middleware chain, in a form that another task can call.
 private struct Handler: @unchecked Sendable {
-    // SAFETY: called by one task at a time (HandlerCall.isRunning), while the request whose chain it is does nothing but
-    // wait for the result (HandlerCall.close).
+    // SAFETY: called by one task at a time (HandlerCall.isRunning), while the request whose chain it is does nothing
+    // but wait for the result (HandlerCall.close).
     let next: (Request) async throws -> Response
 }

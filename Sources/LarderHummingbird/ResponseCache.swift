@@ -18,16 +18,16 @@ import LarderHTTP
 ///     // When an article changes:
 ///     try await cache.purge(tag: "articles")
 ///
-/// It owns no store and runs no handler itself: ``ResponseCacheMiddleware`` does, for each request that the store cannot
-/// answer. Safe to use from any thread and task. Several caches, in this process or others, may share one store.
+/// It owns no store and runs no handler itself: ``ResponseCacheMiddleware`` does, for each request that the store
+/// cannot answer. Safe to use from any thread and task. Several caches, in this process or others, may share one store.
 public final class ResponseCache: Sendable {
     /// The cache behind it: purging by prefix or group, and what troubles the store has had.
     public let cache: HTTPCache
     /// What is put in place of the scheme and the host that clients name.
     let origin: (scheme: String, authority: String)?
 
-    /// How a cache in front of handlers behaves unless told otherwise: a shared cache that keeps what a response says it
-    /// may, and nothing on a guess. A handler that fails is not hidden by a stale response unless that allows it
+    /// How a cache in front of handlers behaves unless told otherwise: a shared cache that keeps what a response says
+    /// it may, and nothing on a guess. A handler that fails is not hidden by a stale response unless that allows it
     /// (`stale-if-error`).
     public static var configuration: HTTPCacheConfiguration {
         var configuration = HTTPCacheConfiguration()

@@ -22,7 +22,8 @@ public struct ResponseCacheMiddleware<Context: RequestContext>: RouterMiddleware
     ///   - cache: where responses are kept.
     ///   - lifetime: how long a response stays fresh whose handler sets neither `Cache-Control` nor `Expires` nor
     ///     `Set-Cookie`; whole seconds. For status 200, 203, 204, 300, 301 and 308, and not for event streams
-    ///     (`text/event-stream`), which do not end. Clients are not told. Nil: such a response is not kept. Default: nil.
+    ///     (`text/event-stream`), which do not end. Clients are not told. Nil: such a response is not kept. Default:
+    ///     nil.
     ///   - key: what a response depends on in addition to method and URL (`addedFields`, `custom`), or not
     ///     (`ignoresQuery`, `ignoredParameters`). Nil: as the cache's configuration says. Default: nil.
     ///   - tags: names for everything that is kept here, in addition to those that handlers set. Default: none.
