@@ -32,11 +32,14 @@ struct StoreChanges: Sendable {
             let scope = generations.scope(of: key, keyPolicy)
             generations.advance(primary, scope)
             await attempt(primary) {
-                try await store.perform { [responses] in
+                let more = Self.withAdditions(primary)
+                let hasMore = try await store.perform { [responses, store] in
                     _ = try responses.removeAll(primary)
                     if let scope { _ = try responses.removeShared(scope) }
+                    // Usually there is none. The removal waits for a commit, and for long jobs.
+                    return try store.mayHave(more, prefix: Key(primary + " "))
                 }
-                try await store.remove(Self.withAdditions(primary))
+                if hasMore { try await store.remove(more) }
             }
         }
         for group in invalidation.groups {
