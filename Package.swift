@@ -16,6 +16,7 @@ let package = Package(
         .library(name: "LarderHummingbird", targets: ["LarderHummingbird"]),
         .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
+        .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         // For C and other languages: liblarder. tools/install-c builds and installs it.
         .library(name: "larder", type: .dynamic, targets: ["LarderC"]),
@@ -27,7 +28,7 @@ let package = Package(
         .default(
             enabledTraits: [
                 "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
-                "LarderMetrics", "LarderNIOTransport", "TestOrigin",
+                "LarderMetrics", "LarderNIOTransport", "LarderURLSession", "TestOrigin",
             ]
         ),
         .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
@@ -45,6 +46,7 @@ let package = Package(
             enabledTraits: ["LarderHTTP"]
         ),
         .trait(name: "LarderMetrics", description: "Reports a store to swift-metrics."),
+        .trait(name: "LarderURLSession", description: "Caching for URLSession.", enabledTraits: ["LarderHTTP"]),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
             name: "cachectl", description: "The command line.",
@@ -113,6 +115,7 @@ let package = Package(
                 .nioHTTP1, .nioHTTPCompression, .nioPosix,
             ]
         ),
+        .target(name: "LarderURLSession", dependencies: ["Larder", "LarderHTTP", "VisibleLocks", .httpTypes]),
         .target(
             name: "LarderGateway",
             dependencies: [
@@ -230,6 +233,10 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "LarderURLSessionTests",
+            dependencies: ["Larder", "LarderHTTP", "LarderURLSession", "TestOrigin", "TestSupport", .httpTypes]
+        ),
+        .testTarget(
             name: "LarderGatewayTests",
             dependencies: [
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
@@ -241,7 +248,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: [
                 "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
-                "LarderNIOTransport", .asyncHTTPClient, .httpTypes, .hummingbird,
+                "LarderNIOTransport", "LarderURLSession", .asyncHTTPClient, .httpTypes, .hummingbird,
             ]
         ),
         .testTarget(

@@ -32,13 +32,22 @@ func serverProgram(_ name: String) -> Target {
         .product(name: "HummingbirdTesting", package: "hummingbird"))
 }
 
+/// A program that uses URLSession with a cache.
+func sessionProgram(_ name: String) -> Target {
+    program(
+        name, .product(name: "LarderHTTP", package: "larder"), .product(name: "LarderURLSession", package: "larder"),
+        .product(name: "TestOrigin", package: "larder"))
+}
+
 let package = Package(
     name: "Examples",
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(
             name: "larder", path: "../",
-            traits: ["LarderAsyncHTTPClient", "LarderHummingbird", "LarderNIOTransport", "TestOrigin"]),
+            traits: [
+                "LarderAsyncHTTPClient", "LarderHummingbird", "LarderNIOTransport", "LarderURLSession", "TestOrigin",
+            ]),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
@@ -60,6 +69,7 @@ let package = Package(
         program("SessionCache"),
         program("SharedStore"),
         program("URLCacheMigration"),
+        sessionProgram("URLSessionApp"),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,9 +1,15 @@
+import Foundation
 import HTTPCaching
 import HTTPTypes
 import Larder
 import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
+import LarderURLSession
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 // Every Swift block of docs/*.md, verbatim but for its indentation and its imports: that this file compiles is the test
 // that they do. `DocumentationTests` compares the two.
@@ -144,5 +150,46 @@ enum Examples {
         await cache.drain()
         await transport.close()
         try await store.close()
+    }
+
+    static func urlSessionFiveMinutes() async throws {
+        let store = try Store(at: "/var/cache/app", Configuration(budget: Budget(bytes: .megabytes(200))))
+        let configuration = URLSessionConfiguration.default
+        let transport = URLSessionTransport(configuration)
+        let cache = HTTPCache(store: store, transport: transport)
+        configuration.useCache(cache)
+        let session = URLSession(configuration: configuration)
+
+        let (data, response) = try await session.data(from: URL(string: "https://example.org/news")!)
+        print(data.count, (response as? HTTPURLResponse)?.statusCode ?? 0)
+    }
+
+    static func urlSessionCatalogue(store: Store) {
+        let configuration = URLSessionConfiguration.default
+        let cache = HTTPCache(store: store, transport: URLSessionTransport(configuration))
+        configuration.useCache(cache)
+        let session = URLSession(configuration: configuration)
+        session.invalidateAndCancel()
+    }
+
+    static func urlSessionOptions(configuration: URLSessionConfiguration, cache: HTTPCache) async throws {
+        let caching = configuration.useCache(cache, URLSessionCachingOptions(delivery: .pieces))
+        let request = URLRequest(url: URL(string: "https://example.org/film")!)
+        try await caching.download(for: request, to: URL(fileURLWithPath: "film.mp4"))
+        try await caching.invalidate(request)
+    }
+
+    static func urlSessionURLCache(store: Store) {
+        let responses = StoreURLCache(store) { error in print("not stored:", error) }
+        URLCache.shared = responses
+    }
+
+    static func urlSessionExtension() throws {
+        var small = Configuration(budget: Budget(bytes: .megabytes(12)))
+        small.indexMapSize = .mebibytes(32)
+        small.pendingLimit = .mebibytes(1)
+        small.memoryLimit = .mebibytes(1)
+        let extensionStore = try Store(at: "/path/of/the/group/larder", small)
+        try extensionStore.close()
     }
 }

@@ -1,0 +1,69 @@
+import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What a load tells the session.
+enum LoadEvent: Sendable {
+    case response(HTTPURLResponse)
+    case data(Data)
+    /// On Apple's systems: the session makes a new protocol for the request.
+    case redirect(URLRequest, HTTPURLResponse)
+    case finished
+    case failed(URLError)
+}
+
+/// Events on their way from the task of a load to the queue of the session. The task waits until the session has taken
+/// what was there, so that no more than one piece is in memory.
+final class LoadEvents: Sendable {
+    private struct State {
+        var events: [LoadEvent] = []
+        var waiter: CheckedContinuation<Void, Never>?
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+
+    /// Hands events over, and returns when they were taken, or will never be.
+    func put(_ events: [LoadEvent], _ wake: () -> Void) async {
+        await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
+            let isClosed = state.withLock { state in
+                if state.isClosed { return true }
+                state.events += events
+                state.waiter = waiter
+                return false
+            }
+            if isClosed { waiter.resume() } else { wake() }
+        }
+    }
+
+    func take() -> [LoadEvent] {
+        state.withLock { state in
+            defer { state.events = [] }
+            return state.events
+        }
+    }
+
+    /// The events that were taken are delivered: the task continues.
+    func delivered() {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            guard state.events.isEmpty else { return nil }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Nothing is delivered any more.
+    func close() {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.isClosed = true
+            state.events = []
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import LarderHTTP
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+extension URLSessionConfiguration {
+    /// Makes the sessions of this configuration load through a cache.
+    ///
+    ///     let configuration = URLSessionConfiguration.default
+    ///     let cache = HTTPCache(store: store, transport: URLSessionTransport(configuration))
+    ///     configuration.useCache(cache)
+    ///     let session = URLSession(configuration: configuration)
+    ///
+    /// Call it last: headers, cookies, credentials, time limits and the cache policy of the configuration are those that
+    /// it has at this moment. Sets `urlCache` to nil, so that nothing is stored twice. A cache set earlier is replaced.
+    /// The cache stays in memory as long as the process runs, or until ``removeCache()``.
+    ///
+    /// - Parameters:
+    ///   - cache: any cache, with any transport. A cache for one user, which is the default of `HTTPCacheConfiguration`.
+    ///   - options: how it is used.
+    /// - Returns: what loads through the same cache without a session, such as downloads on Linux.
+    @discardableResult
+    public func useCache(
+        _ cache: HTTPCache, _ options: URLSessionCachingOptions = URLSessionCachingOptions()
+    ) -> URLSessionCaching {
+        removeCache()
+        urlCache = nil
+        let caching = URLSessionCaching(cache, options, SessionSettings(self))
+        protocolClasses = [CachingClasses.make(caching)] + (protocolClasses ?? [])
+        return caching
+    }
+
+    /// Undoes ``useCache(_:_:)``. Sessions that were made of this configuration load without the cache from now on.
+    public func removeCache() {
+        protocolClasses = protocolClasses?.filter { candidate in
+            guard let type = candidate as? CachingURLProtocol.Type else { return true }
+            CachingClasses.remove(type)
+            return false
+        }
+    }
+}
+
+extension URLRequest {
+    private static let bypassKey = "larder.bypassesCache"
+
+    /// The same request, for a task that is to load without the cache: on Linux every download task, and an upload task
+    /// with another method than POST, PUT and PATCH.
+    public var bypassingCache: URLRequest {
+        guard let copy = (self as NSURLRequest).mutableCopy() as? NSMutableURLRequest else { return self }
+        URLProtocol.setProperty(true, forKey: Self.bypassKey, in: copy)
+        return copy as URLRequest
+    }
+
+    var bypassesCache: Bool { URLProtocol.property(forKey: Self.bypassKey, in: self) != nil }
+}
