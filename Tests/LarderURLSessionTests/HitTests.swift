@@ -51,8 +51,7 @@ struct HitTests {
 
     @Test(arguments: cases) func aHitEqualsTheNetwork(test: Case) async throws {
         try await withBench { bench in
-            let answer = test.answer.header("Cache-Control", "max-age=60")
-                .header("Date", "Mon, 23 Nov 2026 00:00:00 GMT").header("Expires", "0")
+            let answer = test.answer.header("Cache-Control", "max-age=60").header("Expires", "0")
             bench.origin.script("/a", answer)
             let request = bench.request("/a") { $0.httpMethod = test.method }
             let plain = try await bench.loadPlain(request)

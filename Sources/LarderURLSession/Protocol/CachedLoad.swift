@@ -36,8 +36,7 @@ final class CachedLoad: Sendable {
         running.withLock { running in
             running = Task { [self] in
                 do {
-                    // Not in the call of the session: this waits for its queue, on Linux.
-                    let priority = task.map { FetchPriority($0.priority) } ?? .normal
+                    let priority = await Self.priority(of: task)
                     let (response, body) = try await response(priority: priority, wake)
                     try await deliver(response, body, isAsking: task?.delegate != nil, wake)
                 } catch let error as Redirected {
@@ -47,6 +46,17 @@ final class CachedLoad: Sendable {
                 }
             }
         }
+    }
+
+    private static func priority(of task: URLSessionTask?) async -> FetchPriority {
+        guard let task else { return .normal }
+        #if canImport(FoundationNetworking)
+            return await withCheckedContinuation { continuation in
+                TaskThread.run { continuation.resume(returning: FetchPriority(task.priority)) }
+            }
+        #else
+            return FetchPriority(task.priority)
+        #endif
     }
 
     func takeEvents() -> [LoadEvent] { events.take() }

@@ -74,8 +74,10 @@ class CachingURLProtocol: URLProtocol {
         #if canImport(FoundationNetworking)
             guard let task else { return {} }
             return {
-                // A suspended task must stay suspended.
-                if task.state == .running { task.resume() }
+                TaskThread.run {
+                    // A suspended task must stay suspended.
+                    if task.state == .running { task.resume() }
+                }
             }
         #else
             // SAFETY: `self` is only used on the run loop of the thread that called `startLoading()`, which is where

@@ -253,7 +253,13 @@ final class Exchange: Sendable {
 
     /// Cancels on a thread that holds nothing: `URLSessionTask.cancel()` waits for the session's queue on Linux, and
     /// that queue may be about to resume the Swift task whose cancellation handler this is.
-    static func cancel(_ task: URLSessionTask) { DispatchQueue.global().async { task.cancel() } }
+    static func cancel(_ task: URLSessionTask) {
+        #if canImport(FoundationNetworking)
+            TaskThread.run { task.cancel() }
+        #else
+            task.cancel()
+        #endif
+    }
 
     private static func cancelled(_ endpoint: String) -> TransportError {
         TransportError(

@@ -9,6 +9,10 @@ enum NetworkFields {
     private static let encoding = HTTPField.Name("Larder-Content-Encoding")!
     private static let length = HTTPField.Name("Larder-Content-Length")!
     private static let age = HTTPField.Name("Larder-Age")!
+    /// The response came without `Date`. The cache writes one (RFC 9110 section 6.6.1).
+    private static let noDate = HTTPField.Name("Larder-No-Date")!
+
+    private static let own = [encoding, length, age, noDate]
 
     /// The codings that URLSession takes off.
     private static let decoded: Set<String> = ["gzip", "x-gzip", "deflate", "br", "zstd"]
@@ -17,7 +21,9 @@ enum NetworkFields {
     static func forCache(_ fields: HTTPFields, status: Int) -> HTTPFields {
         var result = fields
         // A response from elsewhere that has them would be taken for one of ours.
-        for name in [encoding, length, age] { result[name] = nil }
+        for name in own { result[name] = nil }
+        // A 304 without it leaves the stored one.
+        if result[.date] == nil, status != 304 { result[noDate] = "?1" }
         if let value = result[.age] { result[age] = value }
         if let coding = result[.contentEncoding], status != 206, isDecoded(coding) {
             result[encoding] = coding
@@ -48,7 +54,8 @@ enum NetworkFields {
             result[.contentEncoding] = coding
             result[.contentLength] = result[length]
         }
-        for name in [encoding, length, age] { result[name] = nil }
+        if result[noDate] != nil { result[.date] = nil }
+        for name in own { result[name] = nil }
         return result
     }
 
