@@ -30,9 +30,11 @@ final class InstanceLock: Sendable {
         }
     }
 
-    /// Removes the file; the lock ends with the descriptor.
+    /// Removes the file and its lock, and not only with the descriptor: a system that suspends processes may end one
+    /// that holds a lock, though its store is closed.
     func remove() throws(LarderError) {
         try FileSystem.unlink(Layout.instanceLock(instance), in: staging)
+        FileSystem.unlock(descriptor)
     }
 
     /// True if another instance lives. Shares the lock with others who ask at the same moment, so that none takes
