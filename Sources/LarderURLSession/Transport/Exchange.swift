@@ -8,25 +8,13 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// What the requests of a transport take up.
+/// What the requests of a transport take up in memory.
 final class HeldBytes: Sendable {
-    /// Threads that may wait for slow readers at once, on Linux. Dispatch gives a process 255.
-    private static let waitingLimit = 64
-
     private let value = Atomic<Int>(0)
-    private let waiting = Atomic<Int>(0)
 
     /// Bytes that were received and not read yet.
     var count: Int { value.load(ordering: .relaxed) }
     func add(_ bytes: Int) { value.add(bytes, ordering: .relaxed) }
-
-    /// Runs `body`, which waits, on the calling thread; false, and nothing is done, where too many threads wait already.
-    func wait(_ body: () -> Void) -> Bool {
-        defer { waiting.subtract(1, ordering: .relaxed) }
-        guard waiting.add(1, ordering: .relaxed).newValue <= Self.waitingLimit else { return false }
-        body()
-        return true
-    }
 }
 
 /// One request of a session: what it receives on the session's queue, and the one who reads it in a task.
@@ -43,24 +31,29 @@ final class Exchange: Sendable {
         var headWaiter: CheckedContinuation<Result<Head, TransportError>, Never>?
         var pieces: [Data] = []
         var held = 0
+        /// What is not held in memory, behind ``pieces``.
+        var overflow = Overflow()
         var end: Result<Void, TransportError>?
         var waiter: CheckedContinuation<Result<[UInt8]?, TransportError>, Never>?
-        /// The session holds back what follows.
+        /// The task is suspended.
         var isFull = false
         var isGivenUp = false
     }
 
-    /// Bytes that are held for a slow reader before the session waits.
+    /// Bytes that are held in memory for a slow reader.
     static let limit = 512 << 10
+    /// Bytes that a read takes out of the overflow.
+    private static let overflowPiece = 256 << 10
 
     let endpoint: String
     private let held: HeldBytes
+    private let overflowLimit: Int64
     private let state = Mutex(State())
-    private let room = DispatchSemaphore(value: 0)
 
-    init(_ endpoint: String, _ held: HeldBytes) {
+    init(_ endpoint: String, _ held: HeldBytes, overflowLimit: Int64) {
         self.endpoint = endpoint
         self.held = held
+        self.overflowLimit = overflowLimit
     }
 
     // MARK: The session's side
@@ -84,46 +77,63 @@ final class Exchange: Sendable {
         waiter?.resume(returning: .success(head))
     }
 
-    /// Takes a piece. On Linux it waits while the reader has enough: see ``SessionPool``. Elsewhere the task pauses.
+    /// Takes a piece. While the reader has enough the task is suspended; on Linux, where that drops the connection, the
+    /// piece goes into the overflow.
     func received(_ data: Data) {
         guard !data.isEmpty else { return }
-        let (waiter, pausing) = state.withLock {
+        let (waiter, stopped) = state.withLock {
             state -> (CheckedContinuation<Result<[UInt8]?, TransportError>, Never>?, URLSessionDataTask?) in
-            if state.isGivenUp { return (nil, nil) }
+            if state.isGivenUp || state.end != nil { return (nil, nil) }
             if let waiter = state.waiter {
                 state.waiter = nil
                 return (waiter, nil)
             }
-            state.pieces.append(data)
-            state.held += data.count
-            held.add(data.count)
-            guard state.held >= Self.limit, !state.isFull else { return (nil, nil) }
-            state.isFull = true
-            return (nil, state.task)
+            #if canImport(FoundationNetworking)
+                if state.overflow.count > 0 || state.held >= Self.limit { return (nil, overflow(data, &state)) }
+                hold(data, &state)
+                return (nil, nil)
+            #else
+                hold(data, &state)
+                guard state.held >= Self.limit, !state.isFull else { return (nil, nil) }
+                state.isFull = true
+                return (nil, state.task)
+            #endif
         }
         waiter?.resume(returning: .success([UInt8](data)))
-        guard let pausing else { return }
+        guard let stopped else { return }
         #if canImport(FoundationNetworking)
-            if !held.wait({ room.wait() }) { fail(pausing) }
+            Self.cancel(stopped)
         #else
-            pausing.suspend()
+            stopped.suspend()
         #endif
     }
 
-    #if canImport(FoundationNetworking)
-        /// Ends a request whose reader is behind, as the readers of too many others are.
-        private func fail(_ task: URLSessionTask) {
-            state.withLock { state in
-                guard state.end == nil else { return }
-                state.end = .failure(
-                    TransportError(
-                        .overloaded, mayHaveBeenSeen: true, endpoint: endpoint,
-                        "the body from \(endpoint) was given up: it is read slowly, as those of too many other requests are"
-                    ))
+    private func hold(_ data: Data, _ state: inout State) {
+        state.pieces.append(data)
+        state.held += data.count
+        held.add(data.count)
+    }
+
+    /// Puts a piece into the overflow. Returns the task where that cannot be done, which ends the request.
+    private func overflow(_ data: Data, _ state: inout State) -> URLSessionDataTask? {
+        let why: String
+        if state.overflow.count + Int64(data.count) > overflowLimit {
+            why =
+                "its reader is \(state.overflow.count) bytes behind, and \(overflowLimit) are the most (overflowLimit)"
+        } else {
+            do {
+                try state.overflow.append(data)
+                return nil
+            } catch {
+                why = "what its reader has not taken cannot be written to a temporary file: \(error)"
             }
-            Self.cancel(task)
         }
-    #endif
+        state.end = .failure(
+            TransportError(
+                .overloaded, mayHaveBeenSeen: true, endpoint: endpoint, "the body from \(endpoint) was given up: \(why)"
+            ))
+        return state.task
+    }
 
     func ended(_ error: (any Error)?, _ response: URLResponse?) {
         // Some redirects come without the call that reports a head, on Linux: see `docs/urlsession.md`.
@@ -200,7 +210,11 @@ final class Exchange: Sendable {
                 held.add(-state.held)
                 state.held = 0
                 state.pieces = []
-                return (.success(bytes), Self.takeFull(&state, room))
+                defer { state.isFull = false }
+                return (.success(bytes), state.isFull ? state.task : nil)
+            }
+            if state.overflow.count > 0 {
+                return (Result { try state.overflow.take(Self.overflowPiece) }.mapError(unreadable), nil)
             }
             if state.isGivenUp { return (.failure(Self.cancelled(endpoint)), nil) }
             switch state.end {
@@ -215,16 +229,10 @@ final class Exchange: Sendable {
         return result
     }
 
-    /// Lets the session continue if it waits. Returns the task to resume, where that is how it is done.
-    private static func takeFull(_ state: inout State, _ room: DispatchSemaphore) -> URLSessionDataTask? {
-        guard state.isFull else { return nil }
-        state.isFull = false
-        #if canImport(FoundationNetworking)
-            room.signal()
-            return nil
-        #else
-            return state.task
-        #endif
+    private func unreadable(_ error: any Error) -> TransportError {
+        TransportError(
+            .incompleteResponse, mayHaveBeenSeen: true, endpoint: endpoint,
+            "a part of the body from \(endpoint) cannot be read back from a temporary file: \(error)", cause: error)
     }
 
     /// Ends the request; what was received is dropped. Safe to call at any time, and from a cancellation handler.
@@ -239,7 +247,7 @@ final class Exchange: Sendable {
             held.add(-state.held)
             state.held = 0
             state.pieces = []
-            _ = Self.takeFull(&state, room)
+            state.overflow = Overflow()
             defer {
                 state.headWaiter = nil
                 state.waiter = nil

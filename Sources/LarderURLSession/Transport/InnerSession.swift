@@ -6,12 +6,29 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A session that sends requests of the cache.
+/// The session that sends the requests of a transport.
 final class InnerSession: Sendable {
+    private struct State {
+        /// Requests whose task is being made: a session that is invalidated must make no more (Linux' Foundation ends
+        /// the process).
+        var starting = 0
+        var isClosed = false
+    }
+
     private let session: URLSession
     private let delegate = SessionDelegate()
+    private let state = Mutex(State())
 
-    init(_ configuration: URLSessionConfiguration) {
+    /// - Parameter given: copied.
+    init(_ given: URLSessionConfiguration) {
+        let configuration = given.copy() as? URLSessionConfiguration ?? .ephemeral
+        // No caching below the cache, and no protocol that would ask it.
+        configuration.urlCache = nil
+        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+        configuration.protocolClasses = configuration.protocolClasses?.filter { !($0 is CachingURLProtocol.Type) }
+        // Cookies and credentials are added before the cache is asked, so that `Vary` can select by them.
+        configuration.httpShouldSetCookies = false
+        configuration.urlCredentialStorage = nil
         #if canImport(FoundationNetworking)
             let queue: OperationQueue = InlineQueue()
         #else
@@ -21,17 +38,47 @@ final class InnerSession: Sendable {
         session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
     }
 
-    /// Starts a request; `onEnd` runs after the last call of its exchange.
-    func start(_ request: URLRequest, _ exchange: Exchange, onEnd: @escaping @Sendable () -> Void) {
-        let task = session.dataTask(with: request)
-        delegate.register(task.taskIdentifier, exchange, onEnd)
-        exchange.begin(task)
-        task.resume()
+    deinit { close() }
+
+    /// Starts a request; false after `close()`.
+    func start(_ request: URLRequest, _ exchange: Exchange) -> Bool {
+        let isOpen = state.withLock { state in
+            if state.isClosed { return false }
+            state.starting += 1
+            return true
+        }
+        guard isOpen else { return false }
+        #if canImport(FoundationNetworking)
+            TaskThread.run { [self] in begin(request, exchange) }
+        #else
+            begin(request, exchange)
+        #endif
+        return true
     }
 
-    /// A session keeps its delegate until it is invalidated.
+    private func begin(_ request: URLRequest, _ exchange: Exchange) {
+        let task = session.dataTask(with: request)
+        delegate.register(task.taskIdentifier, exchange)
+        exchange.begin(task)
+        task.resume()
+        let isLast = state.withLock { state in
+            state.starting -= 1
+            return state.isClosed && state.starting == 0
+        }
+        if isLast { invalidate() }
+    }
+
+    /// Ends the requests that are under way. A session keeps its delegate until it is invalidated.
     func close() {
+        let isIdle = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed && state.starting == 0
+        }
         delegate.giveUpAll()
+        if isIdle { invalidate() }
+    }
+
+    private func invalidate() {
         let session = session
         // Not from the session's own queue, for which this waits on Linux.
         DispatchQueue.global().async { session.invalidateAndCancel() }
@@ -40,19 +87,18 @@ final class InnerSession: Sendable {
 
 /// Passes what a session reports on to the exchange it belongs to.
 private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
-    private typealias Running = (exchange: Exchange, onEnd: @Sendable () -> Void)
-    private let running = Mutex<[Int: Running]>([:])
+    private let running = Mutex<[Int: Exchange]>([:])
 
-    func register(_ task: Int, _ exchange: Exchange, _ onEnd: @escaping @Sendable () -> Void) {
-        running.withLock { $0[task] = (exchange, onEnd) }
+    func register(_ task: Int, _ exchange: Exchange) {
+        running.withLock { $0[task] = exchange }
     }
 
     func giveUpAll() {
-        for (exchange, _) in running.withLock({ Array($0.values) }) { exchange.giveUp() }
+        for exchange in running.withLock({ Array($0.values) }) { exchange.giveUp() }
     }
 
     private func exchange(_ task: URLSessionTask) -> Exchange? {
-        running.withLock { $0[task.taskIdentifier]?.exchange }
+        running.withLock { $0[task.taskIdentifier] }
     }
 
     func urlSession(
@@ -90,14 +136,13 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable 
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let ended = running.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        ended.exchange.ended(error, task.response)
-        ended.onEnd()
+        running.withLock { $0.removeValue(forKey: task.taskIdentifier) }?.ended(error, task.response)
     }
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs what is added where it is added: on the queue of the session, which so waits for the delegate.
+    /// Runs what is added where it is added: on the queue of the session. A queue of its own would take pieces of a body
+    /// without a limit. All sessions of a process share one queue, so nothing here may wait.
     private final class InlineQueue: OperationQueue, @unchecked Sendable {
         // SAFETY: has no state of its own.
         override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }

@@ -11,8 +11,8 @@ import LarderHTTP
 ///     let transport = URLSessionTransport(configuration)
 ///     let cache = HTTPCache(store: store, transport: transport)
 ///
-/// The sessions inside have the proxies, the connection limits, the TLS settings and the cookie storage of the
-/// configuration that is given. They neither cache nor follow redirects, add no cookies and answer no challenges:
+/// The session inside has the proxies, the connection limits, the TLS settings and the cookie storage of the
+/// configuration that is given. It neither caches nor follows redirects, adds no cookies and answers no challenges:
 /// `HTTPCache` and ``URLSessionCaching`` do.
 ///
 /// URLSession takes a content coding off and leaves `Content-Encoding` and `Content-Length` as they came. A cache has to
@@ -27,22 +27,29 @@ public final class URLSessionTransport: Transport {
     /// The most content of a request that is gathered from a stream, in bytes: 64 MiB.
     public static let streamedContentLimit = 64 << 20
 
-    private let sessions: SessionPool
+    private let session: InnerSession
+    private let held = HeldBytes()
+    private let overflowLimit: Int64
 
     /// Makes a transport.
     ///
-    /// - Parameter configuration: proxies, TLS, connection limits, network access and cookie storage. It is copied, so
-    ///   that later changes have no effect. Default: `ephemeral`.
-    public init(_ configuration: URLSessionConfiguration = .ephemeral) {
-        sessions = SessionPool(configuration)
+    /// - Parameters:
+    ///   - configuration: proxies, TLS, connection limits, network access and cookie storage. It is copied, so that later
+    ///     changes have no effect. Default: `ephemeral`.
+    ///   - overflowLimit: the most bytes of one body that wait in a temporary file because they are read more slowly than
+    ///     they arrive, on Linux. With more the request fails with `TransportError.Code.overloaded`. The file has no name,
+    ///     and is in `TMPDIR`, or else in /var/tmp. Elsewhere the server is held back, and this is ignored. Default: 4 GiB.
+    public init(_ configuration: URLSessionConfiguration = .ephemeral, overflowLimit: Int64 = 4 << 30) {
+        session = InnerSession(configuration)
+        self.overflowLimit = max(0, overflowLimit)
     }
 
     /// Closes idle connections and ends requests that are under way. A request that is sent afterwards fails with
     /// `TransportError.Code.cannotConnect`.
-    public func close() { sessions.close() }
+    public func close() { session.close() }
 
-    /// Bytes that were received and not read yet.
-    public var heldBytes: Int { sessions.held.count }
+    /// Bytes that were received, are in memory, and were not read yet: at most about 512 KiB for each request.
+    public var heldBytes: Int { held.count }
 
     /// Sends a request, as `Transport.send(_:)` of `LarderHTTP` requires.
     ///
@@ -53,8 +60,11 @@ public final class URLSessionTransport: Transport {
         let endpoint = endpoint(for: request)
         var outgoing = try Self.urlRequest(request, endpoint)
         if let body = request.body { outgoing.httpBody = try await Self.gathered(body, endpoint) }
-        let exchange = Exchange(endpoint, sessions.held)
-        try sessions.start(outgoing, exchange, endpoint)
+        let exchange = Exchange(endpoint, held, overflowLimit: overflowLimit)
+        guard session.start(outgoing, exchange) else {
+            throw TransportError(
+                .cannotConnect, mayHaveBeenSeen: false, endpoint: endpoint, "the transport is closed")
+        }
         // Dropping it before the end of the body gives the request up.
         let reader = ExchangeReader(exchange)
         let received = try await exchange.head()
@@ -82,9 +92,9 @@ public final class URLSessionTransport: Transport {
         guard let url = URL(string: place + (head.path ?? "/")), url.host != nil else {
             throw invalid("'\(place)\(head.path ?? "/")' is not a URL that URLSession takes")
         }
-        var result = URLRequest(
-            url: url, cachePolicy: .reloadIgnoringLocalCacheData,
-            timeoutInterval: max(1, request.timeouts.read.seconds.rounded(.up)))
+        var result = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
+        // Not in the initializer: Linux' Foundation then takes the limit of the configuration.
+        result.timeoutInterval = max(1, request.timeouts.read.seconds.rounded(.up))
         result.httpMethod = head.method.rawValue
         result.httpShouldHandleCookies = false
         for field in head.headerFields {
