@@ -54,17 +54,85 @@ struct StoreURLCacheTests {
         }
     }
 
-    @Test func otherSchemesAndOtherResponses() throws {
+    private final class NoURL: HTTPURLResponse, @unchecked Sendable {
+        // SAFETY: has no state of its own.
+        override var url: URL? { nil }
+    }
+
+    struct Refused: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var code: URLError.Code
+        var url = "http://a/file"
+        var answer: @Sendable (URL) -> URLResponse
+        var data = Data([1, 2, 3])
+
+        static func http(_ status: Int, _ fields: [String: String] = [:]) -> @Sendable (URL) -> URLResponse {
+            { HTTPURLResponse(url: $0, statusCode: status, httpVersion: nil, headerFields: fields)! }
+        }
+    }
+
+    static let refused = [
+        Refused(testDescription: "a file", code: .unsupportedURL, url: "file:///etc/passwd", answer: Refused.http(200)),
+        Refused(testDescription: "data", code: .unsupportedURL, url: "data:,x", answer: Refused.http(200)),
+        Refused(testDescription: "no scheme", code: .unsupportedURL, url: "file", answer: Refused.http(200)),
+        Refused(testDescription: "without a URL", code: .badURL) {
+            NoURL(url: $0, statusCode: 200, httpVersion: nil, headerFields: nil)!
+        },
+        Refused(testDescription: "not of HTTP", code: .badServerResponse) {
+            URLResponse(url: $0, mimeType: "text/x", expectedContentLength: 3, textEncodingName: nil)
+        },
+        Refused(testDescription: "a part", code: .badServerResponse, answer: Refused.http(206)),
+        Refused(testDescription: "not modified", code: .badServerResponse, answer: Refused.http(304)),
+        Refused(
+            testDescription: "cut short", code: .badServerResponse, answer: Refused.http(200, ["Content-Length": "4"])),
+        Refused(
+            testDescription: "without its body", code: .badServerResponse,
+            answer: Refused.http(200, ["Content-Length": "4"]), data: Data()),
+    ]
+
+    @Test(arguments: refused) func whatIsNoWholeResponseIsNotStored(test: Refused) throws {
         try withStore { store in
-            let cache = StoreURLCache(store)
-            let head = URLResponse(
-                url: URL(string: "ftp://a/file")!, mimeType: "text/x", expectedContentLength: 3,
-                textEncodingName: "latin1")
+            let errors = Mutex<[URLError.Code?]>([])
+            let cache = StoreURLCache(store) { error in errors.withLock { $0.append((error as? URLError)?.code) } }
+            let request = request(test.url)
             cache.storeCachedResponse(
-                CachedURLResponse(response: head, data: Data([1, 2, 3])), for: request("ftp://a/file"))
-            let found = try #require(cache.cachedResponse(for: request("ftp://a/file")))
-            #expect(found.data == Data([1, 2, 3]) && found.response.mimeType == "text/x")
-            #expect(found.response.textEncodingName == "latin1" && found.response.expectedContentLength == 3)
+                CachedURLResponse(response: test.answer(request.url!), data: test.data), for: request)
+            #expect(errors.withLock { $0 } == [test.code])
+            #expect(cache.cachedResponse(for: request) == nil)
+            cache.removeCachedResponse(for: request)
+            #expect(errors.withLock { $0.count } == 1)
+            let statistics = try store.statistics()
+            #expect(statistics.entryCount == 0)
+        }
+    }
+
+    @Test func emptyBodiesAreStored() throws {
+        try withStore { store in
+            let cache = StoreURLCache(store) { Issue.record($0) }
+            for (number, (method, status)) in [("GET", 200), ("GET", 204), ("GET", 404), ("HEAD", 200)].enumerated() {
+                let url = "http://a/\(number)"
+                let fields = status == 200 && method == "GET" ? ["Content-Length": "0"] : ["Content-Length": "7"]
+                let stored = response(url, "", status: status, fields: status == 404 ? [:] : fields)
+                cache.storeCachedResponse(stored, for: request(url, method: method))
+                let found = try #require(cache.cachedResponse(for: request(url, method: method)))
+                #expect(found.data.isEmpty && (found.response as? HTTPURLResponse)?.statusCode == status)
+            }
+        }
+    }
+
+    /// On Linux a session reads its `urlCache`, and writes none.
+    @Test func aSessionReadsIt() async throws {
+        try await withStore { store in
+            let cache = StoreURLCache(store)
+            cache.storeCachedResponse(
+                response("http://127.0.0.1:9/a", "stored", fields: ["Content-Type": "text/plain"]),
+                for: request("http://127.0.0.1:9/a"))
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.urlCache = cache
+            configuration.requestCachePolicy = .returnCacheDataDontLoad
+            let session = URLSession(configuration: configuration)
+            let answer = try await session.answer(request("http://127.0.0.1:9/a"))
+            #expect(answer.status == 200 && answer.text == "stored")
         }
     }
 
@@ -156,7 +224,7 @@ struct StoreURLCacheTests {
             cache.removeCachedResponse(for: nowhere)
             #expect(errors.withLock { $0 } == ["URLError", "URLError", "URLError"])
             errors.withLock { $0 = [] }
-            // No body, and a response whose URL has no host.
+            // A URL without a host.
             cache.storeCachedResponse(response("http:", ""), for: request("http:"))
             #expect(cache.cachedResponse(for: request("http:"))?.data == Data())
             // A key and metadata over the limits of the store.

@@ -37,7 +37,7 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
     /// - Parameters:
     ///   - store: an open store, which stays the caller's to close.
     ///   - onError: called with what could not be read or stored, as the methods of `URLCache` cannot throw: `LarderError`, or
-    ///     `URLError` for a request without a URL. Called on the thread of the call. Default: nil.
+    ///     `URLError` for what is not a whole response of HTTP. Called on the thread of the call. Default: nil.
     public init(_ store: Store, onError: (@Sendable (any Error) -> Void)? = nil) {
         self.store = store
         self.onError = onError
@@ -59,23 +59,49 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
         }
     }
 
-    private static func key(_ request: URLRequest) throws -> Key {
+    /// The key of a request; nil for one that is not HTTP, whose response is never here.
+    private static func key(_ request: URLRequest) throws -> Key? {
         guard let url = request.url else {
             throw URLError(.badURL, nil, "a request without a URL has no cached response")
         }
-        var text = url.absoluteString
-        if let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https",
+        guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https",
             var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
-        {
-            // RFC 9110 section 4.2.3.
-            parts.scheme = scheme
-            parts.host = parts.host?.lowercased()
-            parts.fragment = nil
-            if parts.port == (scheme == "http" ? 80 : 443) { parts.port = nil }
-            if parts.path.isEmpty { parts.path = "/" }
-            text = parts.string ?? text
+        else { return nil }
+        // RFC 9110 section 4.2.3.
+        parts.scheme = scheme
+        parts.host = parts.host?.lowercased()
+        parts.fragment = nil
+        if parts.port == (scheme == "http" ? 80 : 443) { parts.port = nil }
+        if parts.path.isEmpty { parts.path = "/" }
+        return Key("\(prefix)\(request.httpMethod ?? "GET") \(parts.string ?? url.absoluteString)")
+    }
+
+    /// The key under which a response may be stored, and the response.
+    private static func checked(
+        _ request: URLRequest, _ cached: CachedURLResponse
+    ) throws -> (Key, HTTPURLResponse) {
+        guard let key = try key(request) else {
+            throw URLError(.unsupportedURL, request.url, "only responses of HTTP are stored")
         }
-        return Key("\(prefix)\(request.httpMethod ?? "GET") \(text)")
+        guard cached.response.url != nil else {
+            throw URLError(.badURL, request.url, "a response without a URL is not stored")
+        }
+        guard let response = cached.response as? HTTPURLResponse else {
+            throw URLError(.badServerResponse, request.url, "a response without a status is not stored")
+        }
+        if response.statusCode == 206 || response.statusCode == 304 {
+            throw URLError(.badServerResponse, request.url, "status \(response.statusCode) is no whole response")
+        }
+        // What URLSession has decoded keeps the length of the coded content.
+        if request.httpMethod != "HEAD", response.statusCode != 204,
+            response.value(forHTTPHeaderField: "Content-Encoding") == nil,
+            let text = response.value(forHTTPHeaderField: "Content-Length"), let length = Int64(text),
+            cached.data.count < length
+        {
+            throw URLError(
+                .badServerResponse, request.url, "the response has \(cached.data.count) of \(length) bytes")
+        }
+        return (key, response)
     }
 
     // MARK: Responses
@@ -85,7 +111,7 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
     /// - Parameter request: its URL and method count.
     public override func cachedResponse(for request: URLRequest) -> CachedURLResponse? {
         attempt {
-            guard let entry = try store.get(try Self.key(request), includingExpired: true),
+            guard let key = try Self.key(request), let entry = try store.get(key, includingExpired: true),
                 let head = StoredURLResponse(entry.metadata)
             else { return nil }
             return head.cachedResponse(Data(try entry.body.bytes()))
@@ -94,14 +120,18 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
 
     /// Stores a response, unless its policy is `notAllowed`. Replaces what was stored for the request.
     ///
+    /// Only a whole response of HTTP is stored. `onError` gets a `URLError` for any other: `badURL` for a request or a
+    /// response without a URL, `unsupportedURL` for a scheme that is not HTTP, `badServerResponse` for a `URLResponse` that
+    /// is not an `HTTPURLResponse`, for status 206 and 304, and for less data than `Content-Length` promises.
+    ///
     /// - Parameters:
     ///   - cachedResponse: `userInfo` is kept where it is a property list, and left out otherwise.
     ///   - request: its URL and method count.
     public override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
         guard cachedResponse.storagePolicy != .notAllowed, !isOff.load(ordering: .relaxed) else { return }
         attempt {
-            let key = try Self.key(request)
-            let head = StoredURLResponse(cachedResponse, request.url)
+            let (key, response) = try Self.checked(request, cachedResponse)
+            let head = StoredURLResponse(cachedResponse, response)
             var options = PutOptions(lifetime: .never, metadata: try head.encoded())
             if cachedResponse.storagePolicy == .allowedInMemoryOnly { options.storagePolicy = .memoryOnly }
             try store.put([UInt8](cachedResponse.data), for: key, options)
@@ -112,7 +142,7 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
     ///
     /// - Parameter request: its URL and method count.
     public override func removeCachedResponse(for request: URLRequest) {
-        attempt { _ = try store.remove(try Self.key(request)) }
+        attempt { _ = try Self.key(request).map { try store.remove($0) } }
     }
 
     /// Removes the responses that this class stored; what others put into the store stays.

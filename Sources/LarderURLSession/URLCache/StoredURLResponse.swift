@@ -7,25 +7,19 @@ import Foundation
 /// A `CachedURLResponse` without its data, as the metadata of an entry has it: a binary property list.
 struct StoredURLResponse {
     private enum Name {
-        static let url = "url", status = "status", fields = "fields", mimeType = "mimeType", length = "length"
-        static let encoding = "encoding", info = "info", isInMemory = "memory"
+        static let url = "url", status = "status", fields = "fields", info = "info", isInMemory = "memory"
     }
 
     private var values: [String: Any] = [:]
 
-    /// - Parameter url: that of the request, for a response without one.
-    init(_ cached: CachedURLResponse, _ url: URL?) {
-        let response = cached.response
-        values[Name.url] = (response.url ?? url)?.absoluteString
-        if let http = response as? HTTPURLResponse {
-            values[Name.status] = http.statusCode
-            values[Name.fields] = http.allHeaderFields.reduce(into: [String: String]()) {
-                $0["\($1.key)"] = "\($1.value)"
-            }
-        } else {
-            values[Name.mimeType] = response.mimeType
-            values[Name.length] = response.expectedContentLength
-            values[Name.encoding] = response.textEncodingName
+    /// - Parameters:
+    ///   - cached: gives the policy and the user information.
+    ///   - response: that of `cached`.
+    init(_ cached: CachedURLResponse, _ response: HTTPURLResponse) {
+        values[Name.url] = response.url?.absoluteString
+        values[Name.status] = response.statusCode
+        values[Name.fields] = response.allHeaderFields.reduce(into: [String: String]()) {
+            $0["\($1.key)"] = "\($1.value)"
         }
         if cached.storagePolicy == .allowedInMemoryOnly { values[Name.isInMemory] = true }
         if let info = cached.userInfo as? [String: Any],
@@ -51,20 +45,11 @@ struct StoredURLResponse {
     /// The response with its data; nil where what is stored makes no response.
     func cachedResponse(_ data: Data) -> CachedURLResponse? {
         guard let text = values[Name.url] as? String, let url = URL(string: text) else { return nil }
-        let response: URLResponse
-        if let status = values[Name.status] as? Int {
-            guard
-                let http = HTTPURLResponse(
-                    url: url, statusCode: status, httpVersion: "HTTP/1.1",
-                    headerFields: values[Name.fields] as? [String: String] ?? [:])
-            else { return nil }
-            response = http
-        } else {
-            response = URLResponse(
-                url: url, mimeType: values[Name.mimeType] as? String,
-                expectedContentLength: values[Name.length] as? Int ?? -1,
-                textEncodingName: values[Name.encoding] as? String)
-        }
+        guard let status = values[Name.status] as? Int,
+            let response = HTTPURLResponse(
+                url: url, statusCode: status, httpVersion: "HTTP/1.1",
+                headerFields: values[Name.fields] as? [String: String] ?? [:])
+        else { return nil }
         let isInMemory = values[Name.isInMemory] as? Bool ?? false
         return CachedURLResponse(
             response: response, data: data, userInfo: values[Name.info] as? [String: Any],

@@ -24,8 +24,7 @@ do {
 guard code == .resourceUnavailable else { fatalError("the session did not ask the cache: \(code as Any)") }
 
 let responses = StoreURLCache(store)
-let response = URLResponse(
-    url: request.url!, mimeType: "text/plain", expectedContentLength: 1, textEncodingName: nil)
+let response = HTTPURLResponse(url: request.url!, statusCode: 200, httpVersion: nil, headerFields: nil)!
 responses.storeCachedResponse(CachedURLResponse(response: response, data: Data([1])), for: request)
 guard responses.cachedResponse(for: request)?.data == Data([1]) else { fatalError("the response was not stored") }
 await cache.drain()
