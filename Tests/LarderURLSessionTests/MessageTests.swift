@@ -108,11 +108,18 @@ struct MessageTests {
         try await withBench { bench in
             let badName = bench.request("/a") { $0.setValue("1", forHTTPHeaderField: "Not A Name") }
             #expect(await errorCode { try await bench.load(badName) } == .badURL)
-            let badValue = bench.request("/a") { $0.setValue("1\r\nX-Other: 2", forHTTPHeaderField: "X-A") }
-            #expect(await errorCode { try await bench.load(badValue) } == .badURL)
             let badMethod = bench.request("/a") { $0.httpMethod = "A B" }
             #expect(await errorCode { try await bench.load(badMethod) } == .badURL)
             #expect(bench.origin.requests.isEmpty)
+            // Linux' URLRequest leaves such a field out.
+            let badValue = bench.request("/a") { $0.setValue("1\r\nX-Other: 2", forHTTPHeaderField: "X-A") }
+            if badValue.value(forHTTPHeaderField: "X-A") == nil {
+                bench.origin.script("/a", .ok("x"))
+                _ = try await bench.load(badValue)
+                #expect(bench.origin.requests.map { $0["X-Other"] } == [nil])
+            } else {
+                #expect(await errorCode { try await bench.load(badValue) } == .badURL)
+            }
         }
     }
 }

@@ -66,7 +66,11 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
     ) {
-        state.withLock { $0.record.response = response }
+        state.withLock { state in
+            // After a challenge or a redirect, what came with the first response counts no more.
+            state.record.response = response
+            state.record.data = Data()
+        }
         completionHandler(.allow)
     }
 

@@ -86,13 +86,15 @@ extension URLSession {
 }
 
 /// Runs a test with an origin and a session configuration that has a cache.
+///
+/// - Parameter closesStore: whether the test closes the store.
 func withBench(
     _ options: URLSessionCachingOptions = URLSessionCachingOptions(),
     cache change: (inout HTTPCacheConfiguration) -> Void = { _ in },
-    session: (URLSessionConfiguration) -> Void = { _ in },
+    session: (URLSessionConfiguration) -> Void = { _ in }, closesStore: Bool = false,
     _ body: (Bench) async throws -> Void
 ) async throws {
-    try await withStore { store in
+    func run(_ store: Store) async throws {
         let origin = try await TestOrigin.start()
         let configuration = URLSessionConfiguration.ephemeral
         session(configuration)
@@ -113,6 +115,12 @@ func withBench(
         configuration.removeCache()
         await origin.stop()
         try outcome.get()
+    }
+    guard closesStore else { return try await withStore { try await run($0) } }
+    try await withDirectory { path in
+        try await run(try Store(at: path, .testing()))
+        // What the test left is checked as in every other test.
+        try finish(try Store(at: path, .testing()))
     }
 }
 

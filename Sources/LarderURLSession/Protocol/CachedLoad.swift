@@ -16,6 +16,8 @@ final class CachedLoad: Sendable {
     private let request: URLRequest
     private let events = LoadEvents()
     private let running = Mutex<Task<Void, Never>?>(nil)
+    /// Why the load was ended from outside.
+    private let ending = Mutex<URLError?>(nil)
 
     init(_ caching: URLSessionCaching, _ request: URLRequest) {
         self.caching = caching
@@ -35,14 +37,17 @@ final class CachedLoad: Sendable {
     func start(_ task: URLSessionTask?, waking wake: @escaping @Sendable () -> Void) {
         running.withLock { running in
             running = Task { [self] in
+                defer { caching.end(self) }
                 do {
+                    try caching.begin(self, request.url)
                     let priority = await Self.priority(of: task)
                     let (response, body) = try await response(priority: priority, wake)
                     try await deliver(response, body, isAsking: task?.delegate != nil, wake)
                 } catch let error as Redirected {
                     await events.put([.redirect(error.request, error.response)], wake)
                 } catch {
-                    await events.put([.failed(Self.urlError(error, request.url))], wake)
+                    let error = ending.withLock { $0 } ?? Self.urlError(error, request.url)
+                    await events.put([.failed(error)], wake)
                 }
             }
         }
@@ -66,6 +71,16 @@ final class CachedLoad: Sendable {
     func cancel() {
         events.close()
         running.withLock { $0 }?.cancel()
+    }
+
+    /// Ends the load with an error, and returns when it uses the cache no more. The error may still be on its way to the
+    /// session: a task that is suspended takes it when it is resumed.
+    func end(_ code: URLError.Code, _ message: String) async {
+        ending.withLock { $0 = URLError(code, request.url, message) }
+        events.stopWaiting()
+        let task = running.withLock { $0 }
+        task?.cancel()
+        await task?.value
     }
 
     private static func urlError(_ error: any Error, _ url: URL?) -> URLError {

@@ -22,6 +22,8 @@ final class LoadEvents: Sendable {
         var events: [LoadEvent] = []
         var waiter: CheckedContinuation<Void, Never>?
         var isClosed = false
+        /// Nothing waits for the session any more.
+        var isEnding = false
     }
 
     private let state = Mutex(State())
@@ -29,13 +31,14 @@ final class LoadEvents: Sendable {
     /// Hands events over, and returns when they were taken, or will never be.
     func put(_ events: [LoadEvent], _ wake: () -> Void) async {
         await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
-            let isClosed = state.withLock { state in
-                if state.isClosed { return true }
+            let (isClosed, waits) = state.withLock { state in
+                if state.isClosed { return (true, false) }
                 state.events += events
-                state.waiter = waiter
-                return false
+                if !state.isEnding { state.waiter = waiter }
+                return (false, !state.isEnding)
             }
-            if isClosed { waiter.resume() } else { wake() }
+            if !isClosed { wake() }
+            if !waits { waiter.resume() }
         }
     }
 
@@ -50,6 +53,16 @@ final class LoadEvents: Sendable {
     func delivered() {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard state.events.isEmpty else { return nil }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// What is still put waits for the session, but the one who puts it does not.
+    func stopWaiting() {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.isEnding = true
             defer { state.waiter = nil }
             return state.waiter
         }

@@ -50,8 +50,24 @@ extension SessionSettings {
         let space = URLProtectionSpace(
             host: host, port: url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80), protocol: url.scheme,
             realm: realm, authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
-        return credentials.defaultCredential(for: space)
-            ?? credentials.credentials(for: space)?.min { $0.key < $1.key }?.value
+        #if canImport(FoundationNetworking)
+            // Linux' Foundation compares spaces by their identity: look for one that says the same.
+            return credentials.allCredentials.first { $0.key.isSame(as: space) }.flatMap { found, stored in
+                credentials.defaultCredential(for: found) ?? stored.min { $0.key < $1.key }?.value
+            }
+        #else
+            return credentials.defaultCredential(for: space)
+                ?? credentials.credentials(for: space)?.min { $0.key < $1.key }?.value
+        #endif
+    }
+}
+
+extension URLProtectionSpace {
+    /// Whether two spaces ask for the same credential. A space without a scheme is one of any.
+    fileprivate func isSame(as other: URLProtectionSpace) -> Bool {
+        let methods = [NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodDefault]
+        return host.lowercased() == other.host.lowercased() && port == other.port && realm == other.realm && !isProxy()
+            && methods.contains(authenticationMethod) && (self.protocol ?? other.protocol) == other.protocol
     }
 }
 

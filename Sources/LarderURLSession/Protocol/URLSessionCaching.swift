@@ -1,5 +1,7 @@
 import Foundation
+import Larder
 import LarderHTTP
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -9,15 +11,78 @@ import LarderHTTP
 ///
 /// Need not be kept. Safe to use from any thread.
 public final class URLSessionCaching: Sendable {
-    /// The cache behind it.
-    public let cache: HTTPCache
+    private struct State {
+        var cache: HTTPCache
+        var isSuspended = false
+        /// The loads under way, weakly: a load is kept by its task.
+        var loads: [ObjectIdentifier: WeakLoad] = [:]
+    }
+
+    private struct WeakLoad {
+        weak var load: CachedLoad?
+    }
+
+    private let state: Mutex<State>
     let options: URLSessionCachingOptions
     let settings: SessionSettings
 
     init(_ cache: HTTPCache, _ options: URLSessionCachingOptions, _ settings: SessionSettings) {
-        self.cache = cache
+        state = Mutex(State(cache: cache))
         self.options = options
         self.settings = settings
+    }
+
+    /// The cache behind it.
+    public var cache: HTTPCache { state.withLock { $0.cache } }
+
+    /// True from ``suspend()`` to ``resume(_:)``.
+    public var isSuspended: Bool { state.withLock { $0.isSuspended } }
+
+    /// Counts a load as one under way. Throws while no cache may be used.
+    func begin(_ load: CachedLoad, _ url: URL?) throws {
+        try state.withLock { state in
+            if state.isSuspended { throw URLError(.networkConnectionLost, url, "the cache is suspended") }
+            state.loads[ObjectIdentifier(load)] = WeakLoad(load: load)
+        }
+    }
+
+    func end(_ load: CachedLoad) { state.withLock { $0.loads[ObjectIdentifier(load)] = nil } }
+
+    /// Ends the loads under way and closes the store, so that the process holds no lock on a file: for an app on Apple's
+    /// systems before the system suspends it. Until ``resume(_:)``, requests that begin load without a cache.
+    ///
+    /// Tasks under way fail with `URLError.networkConnectionLost`. On iOS, tvOS, watchOS and visionOS the system is asked
+    /// for the time this takes (`ProcessInfo.performExpiringActivity`).
+    ///
+    /// - Throws: what the store cannot report in another way when it is closed: ``Larder/LarderError``.
+    public func suspend() async throws {
+        let (cache, loads) = state.withLock { state in
+            state.isSuspended = true
+            defer { state.loads = [:] }
+            return (state.cache, state.loads.values.compactMap(\.load))
+        }
+        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+            let isDone = DispatchSemaphore(value: 0)
+            ProcessInfo.processInfo.performExpiringActivity(withReason: "closing a cache") { isExpired in
+                // The process is not suspended while this waits.
+                if !isExpired { isDone.wait() }
+            }
+            defer { isDone.signal() }
+        #endif
+        for load in loads { await load.end(.networkConnectionLost, "the cache was suspended") }
+        cache.cancelAll()
+        await cache.drain()
+        try await cache.store.close()
+    }
+
+    /// Loads through a cache again.
+    ///
+    /// - Parameter cache: a cache over a store that was opened after ``suspend()``.
+    public func resume(_ cache: HTTPCache) {
+        state.withLock { state in
+            state.cache = cache
+            state.isSuspended = false
+        }
     }
 
     /// Loads a request through the cache into a new file, in bounded memory: what `URLSession.download(for:)` is for.
@@ -31,6 +96,8 @@ public final class URLSessionCaching: Sendable {
     @discardableResult
     public func download(for request: URLRequest, to file: URL) async throws -> HTTPURLResponse {
         let load = CachedLoad(self, request)
+        try begin(load, request.url)
+        defer { end(load) }
         let (response, body) = try await load.response(priority: .normal)
         try Data().write(to: file, options: .withoutOverwriting)
         do {
@@ -39,6 +106,7 @@ public final class URLSessionCaching: Sendable {
             for try await piece in body { try handle.write(contentsOf: piece) }
         } catch {
             try? FileManager.default.removeItem(at: file)
+            if isSuspended { throw URLError(.networkConnectionLost, request.url, "the cache was suspended") }
             if let error = error as? FetchError { throw URLError(error, request.url) }
             throw error
         }

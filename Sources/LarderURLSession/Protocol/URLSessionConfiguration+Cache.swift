@@ -43,15 +43,33 @@ extension URLSessionConfiguration {
 }
 
 extension URLRequest {
-    private static let bypassKey = "larder.bypassesCache"
+    #if canImport(FoundationNetworking)
+        // Linux' Foundation loses the properties of `URLProtocol.setProperty(_:forKey:in:)`, and reads `mainDocumentURL`
+        // nowhere.
+        private static let bypassScheme = "larder-bypass:"
+    #else
+        private static let bypassKey = "larder.bypassesCache"
+    #endif
 
     /// The same request, for a task that is to load without the cache: on Linux every download task, and an upload task
-    /// with another method than POST, PUT and PATCH.
+    /// with another method than POST, PUT and PATCH. The `mainDocumentURL` of the result means nothing on Linux.
     public var bypassingCache: URLRequest {
-        guard let copy = (self as NSURLRequest).mutableCopy() as? NSMutableURLRequest else { return self }
-        URLProtocol.setProperty(true, forKey: Self.bypassKey, in: copy)
-        return copy as URLRequest
+        #if canImport(FoundationNetworking)
+            var copy = self
+            copy.mainDocumentURL = URL(string: Self.bypassScheme)
+            return copy
+        #else
+            guard let copy = (self as NSURLRequest).mutableCopy() as? NSMutableURLRequest else { return self }
+            URLProtocol.setProperty(true, forKey: Self.bypassKey, in: copy)
+            return copy as URLRequest
+        #endif
     }
 
-    var bypassesCache: Bool { URLProtocol.property(forKey: Self.bypassKey, in: self) != nil }
+    var bypassesCache: Bool {
+        #if canImport(FoundationNetworking)
+            return mainDocumentURL?.absoluteString == Self.bypassScheme
+        #else
+            return URLProtocol.property(forKey: Self.bypassKey, in: self) != nil
+        #endif
+    }
 }
