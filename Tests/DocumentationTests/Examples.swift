@@ -185,11 +185,16 @@ enum Examples {
     }
 
     static func urlSessionExtension() throws {
-        var small = Configuration(budget: Budget(bytes: .megabytes(12)))
-        small.indexMapSize = .mebibytes(32)
-        small.pendingLimit = .mebibytes(1)
-        small.memoryLimit = .mebibytes(1)
-        let extensionStore = try Store(at: "/path/of/the/group/larder", small)
+        let extensionStore = try Store(at: "/path/of/the/group/larder", .forAppExtension(budget: .megabytes(12)))
         try extensionStore.close()
+    }
+
+    static func urlSessionSuspension(caching: URLSessionCaching, transport: URLSessionTransport) async throws {
+        // In UIApplication.didEnterBackgroundNotification, or NSExtensionHostDidEnterBackground.
+        try await caching.suspend()
+
+        // In willEnterForegroundNotification.
+        let reopened = try Store(at: "/path/of/the/group/larder", .forAppExtension())
+        caching.resume(HTTPCache(store: reopened, transport: transport))
     }
 }
