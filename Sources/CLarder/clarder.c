@@ -54,6 +54,15 @@ void clarder_wake_one(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIV
 
 #endif
 
+#if defined(__linux__) && defined(LARDER_STATIC_RUNTIME)
+// `tid` in `ulock_get_tid()`, swift/Threading/Impl/Linux/ulock.h.
+extern _Thread_local pid_t swift_thread __asm__("_ZZN5swift14threading_impl5linux13ulock_get_tidEvE3tid");
+
+void clarder_forget_thread(void) { swift_thread = 0; }
+#else
+void clarder_forget_thread(void) {}
+#endif
+
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length) {
 #ifdef __linux__
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);

@@ -4,6 +4,8 @@ import Larder
 extension Configuration {
     init(_ pointer: UnsafePointer<larder_options>?) throws(LarderError) {
         self.init()
+        // Standard error belongs to the program.
+        logger.logLevel = .warning
         guard let pointer else { return }
         let options = try structure(pointer, default: larder_options(), "larder_options")
         if options.reserved != 0 { throw invalid("`reserved` of larder_options is not 0") }

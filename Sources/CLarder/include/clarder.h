@@ -55,6 +55,12 @@ static inline void clarder_unlock(uint32_t *word) {
 
 #endif
 
+/// In a child of fork(2): makes Swift's runtime look up the number of this thread again. The runtime keeps the number for
+/// its locks on what is made once (`swift_once`), and the thread that called fork(2) has another one in the child: a second
+/// thread that wants the same would wait forever. Works where the runtime is linked statically, as tools/install-c does it;
+/// otherwise the number is out of reach, and this does nothing.
+void clarder_forget_thread(void);
+
 /// Releases the blocks behind `[offset, offset + length)` of a file without changing its length.
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PUNCHHOLE on Darwin.
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);

@@ -43,7 +43,9 @@
  *     longjmp(3) or throw through it.
  * Fork. In a child of fork(2), the handles of its parent return LARDER_MUST_REOPEN, as the threads of the engine stay
  *     behind in the parent. The child may open stores, the same ones too. Memory of a body that was there before the fork
- *     stays readable. larder_flush() before the fork lets the child see what was put.
+ *     stays readable. larder_flush() before the fork lets the child see what was put. Do not fork while another thread is
+ *     in the first larder_open() of the process.
+ * Messages. Warnings and errors of work in the background are also written to standard error.
  * Errors of every function that takes a store: LARDER_INVALID_ARGUMENT, LARDER_CLOSED, LARDER_MUST_REOPEN, LARDER_IO
  *     and LARDER_READERS_FULL. Functions that write add LARDER_READ_ONLY, LARDER_NO_SPACE, LARDER_MAP_FULL and
  *     LARDER_CORRUPTION.

@@ -7,7 +7,9 @@ enum Rebuild {
     static func run(_ path: FilePath, _ configuration: Configuration) throws -> RebuildReport {
         let root = try Directory(path: path)
         try DirectoryTrust.requirePrivate(root, configuration)
-        let guardFile = try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+        let guardFile = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+            try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+        }
         // The process that made an ephemeral store keeps this lock as long as it runs.
         guard try FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path) else { throw inUse(path) }
         return try withExtendedLifetime(guardFile) {

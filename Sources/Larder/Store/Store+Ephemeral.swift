@@ -52,7 +52,9 @@ enum Ephemeral {
             try FileSystem.makeDirectory(path: path)
             let lock: OwnedDescriptor
             do {
-                lock = try FileSystem.open(path: path, flags: O_RDONLY | O_DIRECTORY)
+                lock = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+                    try FileSystem.open(path: path, flags: O_RDONLY | O_DIRECTORY)
+                }
             } catch {
                 // A sweep may have taken it for a dead one's before it was locked, and removed it.
                 if try FileSystem.status(path: path) == nil { continue }
@@ -78,7 +80,9 @@ enum Ephemeral {
 
     /// The lock of a store that no process has open; nil of one that is alive.
     private static func seize(_ store: Directory) throws -> OwnedDescriptor? {
-        let lock = try FileSystem.open(".", in: store, flags: O_RDONLY | O_DIRECTORY)
+        let lock = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+            try FileSystem.open(".", in: store, flags: O_RDONLY | O_DIRECTORY)
+        }
         guard try FileSystem.lock(lock, wait: false, path: store.path) else { return nil }
         // One that was opened by its path, or by an older version, has an instance lock only.
         let staging = try? store.directory(Layout.staging)

@@ -1,3 +1,5 @@
+import CLarder
+
 /// What a child of fork(2) makes of the stores that its parent has open: nothing.
 ///
 /// Their threads stay behind in the parent, and every lock stays as it was at that moment. So the child leaves all
@@ -28,6 +30,31 @@ package enum Fork {
         monitor.locked { handlers.append(inChild) }
     }
 
+    /// Opens a file that is going to be locked. A fork does not come between the two, or the child would have a copy that
+    /// it does not know of.
+    static func openToLock(
+        _ open: () throws(LarderError) -> OwnedDescriptor?
+    ) throws(LarderError) -> OwnedDescriptor? {
+        _ = isWatching
+        monitor.lock()
+        defer { monitor.unlock() }
+        guard let descriptor = try open() else { return nil }
+        if descriptor.claimLock() { locked.insert(descriptor.raw) }
+        return descriptor
+    }
+
+    /// As above, of a file that is there or made.
+    static func openToLock(
+        _ open: () throws(LarderError) -> OwnedDescriptor
+    ) throws(LarderError) -> OwnedDescriptor {
+        _ = isWatching
+        monitor.lock()
+        defer { monitor.unlock() }
+        let descriptor = try open()
+        if descriptor.claimLock() { locked.insert(descriptor.raw) }
+        return descriptor
+    }
+
     /// A descriptor is about to be locked. Without memory for the handler the lock is as good as ever, if no one forks.
     static func willLock(_ descriptor: Int32) {
         _ = isWatching
@@ -44,6 +71,7 @@ package enum Fork {
 
     /// In the child, which holds `monitor`.
     private static func begin() {
+        clarder_forget_thread()
         for descriptor in locked { close(descriptor) }
         locked = []
         monitor.unlock()

@@ -13,8 +13,11 @@ final class OwnedDescriptor: Sendable {
 
     /// Call it before flock(2).
     func willLock() {
-        if !isLocked.exchange(true, ordering: .relaxed) { Fork.willLock(raw) }
+        if claimLock() { Fork.willLock(raw) }
     }
+
+    /// True for the first that says it will be locked.
+    func claimLock() -> Bool { !isLocked.exchange(true, ordering: .relaxed) }
 
     deinit {
         if raw < 0 { return }

@@ -14,7 +14,7 @@ extern "C" {
 
 /* Sets a structure to its defaults: larder_options options = LARDER_INIT(larder_options); */
 #ifdef __cplusplus
-#define LARDER_INIT(type) {sizeof(type)}
+#define LARDER_INIT(type) ([] { type value = type(); value.size = sizeof(type); return value; }())
 #else
 #define LARDER_INIT(type) {.size = sizeof(type)}
 #endif

@@ -72,7 +72,8 @@ typedef struct larder_options {
  * On success *store is a handle that the caller ends with larder_close(). Otherwise *store is NULL.
  *
  * Errors: LARDER_INVALID_ARGUMENT (a file in the way, values out of range), LARDER_FORMAT_MISMATCH,
- * LARDER_CORRUPTION, LARDER_IO, LARDER_NO_SPACE, LARDER_LOCKED.
+ * LARDER_CORRUPTION, LARDER_IO, LARDER_LOCKED, LARDER_NO_SPACE. After LARDER_NO_SPACE the limits of `options` are those
+ * of the store all the same, and entries may have been displaced for them, as with larder_set_budget().
  */
 larder_status larder_open(const char *path, const larder_options *options, larder_store **store);
 

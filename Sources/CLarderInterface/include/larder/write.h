@@ -90,7 +90,8 @@ larder_status larder_writer_open(
     larder_writer **writer);
 
 /*
- * Appends bytes. After an error the writer stores nothing any more; it still has to be ended.
+ * Appends bytes. After an error other than LARDER_INVALID_ARGUMENT the writer stores nothing any more, and its calls
+ * return LARDER_CLOSED; it still has to be ended.
  * Errors: LARDER_LENGTH_MISMATCH (more than declared), LARDER_TOO_LARGE, LARDER_NO_SPACE, LARDER_CLOSED.
  */
 larder_status larder_writer_write(larder_writer *writer, const void *bytes, size_t length);

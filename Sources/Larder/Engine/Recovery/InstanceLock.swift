@@ -13,7 +13,9 @@ final class InstanceLock: Sendable {
         while true {
             let candidate = UInt64.random(in: 2...(.max), using: &generator)
             let name = Layout.instanceLock(candidate)
-            let descriptor = try FileSystem.open(name, in: staging, flags: O_RDWR | O_CREAT | O_EXCL)
+            let descriptor = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+                try FileSystem.open(name, in: staging, flags: O_RDWR | O_CREAT | O_EXCL)
+            }
             // A sweeper may have taken the file for a dead one's between the two calls, and removed it.
             guard try FileSystem.lock(descriptor, wait: false, path: staging.path(of: name)),
                 let named = try FileSystem.status(name, in: staging),
@@ -41,7 +43,10 @@ final class InstanceLock: Sendable {
     /// another for the instance.
     static func isAlive(_ instance: UInt64, staging: Directory) throws(LarderError) -> Bool {
         let name = Layout.instanceLock(instance)
-        guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDONLY) else { return false }
+        let opened = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor? in
+            try FileSystem.openIfPresent(name, in: staging, flags: O_RDONLY)
+        }
+        guard let descriptor = opened else { return false }
         return try !FileSystem.lock(descriptor, .shared, wait: false, path: staging.path(of: name))
     }
 
@@ -50,7 +55,10 @@ final class InstanceLock: Sendable {
     ///   dead. Otherwise a cleaner of temporary files may have removed it.
     static func seize(_ instance: UInt64, staging: Directory, missingIsDead: Bool) throws(LarderError) -> Seized? {
         let name = Layout.instanceLock(instance)
-        guard let descriptor = try FileSystem.openIfPresent(name, in: staging, flags: O_RDWR) else {
+        let opened = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor? in
+            try FileSystem.openIfPresent(name, in: staging, flags: O_RDWR)
+        }
+        guard let descriptor = opened else {
             return missingIsDead ? Seized(descriptor: nil) : nil
         }
         guard try FileSystem.lock(descriptor, wait: false, path: staging.path(of: name)) else { return nil }

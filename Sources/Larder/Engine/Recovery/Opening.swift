@@ -13,7 +13,11 @@ enum Opening {
         try configuration.validate()
         let root = try prepareRoot(path, configuration)
         // One process at a time creates or opens; the lock ends with this scope.
-        let guardFile = try lock ?? FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+        let guardFile =
+            try lock
+            ?? Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+                try FileSystem.open(".", in: root, flags: O_RDONLY | O_DIRECTORY)
+            }
         if lock == nil, !configuration.isReadOnly {
             // The process that made an ephemeral store keeps that lock for as long as it has the store open.
             let isTaken = try !FileSystem.lock(guardFile, wait: !Ephemeral.isName(of: path), path: path)

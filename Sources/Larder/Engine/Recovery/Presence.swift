@@ -10,7 +10,9 @@ final class Presence: Sendable {
 
     /// Waits for a rebuild that is under way.
     init(_ index: Directory) throws(LarderError) {
-        directory = try FileSystem.open(".", in: index, flags: O_RDONLY | O_DIRECTORY)
+        directory = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+            try FileSystem.open(".", in: index, flags: O_RDONLY | O_DIRECTORY)
+        }
         // Where there are no locks, on some read-only file systems, nothing writes.
         isAlone = (try? FileSystem.lock(directory, wait: false, path: index.path)) ?? false
         _ = try? FileSystem.lock(directory, .shared, wait: true, path: index.path)
@@ -24,7 +26,9 @@ final class Presence: Sendable {
 
     /// The lock for a rebuild; nil if a process has the store open.
     static func exclude(_ index: Directory) throws(LarderError) -> OwnedDescriptor? {
-        let directory = try FileSystem.open(".", in: index, flags: O_RDONLY | O_DIRECTORY)
+        let directory = try Fork.openToLock { () throws(LarderError) -> OwnedDescriptor in
+            try FileSystem.open(".", in: index, flags: O_RDONLY | O_DIRECTORY)
+        }
         return try FileSystem.lock(directory, wait: false, path: index.path) ? directory : nil
     }
 }

@@ -11,7 +11,8 @@ import threading
 import time
 from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
-from ._keys import encode
+from ._errors import ClosedError
+from ._keys import Key, encode
 from ._store import Options, Store
 from ._values import Values, kind_of
 
@@ -28,7 +29,7 @@ def _argument(value: Any, typed: bool) -> bytes:
         # As dict keys: 1.0 is 1, and True is 1, unless types are distinguished from each other.
         if not typed and value is not None and math.isfinite(value) and value == int(value):
             return encode(int(value))
-        return b"v" + type(value).__name__.encode() + repr(value).encode()
+        return b"v" + type(value).__name__.encode() + b":" + repr(value).encode()
     if isinstance(value, (list, tuple)):
         parts = [_argument(part, typed) for part in value]
         letter = b"l" if isinstance(value, list) else b"t"
@@ -64,12 +65,15 @@ class Functions:
         :param ignore: places and names of arguments that do not matter.
         """
 
+        if callable(name):
+            raise TypeError("name is not callable: write @cache.memoize()")
+
         def decorate(function: F) -> F:
             base = _base(function, name)
 
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                key = _key(base, args, kwargs, typed, ignore)
+                key = encode(_key(base, args, kwargs, typed, ignore))
                 found = self._store.read(key)
                 if found is None:
                     return self._keep(key, function(*args, **kwargs), expire, tag, b"")
@@ -101,16 +105,20 @@ class Functions:
                 return self._keep(key, result, expire, tag, times)
 
             def refresh(key: bytes, args: Any, kwargs: Any) -> None:
-                # A fresh entry under this key says that someone is at it.
-                if self._store.put_if_absent(b"r" + key, b"", Options(b"b", max(1.0, expire))):
-                    try:
-                        compute(key, args, kwargs)
-                    finally:
-                        self._store.remove(b"r" + key)
+                # A fresh entry under this key says that someone is at it. It is not the encoding of a key.
+                guard = b"\0refresh" + key
+                try:
+                    if self._store.put_if_absent(guard, b"", Options(b"b", max(1.0, expire))):
+                        try:
+                            compute(key, args, kwargs)
+                        finally:
+                            self._store.remove(guard)
+                except ClosedError:
+                    pass  # The cache was closed meanwhile.
 
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                key = _key(base, args, kwargs, typed, ignore)
+                key = encode(_key(base, args, kwargs, typed, ignore))
                 found = self._store.read(key)
                 if found is None:
                     return compute(key, args, kwargs)
@@ -136,12 +144,12 @@ def _base(function: Any, name: Optional[str]) -> bytes:
     return (f"{function.__module__}.{function.__qualname__}" if name is None else name).encode("utf-8")
 
 
-def _key(base: bytes, args: Any, kwargs: Any, typed: bool, ignore: Sequence[Union[int, str]]) -> bytes:
-    """The key of a call: not one that ``encode`` makes, so results and entries do not mix."""
+def _key(base: bytes, args: Any, kwargs: Any, typed: bool, ignore: Sequence[Union[int, str]]) -> Key:
+    """The key of a call, which ``__cache_key__`` returns: ``del cache[function.__cache_key__(1)]`` forgets a result."""
     places = [(_argument(value, typed)) for index, value in enumerate(args) if index not in ignore]
     names = sorted((name, _argument(value, typed)) for name, value in kwargs.items() if name not in ignore)
     parts = [base, *places, b"*"]
     for word, argument in names:
         parts += [word.encode("utf-8"), argument]
     key = b"".join(b"%d:%s" % (len(part), part) for part in parts)
-    return b"f" + key if len(key) <= _LONGEST else b"h" + hashlib.sha256(key).digest()
+    return ("memoize", key if len(key) <= _LONGEST else hashlib.sha256(key).digest())

@@ -125,6 +125,14 @@ def check(status: int) -> int:
     return status
 
 
+def text(value: str, what: str) -> Any:
+    """A text for the library, which ends it at the first NUL: one that has a NUL is a ValueError."""
+    data = value.encode("utf-8")
+    if b"\0" in data:
+        raise ValueError(f"{what} contains a NUL")
+    return ffi.new("char[]", data)
+
+
 def library_version() -> str:
     """The version of liblarder."""
     return str(ffi.string(lib.larder_version()).decode())

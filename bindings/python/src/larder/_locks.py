@@ -18,6 +18,32 @@ if TYPE_CHECKING:
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
 
 
+def _space() -> bytes:
+    """What process ids belong to: a run of the machine, and a container in it. Empty where that is not known."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return file.read().strip() + os.readlink("/proc/self/ns/pid").encode()
+    except OSError:
+        return b""
+
+
+_SPACE = _space()
+
+
+def _is_dead(token: bytes) -> bool:
+    """Whether the process that took a lock is known to have ended."""
+    parts = token.split(b"/", 2)
+    if len(parts) < 3 or not _SPACE or parts[1] != _SPACE.replace(b"/", b""):
+        return False
+    try:
+        os.kill(int(parts[0]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        pass
+    return False
+
+
 class EntryLock:
     """A lock on an encoded key."""
 
@@ -25,14 +51,20 @@ class EntryLock:
         self._store = store
         self._key = key
         self._expire = expire
-        self._token = b""
+        #: Threads may share the object, and each has a token of its own.
+        self._tokens = threading.local()
 
     def try_acquire(self) -> bool:
-        token = b"%d:%d:" % (os.getpid(), threading.get_ident()) + os.urandom(8).hex().encode()
+        holder = self._store.get(self._key)
+        if holder is not None:
+            if not _is_dead(bytes(holder.view())):
+                return False
+            self._store.remove_if_unchanged(holder)
+        token = b"%d/%s/%s" % (os.getpid(), _SPACE.replace(b"/", b""), os.urandom(8).hex().encode())
         # Pinned: a lock that is displaced would be taken twice.
         if not self._store.put_if_absent(self._key, token, Options(b"b", self._expire, pinned=True)):
             return False
-        self._token = token
+        self._tokens.own = token
         return True
 
     def acquire(self, timeout: Optional[float] = None) -> bool:
@@ -48,7 +80,7 @@ class EntryLock:
     def release(self) -> bool:
         """False if the lock is another's by now, or expired."""
         body = self._own()
-        self._token = b""
+        self._tokens.own = b""
         return body is not None and self._store.remove_if_unchanged(body)
 
     def is_held(self) -> bool:
@@ -57,10 +89,11 @@ class EntryLock:
 
     def _own(self) -> Optional[Body]:
         # A child of fork(2) has a copy of the token of its parent, which holds the lock.
-        if not self._token.startswith(b"%d:" % os.getpid()):
+        token: bytes = getattr(self._tokens, "own", b"")
+        if not token.startswith(b"%d/" % os.getpid()):
             return None
         body = self._store.get(self._key)
-        return body if body is not None and bytes(body.view()) == self._token else None
+        return body if body is not None and bytes(body.view()) == token else None
 
     def locked(self) -> bool:
         return self._store.contains(self._key)
@@ -72,8 +105,9 @@ class Lock:
         with Lock(cache, "report", expire=60):
             ...
 
-    Not fair, and not for the same thread twice. With `expire` it ends by itself that many seconds after it was taken,
-    which is how the lock of a process that died becomes free; without, someone has to delete its key.
+    Not fair, and not for the same thread twice. With `expire` it ends by itself that many seconds after it was taken. The
+    lock of a process that died is free at once on Linux, if it ran on this machine and in this container; elsewhere when
+    it expires, or when its key is deleted. `clear()` frees every lock.
     """
 
     def __init__(self, cache: "Cache", key: Key, expire: Optional[float] = None) -> None:
@@ -97,7 +131,8 @@ class Lock:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.release()
+        # Without an error if it has expired: the block may be on its way out with one of its own.
+        self._lock.release()
 
 
 def acquire(lock: EntryLock, timeout: Optional[float]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import logging
+import multiprocessing
 import multiprocessing.util
 import os
 import threading
 import weakref
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, ffi, lib
+from ._errors import ClosedError
+from ._library import ABSENT, NEVER, OK, SECOND, SHORT, UNKNOWN_LENGTH, check, ffi, lib, text
 
 #: Bodies up to this length are read in one call.
 SLOT = 1 << 16
@@ -49,8 +52,10 @@ class _Slot:
 
 def lifetime(seconds: Optional[float]) -> int:
     """A lifetime in microseconds, as the library wants it."""
-    if seconds is None or seconds > NEVER / SECOND:
+    if seconds is None or seconds >= NEVER / SECOND:
         return NEVER
+    if seconds < 0:
+        return -1
     # 0 would be the default of the store; every moment before now is the same.
     return max(int(seconds * SECOND), -1) or -1
 
@@ -74,7 +79,7 @@ class Options:
             pointer.expires = expires
         memory = ffi.new("char[]", metadata)
         pointer.metadata, pointer.metadata_length = memory, len(metadata)
-        texts = [ffi.new("char[]", tag.encode("utf-8")) for tag in tags]
+        texts = [text(tag, "a tag") for tag in tags]
         array = ffi.new("char *[]", texts)
         pointer.tags, pointer.tag_count = array, len(texts)
         self._kept = (memory, texts, array)
@@ -139,83 +144,130 @@ class _Callback:
     """A Python function as a larder_item_callback. What it raises ends the call, and is raised again."""
 
     def __init__(self, use: Callable[[Item], Any]) -> None:
-        self._use = use
-        self._failure: Optional[BaseException] = None
-        self._function = ffi.callback("int(void *, const larder_item *)", self._call)
+        failures: List[BaseException] = []
 
-    def _call(self, _: Any, item: Any) -> int:
-        try:
-            self._use(_item(item))
+        def call(_: Any, item: Any) -> int:
+            use(_item(item))
             return 0
-        except BaseException as failure:  # It must not pass through the library.
-            self._failure = failure
-            return 1
+
+        def fail(_: Any, failure: BaseException, __: Any) -> None:
+            failures.append(failure)
+
+        # It must not pass through the library, wherever it comes from: an interrupt may come before the first line.
+        self._function = ffi.callback("int(void *, const larder_item *)", call, error=1, onerror=fail)
+        self._failures = failures
 
     def __enter__(self) -> Tuple[Any, Any]:
         return self._function, ffi.NULL
 
     def __exit__(self, *_: Any) -> None:
-        if self._failure is not None:
-            raise self._failure
+        del self._function
+        if self._failures:
+            raise self._failures[0]
 
 
+_logger = logging.getLogger("larder")
 #: The open stores, for what a fork asks of each.
 _open: "weakref.WeakSet[Store]" = weakref.WeakSet()
 
 
+#: Held while the set changes and while the library opens a store. Reentrant, for handlers of signals.
+_lock = threading.RLock()
+
+
 def _flush_all() -> None:
     """Commits what was put: before a fork, so that the child finds it, and when the process ends."""
-    for store in list(_open):
-        handle = store.__dict__.get("handle")
-        if handle is not None:
-            lib.larder_flush(handle, 0)
+    with _lock:
+        handles = [(store.directory, store.__dict__.get("handle")) for store in list(_open)]
+    for directory, handle in handles:
+        if handle is not None and lib.larder_flush(handle, 0) < 0:
+            message = ffi.string(lib.larder_error_message()).decode("utf-8", "replace")
+            _logger.error("what was put in %s could not be committed: %s", directory, message)
+
+
+def _before_fork() -> None:
+    _flush_all()
+    _lock.acquire()
+
+
+def _in_parent() -> None:
+    _lock.release()
 
 
 def _in_child() -> None:
     """The handles are of the parent, whose threads stayed there: each store is opened again when it is used."""
+    global _lock
+    _lock = threading.RLock()
     for store in list(_open):
         store.__dict__.pop("handle", None)
-        store._opening = threading.Lock()
 
 
 class Store:
     """An open store. Any number of threads may use it, and children of fork(2)."""
 
     def __init__(self, directory: str, flags: int = 0, version: Optional[str] = None, **limits: int) -> None:
-        self._arguments = (directory, flags, version, limits)
-        self._opening = threading.Lock()
+        self.directory = directory
+        self._arguments = (flags, version, limits)
+        self._is_closed = False
         self._slots: List[_Slot] = []
-        self.handle = self._open()
-        _open.add(self)
+        with _lock:
+            self.handle = self._open()
+            _open.add(self)
 
     def _open(self) -> Any:
-        directory, flags, version, limits = self._arguments
+        flags, version, limits = self._arguments
         options = ffi.new("larder_options *")
         options.size = ffi.sizeof("larder_options")
         options.flags = flags
         for name, value in limits.items():
             setattr(options, name, value)
-        text = None if version is None else ffi.new("char[]", version.encode("utf-8"))
-        if text is not None:
-            options.version = text
+        kept = None if version is None else text(version, "the version")
+        if kept is not None:
+            options.version = kept
+        path = os.fsencode(self.directory)
+        if b"\0" in path:
+            raise ValueError("the directory contains a NUL")
         target = ffi.new("void **")
-        check(lib.larder_open(os.fsencode(directory), options, target))
+        check(lib.larder_open(path, options, target))
+        # Workers of multiprocessing are often ended by a signal as soon as they have returned their results
+        # (`with Pool()`), so what they put is committed by then.
+        self._commits = multiprocessing.parent_process() is not None
         return target[0]
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there: the handle, in a child of fork(2).
         if name != "handle":
             raise AttributeError(name)
-        with self._opening:
+        with _lock:
+            if self._is_closed:
+                raise ClosedError("the cache is closed", -2)
             if "handle" not in self.__dict__:
                 self.handle = self._open()
         return self.__dict__["handle"]
 
     def close(self) -> None:
-        _open.discard(self)
+        with _lock:
+            _open.discard(self)
+            self._is_closed = True
         # In a child that has not used it there is nothing to close.
         if "handle" in self.__dict__:
             check(lib.larder_close(self.handle))
+
+    def _commit(self) -> None:
+        check(lib.larder_flush(self.handle, 0))
+
+    def set_limits(self, size: Optional[int], entries: Optional[int]) -> None:
+        """Changes those limits that are given, for every process."""
+        budget = ffi.new("larder_budget *")
+        budget.size = ffi.sizeof("larder_budget")
+        check(lib.larder_get_budget(self.handle, budget))
+        before = (budget.bytes, budget.entries)
+        if size is not None:
+            budget.bytes = size
+        if entries is not None:
+            budget.entries = entries
+        if (budget.bytes, budget.entries) != before:
+            check(lib.larder_set_budget(self.handle, budget))
 
     def read(self, key: bytes) -> Optional[Tuple[bytes, bytes]]:
         """The metadata and the body under a key; None for a miss."""
@@ -250,6 +302,8 @@ class Store:
         if type(body) is not bytes:
             body = ffi.from_buffer("char[]", body)
         check(lib.larder_put(self.handle, key, len(key), body, len(body), options.pointer, ffi.NULL))
+        if self._commits:
+            self._commit()
 
     def put_if_absent(self, key: bytes, body: bytes, options: Options) -> bool:
         return check(lib.larder_put_if_absent(self.handle, key, len(key), body, len(body), options.pointer)) == OK
@@ -281,9 +335,13 @@ class Store:
         try:
             while True:
                 piece = read(1 << 18)
-                if not piece:
+                if piece is None:
+                    raise BlockingIOError("the file has no bytes yet: it does not block")
+                if not isinstance(piece, (bytes, bytearray, memoryview)):
+                    raise TypeError(f"a binary file gives bytes, not {type(piece).__name__}")
+                if not len(piece):
                     break
-                writer.write(piece)
+                writer.write(bytes(piece))
         except BaseException:
             writer.cancel()
             raise
@@ -359,11 +417,16 @@ class Store:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_flush_all, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 atexit.register(_flush_all)
+def _flush_at_end(_: Any) -> None:
+    multiprocessing.util.Finalize(None, _flush_all, exitpriority=0)
+
+
 # The children of multiprocessing end with os._exit(), which passes by atexit, and forget the finalizers of their parent.
-multiprocessing.util.register_after_fork(
-    Store, lambda _: multiprocessing.util.Finalize(None, _flush_all, exitpriority=0))
+# A child may also be the first to import this.
+multiprocessing.util.register_after_fork(Store, _flush_at_end)
+_flush_at_end(None)
 
 
 class Writer:
@@ -372,7 +435,8 @@ class Writer:
     def __init__(self, store: Store, key: bytes, options: Options) -> None:
         target = ffi.new("void **")
         check(lib.larder_writer_open(store.handle, key, len(key), UNKNOWN_LENGTH, options.pointer, target))
-        self._handle = target[0]
+        # Ended with the object, which is harmless after a commit.
+        self._handle = ffi.gc(target[0], lib.larder_writer_cancel)
 
     def write(self, piece: bytes) -> None:
         check(lib.larder_writer_write(self._handle, piece, len(piece)))
@@ -389,7 +453,7 @@ def _selection(tag: Optional[str], flags: int) -> Tuple[Any, Any]:
     selection = ffi.new("larder_selection *")
     selection.size = ffi.sizeof("larder_selection")
     selection.flags = flags
-    text = None if tag is None else ffi.new("char[]", tag.encode("utf-8"))
-    if text is not None:
-        selection.tag = text
-    return selection, text
+    kept = None if tag is None else text(tag, "a tag")
+    if kept is not None:
+        selection.tag = kept
+    return selection, kept

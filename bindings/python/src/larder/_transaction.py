@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import Any, Dict, Iterator, Optional, Set, Tuple
 
+from ._errors import TooLargeError
+from ._keys import encode
 from ._locks import EntryLock, acquire
 from ._store import Options, Store
+from ._values import Values, kind_of
 
 #: Not the encoding of a key of the caller.
 _LOCK_KEY = b"\x00transaction"
+_MISSING = object()
 #: A removal is None.
 _Overlay = Dict[bytes, Optional[Tuple[int, bytes, Options]]]
 
@@ -19,6 +24,7 @@ class Transactions:
     """The part of ``Cache`` that holds changes back until their transaction ends."""
 
     _store: Store
+    _values: Values
 
     def __init__(self) -> None:
         #: The threads that have one open: while there is none nothing else has to be looked at. Not a count under a lock,
@@ -31,12 +37,16 @@ class Transactions:
         """Runs a block whose changes become visible together when it ends, or not at all if it raises.
 
         One transaction runs at a time, of all threads and processes; within it the thread sees its own changes. Reads
-        and changes outside of transactions do not wait. Within the block: ``get``, ``set``, ``add``, ``incr``,
-        ``decr``, ``pop``, ``delete``, ``in`` and ``[]``; other changes raise RuntimeError. A transaction within one is
-        part of it.
+        and changes outside of transactions do not wait, and a change of the same key that comes between is overwritten:
+        change what needs more than one step in transactions only. Within the block: ``get``, ``set``, ``add``,
+        ``incr``, ``decr``, ``pop``, ``delete``, ``in`` and ``[]`` without further options; other calls that change or
+        read single entries raise RuntimeError, and ``len`` and iteration show what is stored. Functions that are
+        memoized store their results at once. A transaction within one is part of it, unless it is of another object:
+        that waits for itself. At most 16,384 changes.
 
         :param timeout: seconds to wait for another transaction; then ``Timeout`` is raised. None: without end.
-        :param expire: seconds after which others take the lock of a process that died; the block must be shorter.
+        :param expire: seconds after which others take the lock of a thread that is stuck, or of a process that died
+            elsewhere; the block must be shorter.
         """
         if getattr(self._local, "overlay", None) is not None:
             yield
@@ -46,6 +56,7 @@ class Transactions:
         self._transactions.add(threading.get_ident())
         overlay: _Overlay = {}
         self._local.overlay = overlay
+        self._local.kept = {}
         try:
             yield
             if overlay:
@@ -70,11 +81,17 @@ class Transactions:
         put = overlay[key]
         return (None, b"") if put is None else (put[0], put[1])
 
-    def _note(self, key: bytes, kind: int, body: Any, options: Options) -> bool:
+    def _note(
+        self, key: bytes, kind: int, body: Any, options: Options, expire: Optional[float] = None, tag: Any = None
+    ) -> bool:
         """Keeps a put for the end of the transaction. False if there is none."""
         overlay: Optional[_Overlay] = getattr(self._local, "overlay", None)
         if overlay is None:
             return False
+        # What the library would refuse at the end, when the other changes are made.
+        if len(key) > 65_536:
+            raise TooLargeError("a key has at most 65,536 bytes", -12)
+        self._local.kept[key] = (None if expire is None else time.time() + expire, tag)
         overlay[key] = (kind, bytes(body), options)
         return True
 
@@ -82,12 +99,27 @@ class Transactions:
         self._local.overlay[key] = None
 
     def _incr_in_transaction(self, key: Any, delta: int, default: Optional[int]) -> int:
-        value = self.get(key, default)  # type: ignore[attr-defined]
-        if value is None:
-            raise KeyError(key)
+        data = encode(key)
+        expires: Optional[float] = None
+        tags: Any = None
+        if data in self._local.overlay:
+            value = self.get(key, _MISSING)  # type: ignore[attr-defined]
+            expires, tags = self._local.kept.get(data, (None, None))
+        else:
+            body = self._store.get(data)
+            value = _MISSING
+            if body is not None:
+                item = body.describe()
+                value = self._values.decode(kind_of(item.metadata), bytes(body.view()))
+                expires, tags = item.expires, item.tags or None
+        if value is _MISSING:
+            if default is None:
+                raise KeyError(key)
+            value = default
         if type(value) is not int:
             raise TypeError(f"the value of {key!r} is not an int")
-        self.set(key, value + delta)  # type: ignore[attr-defined]
+        left = None if expires is None else max(expires - time.time(), 0.000_001)
+        self.set(key, value + delta, expire=left, tag=tags)  # type: ignore[attr-defined]
         return value + delta
 
     def _refuse_in_transaction(self, call: str) -> None:

@@ -12,6 +12,7 @@ import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, Optional, Tuple
 
+from ._errors import ClosedError
 from ._keys import Key
 from .cache import Cache
 
@@ -22,8 +23,8 @@ class AsyncCache:
         async with AsyncCache("/var/cache/app") as cache:
             await cache.set("key", b"value", expire=60)
 
-    Takes what ``Cache`` takes, or ``cache=`` to share one. Cancelling a call leaves its work to be finished by its
-    thread. ``transact`` is not here: a transaction belongs to a thread. Make one in each process: its threads stay behind
+    Takes what ``Cache`` takes, or ``cache=`` to share one. Cancelling a call whose work has begun leaves it to be finished
+    by its thread. ``transact`` and ``memoize`` are not here: they belong to a thread. Make one in each process: its threads stay behind
     at a fork, as event loops do.
 
     :param threads: calls that run at a time; others wait.
@@ -33,6 +34,7 @@ class AsyncCache:
         self._make: Callable[[], Cache] = (lambda: cache) if cache is not None else (lambda: Cache(*args, **kwargs))
         self._cache: Optional[Cache] = cache
         self._owns = cache is None
+        self._is_closed = False
         self._opening: Optional["asyncio.Future[Cache]"] = None
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="larder")
 
@@ -42,17 +44,27 @@ class AsyncCache:
 
     async def open(self) -> Cache:
         """Opens the cache, once; the calls do that by themselves."""
+        if self._is_closed:
+            raise ClosedError("the cache is closed", -2)
         if self._cache is None:
             if self._opening is None:
                 self._opening = asyncio.ensure_future(self._run(self._make))
-            self._cache = await asyncio.shield(self._opening)
+            try:
+                self._cache = await asyncio.shield(self._opening)
+            except Exception:
+                # The next call tries again: the cause may be gone by then.
+                self._opening = None
+                raise
         return self._cache
 
     async def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return await self._run(getattr(await self.open(), name), *args, **kwargs)
 
     async def close(self) -> None:
-        """Closes the cache, unless it was given."""
+        """Closes the cache, unless it was given. Calls after that raise ClosedError; closing again does not."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._cache is not None and self._owns:
             await self._run(self._cache.close)
         self._threads.shutdown(wait=False)
@@ -72,6 +84,14 @@ class AsyncCache:
         """``Cache.view``. A large value is mapped, so the thread that touches its bytes may wait for the disk."""
         found: Optional[memoryview] = await self._call("view", key)
         return found
+
+    async def describe(self, key: Key) -> Any:
+        """``Cache.describe``."""
+        return await self._call("describe", key)
+
+    async def flush(self, durable: bool = True) -> None:
+        """``Cache.flush``."""
+        await self._call("flush", durable)
 
     async def contains(self, key: Key) -> bool:
         """``key in cache``."""

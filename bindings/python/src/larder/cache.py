@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+from ._errors import InvalidArgumentError, TooLargeError
 from ._files import open_body
 from ._functions import Functions
 from ._keys import Key, decode, encode
@@ -20,11 +22,29 @@ _READ_ONLY, _DURABLE = 1, 2
 def _tags(tag: Tags) -> Tuple[str, ...]:
     if tag is None:
         return ()
+    if not isinstance(tag, (str, list, tuple, set, frozenset)):
+        raise TypeError(f"a tag is a str, or several in a list, not {type(tag).__name__}")
     tags = (tag,) if isinstance(tag, str) else tuple(tag)
     for text in tags:
         if not isinstance(text, str):
             raise TypeError(f"a tag is a str, not {type(text).__name__}")
+        if not text:
+            raise InvalidArgumentError("a tag is empty", -1)
+    # Here and not at the end of a transaction, when the other changes have been made.
+    lengths = [len(text.encode("utf-8")) for text in tags]
+    if len(tags) > 64 or max(lengths, default=0) > 200 or sum(lengths) > 8192:
+        raise TooLargeError("an entry has at most 64 tags, of 200 bytes each and 8,192 together", -12)
     return tags
+
+
+class _Default:
+    """The size limit that nobody gave."""
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT = _Default()
 
 
 class Cache(Functions, Transactions):
@@ -34,9 +54,9 @@ class Cache(Functions, Transactions):
     come back as lists). With ``serializer="pickle"`` any object: only where no one else can write to the directory.
 
     :param directory: made if it is missing; None: a new temporary directory.
-    :param size_limit: bytes on disk, index included, which hold at every moment: at least 1 MiB. None: as the store was
-        last given; a new one has no limit.
-    :param entry_limit: the most entries. None: no limit, or as the store has if ``size_limit`` is None.
+    :param size_limit: bytes on disk, index included, which hold at every moment, for every process: at least 1 MiB.
+        Default: as the store has; a new one gets 1 GiB. None: as the store has; a new one has no limit.
+    :param entry_limit: the most entries. None: as the store has.
     :param expire: seconds after which entries expire that are set without ``expire``. None: never.
     :param durable: True: a change survives power loss when its call returns.
     :param read_only: opens an existing cache without changing it.
@@ -48,7 +68,7 @@ class Cache(Functions, Transactions):
     def __init__(
         self,
         directory: Union[None, str, "os.PathLike[str]"] = None,
-        size_limit: Optional[int] = 1 << 30,
+        size_limit: Union[int, None, _Default] = DEFAULT,
         *,
         entry_limit: Optional[int] = None,
         expire: Optional[float] = None,
@@ -60,7 +80,15 @@ class Cache(Functions, Transactions):
     ) -> None:
         # Until it is open there is nothing to close.
         self._is_closed = True
-        path = tempfile.mkdtemp(prefix="larder-") if directory is None else os.path.expanduser(os.fspath(directory))
+        # Absolute: a forked child that changes its directory opens the same one again.
+        path = tempfile.mkdtemp(prefix="larder-") if directory is None else os.fsdecode(directory)
+        path = os.path.abspath(os.path.expanduser(path))
+        if entry_limit is not None and entry_limit < 1:
+            raise ValueError("entry_limit is less than 1")
+        if isinstance(size_limit, int) and size_limit < 1:
+            raise ValueError("size_limit is less than 1")
+        if version is not None and not isinstance(version, str):
+            raise TypeError(f"version is a str, not {type(version).__name__}")
         self._arguments: Dict[str, Any] = dict(
             directory=path, size_limit=size_limit, entry_limit=entry_limit, expire=expire, durable=durable,
             read_only=read_only, inline_threshold=inline_threshold, version=version, serializer=serializer,
@@ -70,10 +98,6 @@ class Cache(Functions, Transactions):
     def _open(self) -> None:
         given = self._arguments
         limits: Dict[str, int] = {}
-        if given["size_limit"] is not None and not given["read_only"]:
-            limits["budget_bytes"] = given["size_limit"]
-        if given["entry_limit"] is not None and not given["read_only"]:
-            limits["budget_entries"] = given["entry_limit"]
         if given["inline_threshold"] is not None:
             limits["inline_threshold"] = given["inline_threshold"] or 2**64 - 1
         flags = (_READ_ONLY if given["read_only"] else 0) | (_DURABLE if given["durable"] else 0)
@@ -82,7 +106,19 @@ class Cache(Functions, Transactions):
         self._options: Dict[int, Options] = {}
         self._baseline = (0, 0)
         super().__init__()
+        size, entries = given["size_limit"], given["entry_limit"]
+        if size is DEFAULT:
+            is_new = not os.path.exists(os.path.join(given["directory"], "index", "data.mdb"))
+            size = 1 << 30 if is_new else None
         self._store = Store(given["directory"], flags, given["version"], **limits)
+        if not given["read_only"] and (size is not None or entries is not None):
+            try:
+                self._store.set_limits(size, entries)
+            except BaseException:
+                self._store.close()
+                raise
+        # The limits are those of the store from here on: opened again, in a forked child or from a pickle, it keeps them.
+        given["size_limit"] = given["entry_limit"] = None
         self._is_closed = False
 
     # Its directory, and opening and closing
@@ -111,8 +147,10 @@ class Cache(Functions, Transactions):
     def __del__(self) -> None:
         try:
             self.close()
-        except Exception:
-            pass  # There is no caller to raise to; and in a forked child the parent's cache stays as it is.
+        except Exception as failure:
+            # There is no caller to raise to. At the end of the interpreter there may be no logging left.
+            if logging is not None:
+                logging.getLogger("larder").error("closing %r failed: %s", self, failure)
 
     def __getstate__(self) -> Dict[str, Any]:
         return dict(self._arguments)
@@ -174,11 +212,13 @@ class Cache(Functions, Transactions):
 
         It stays as it is whatever happens to the entry, and keeps its memory until the last view of it is gone.
         """
+        self._refuse_in_transaction("view")
         body = self._store.get(encode(key))
         return None if body is None else body.view()
 
     def read(self, key: Key) -> Any:
         """A binary file object with the value. Raises KeyError for a miss."""
+        self._refuse_in_transaction("read")
         body = self._store.get(encode(key))
         if body is None:
             raise KeyError(key)
@@ -217,7 +257,7 @@ class Cache(Functions, Transactions):
             return True
         kind, body = self._values.encode(value)
         options = self._options_for(kind, expire, tag)
-        if self._transactions and self._note(data, kind, body, options):
+        if self._transactions and self._note(data, kind, body, options, expire, tag):
             return True
         self._store.put(data, body, options)
         return True
@@ -242,11 +282,11 @@ class Cache(Functions, Transactions):
         kind, body = self._values.encode(value)
         options = self._options_for(kind, expire, tag)
         if self._transactions and self._is_in_transaction():
-            return False if key in self else self._note(data, kind, body, options)
+            return False if key in self else self._note(data, kind, body, options, expire, tag)
         return self._store.put_if_absent(data, bytes(body), options)
 
     def incr(self, key: Key, delta: int = 1, default: Optional[int] = 0) -> int:
-        """Adds to a number, and returns the sum: no update of any thread or process is lost.
+        """Adds to a number, and returns the sum: no update of any thread or process is lost, outside of transactions.
 
         The expiry and the tags of the entry stay. Raises KeyError without an entry if `default` is None, TypeError if
         the value is not an int.
@@ -281,7 +321,9 @@ class Cache(Functions, Transactions):
     def touch(self, key: Key, expire: Optional[float] = None) -> bool:
         """Gives an entry a new lifetime in seconds; None: without end. False if there is none."""
         self._refuse_in_transaction("touch")
-        return self._store.touch(encode(key), expire)
+        data = encode(key)
+        # What has expired may still be there, and stays a miss.
+        return self._store.contains(data) and self._store.touch(data, expire)
 
     # Removing
 
@@ -289,6 +331,8 @@ class Cache(Functions, Transactions):
         """Removes an entry and returns its value, or `default`. Of several callers one gets the value."""
         data = encode(key)
         if self._transactions and self._is_in_transaction():
+            if expire_time or tag:
+                self._refuse_in_transaction("pop with expire_time or tag")
             value = self.get(key, default)
             self.delete(key)
             return value
@@ -362,8 +406,10 @@ class Cache(Functions, Transactions):
         items = self._store.items()
         for item in reversed(items) if reverse else items:
             try:
-                yield decode(item.key)
-            except ValueError:
+                key = decode(item.key)
+                if encode(key) == item.key:
+                    yield key
+            except (ValueError, RecursionError):
                 continue
 
     def describe(self, key: Key) -> Optional[Item]:

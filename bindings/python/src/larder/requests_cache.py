@@ -11,14 +11,18 @@ write to the directory.
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any, Iterator, Optional, Union
 
 from requests_cache.backends.base import BaseCache, BaseStorage
 from requests_cache.serializers import json_serializer
 
+from ._errors import Error
 from ._keys import decode
-from .cache import Cache
+from .cache import DEFAULT, Cache
+
+_logger = logging.getLogger("larder")
 
 
 class LarderDict(BaseStorage[str, Any]):
@@ -37,7 +41,11 @@ class LarderDict(BaseStorage[str, Any]):
         return self.deserialize(key, self._cache[self._key(key)])
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._cache.set(self._key(key), self.serialize(value), tag=self._tag)
+        try:
+            self._cache.set(self._key(key), self.serialize(value), tag=self._tag)
+        except Error as failure:
+            # The caller has its response, whether there is room for it here or not.
+            _logger.warning("%s was not stored: %s", key, failure)
 
     def __delitem__(self, key: str) -> None:
         del self._cache[self._key(key)]
@@ -63,17 +71,17 @@ class LarderBackend(BaseCache):
 
     :param cache_name: the directory, unless `cache` is given.
     :param cache: a cache to store in, which the caller closes.
-    :param size_limit: bytes on disk of a cache that is made here.
+    :param size_limit: as of ``Cache``, of a cache that is made here.
     :param serializer: one of requests-cache. Default: JSON.
     """
 
     def __init__(
         self, cache_name: Union[str, "os.PathLike[str]"] = "http_cache", *, cache: Optional[Cache] = None,
-        size_limit: Optional[int] = 1 << 30, serializer: Any = None, **kwargs: Any,
+        size_limit: Any = DEFAULT, serializer: Any = None, **kwargs: Any,
     ) -> None:
         super().__init__(cache_name=str(cache_name))
         self._owns = cache is None
-        self.cache = Cache(cache_name, size_limit) if cache is None else cache
+        self.cache = Cache(cache_name, size_limit=size_limit) if cache is None else cache
         chosen = json_serializer if serializer is None else serializer
         self.responses = LarderDict(self.cache, "responses", serializer=chosen, **kwargs)
         self.redirects = LarderDict(self.cache, "redirects")
