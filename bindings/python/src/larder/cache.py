@@ -38,7 +38,7 @@ def _tags(tag: Tags) -> Tuple[str, ...]:
 
 
 class _Default:
-    """The size limit that nobody gave."""
+    """The size limit where none was given."""
 
     def __repr__(self) -> str:
         return "DEFAULT"
