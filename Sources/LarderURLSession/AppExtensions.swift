@@ -25,7 +25,7 @@ extension Configuration {
         /// - Parameters:
         ///   - group: the identifier of the group, as the entitlement has it.
         ///   - name: the name of the directory. Default: `larder`.
-        ///   - configuration: settings of the store. Default: ``Larder/Configuration/forAppExtension(budget:)``.
+        ///   - configuration: settings of the store. Default: `Configuration.forAppExtension(budget:)`.
         /// - Throws: `CocoaError.fileNoSuchFile` where the process is not in the group; `LarderError` as other opens do.
         public convenience init(
             appGroup group: String, name: String = "larder", _ configuration: Configuration = .forAppExtension()

@@ -82,9 +82,9 @@ enum URLSessionBench {
             "Content-Type": "text/plain", "Content-Length": "\(count)", "Cache-Control": "max-age=3600",
             "Date": "Tue, 15 Nov 2033 08:12:31 GMT",
         ]
-        let requests = (0..<100).map { URLRequest(url: URL(string: "http://example.org/\(count)/\($0)")!) }
+        let requests = (0..<30).map { URLRequest(url: URL(string: "http://example.org/\(count)/\($0)")!) }
         let data = Data(repeating: 0x78, count: count)
-        func store(_ cache: URLCache) -> (Int) async throws -> Void {
+        func storing(_ cache: URLCache) -> (Int) async throws -> Void {
             { times in
                 for number in 0..<times {
                     let request = requests[number % requests.count]
@@ -103,11 +103,11 @@ enum URLSessionBench {
             }
         }
         try await measure(
-            "storeCachedResponse, \(name)", rounds, 300,
+            "storeCachedResponse, \(name)", rounds, 30,
             [
-                Way(name: "URLCache on disk", run: store(foundation)),
-                Way(name: "URLCache in memory", run: store(inMemory)),
-                Way(name: "StoreURLCache", run: store(ours)),
+                Way(name: "URLCache on disk", run: storing(foundation)),
+                Way(name: "URLCache in memory", run: storing(inMemory)),
+                Way(name: "StoreURLCache", run: storing(ours)),
             ])
         try await measure(
             "cachedResponse, \(name)", rounds, 300,

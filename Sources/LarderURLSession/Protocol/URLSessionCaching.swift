@@ -54,7 +54,7 @@ public final class URLSessionCaching: Sendable {
     /// Tasks under way fail with `URLError.networkConnectionLost`. On iOS, tvOS, watchOS and visionOS the system is asked
     /// for the time this takes (`ProcessInfo.performExpiringActivity`).
     ///
-    /// - Throws: what the store cannot report in another way when it is closed: ``Larder/LarderError``.
+    /// - Throws: what the store cannot report in another way when it is closed: `LarderError`.
     public func suspend() async throws {
         let (cache, loads) = state.withLock { state in
             state.isSuspended = true

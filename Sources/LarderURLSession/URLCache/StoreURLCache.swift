@@ -14,7 +14,7 @@ import Synchronization
 ///     let stored = cache.cachedResponse(for: request)
 ///
 /// One response for each URL and method is kept, as `URLCache` does it; whether it may still be used is the business of
-/// the caller. An ``LarderHTTP/HTTPCache`` knows that itself: prefer `URLSessionConfiguration.useCache(_:_:)`. On Apple's
+/// the caller. An `HTTPCache` knows that itself: prefer `URLSessionConfiguration.useCache(_:_:)`. On Apple's
 /// systems a session with this as its `urlCache` reads and writes it; on Linux a session reads it and never writes.
 ///
 /// A response of the policy `allowedInMemoryOnly` stays in memory, within `Configuration.memoryLimit` of the store.
