@@ -56,9 +56,14 @@ public struct AsyncHTTPClientTransport: Transport {
         guard let scheme = head.scheme, let authority = head.authority, !authority.isEmpty else {
             throw TransportError(.invalidRequest, mayHaveBeenSeen: false, "the request has no scheme or no host")
         }
+        // Anything else would become a part of the host.
+        let path = head.path ?? "/"
+        guard path.hasPrefix("/") || path.hasPrefix("?") else {
+            throw TransportError(.invalidRequest, mayHaveBeenSeen: false, "the path does not begin with a slash")
+        }
         let name =
             request.destination.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "\(scheme)://\(authority)"
-        var outgoing = HTTPClientRequest(url: name + (head.path ?? "/"))
+        var outgoing = HTTPClientRequest(url: name + path)
         outgoing.method = HTTPMethod(rawValue: head.method.rawValue)
         if request.destination != nil { outgoing.headers.add(name: "Host", value: authority) }
         for field in head.headerFields { outgoing.headers.add(name: field.name.rawName, value: field.value) }

@@ -157,7 +157,10 @@ public final class CachingHTTPClient: Sendable {
     ) async throws -> HTTPClientResponse {
         guard !isShutDown.load(ordering: .acquiring) else { throw HTTPClientError.alreadyShutdown }
         var request = request
-        if growthLimit != nil, !request.headers.contains(name: "Accept-Encoding") {
+        // A range of coded content cannot be decompressed.
+        if growthLimit != nil, !request.headers.contains(name: "Accept-Encoding"),
+            !request.headers.contains(name: "Range")
+        {
             request.headers.add(name: "Accept-Encoding", value: "deflate, gzip")
         }
         guard case .cached(let head) = OutgoingRequest(request) else {

@@ -33,6 +33,7 @@ struct DeliveredBody: AsyncSequence, Sendable {
     static func limit(
         _ limit: ClientSettings.GrowthLimit?, for headers: HTTPHeaders
     ) -> ClientSettings.GrowthLimit? {
+        if headers.contains(name: "Content-Range") { return nil }
         let coding = headers[canonicalForm: "Content-Encoding"].first?.lowercased()
         return coding == "gzip" || coding == "deflate" ? limit : nil
     }

@@ -48,6 +48,7 @@ final class HandlerCall: Sendable {
         let isOpen = state.withLock { state in
             if state.handler == nil || state.isRunning { return false }
             state.isRunning = true
+            state.refusal = nil
             return true
         }
         guard isOpen else { throw Gone() }
@@ -59,6 +60,7 @@ final class HandlerCall: Sendable {
         }
         let closing = state.withLock { state in
             state.isRunning = false
+            if state.closing != nil { state.handler = nil }
             defer { state.closing = nil }
             return state.closing
         }
@@ -80,13 +82,15 @@ final class HandlerCall: Sendable {
     func close() async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let isIdle = state.withLock { state in
-                if !state.isRunning { return true }
+                if !state.isRunning {
+                    state.handler = nil
+                    return true
+                }
                 state.closing = continuation
                 return false
             }
             if isIdle { continuation.resume() }
         }
-        state.withLock { $0.handler = nil }
     }
 }
 

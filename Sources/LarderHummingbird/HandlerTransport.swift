@@ -10,6 +10,9 @@ struct HandlerTransport: Transport {
         let response: Response
         do {
             response = try await call.run(Self.handled(request, call.request))
+        } catch let error as HTTPError where error.status == .notModified {
+            return TransportResponse(
+                head: HTTPResponse(status: .notModified, headerFields: error.headers), body: .empty)
         } catch let error as any HTTPResponseError where error.status.code < 500 {
             // An answer that is thrown. It is not kept, as its content is made further up.
             call.refuse(error)
@@ -34,10 +37,17 @@ struct HandlerTransport: Transport {
     private static func handled(_ sent: TransportRequest, _ original: Request) -> Request {
         var head = original.head
         head.method = sent.head.method
+        // What the key was made of: a response for other names would be kept for all.
+        head.scheme = sent.head.scheme
+        head.authority = sent.head.authority
         var fields = sent.head.headerFields
         let kept: [HTTPField.Name] = [.contentLength, .transferEncoding, .connection]
         for name in kept where original.headers.contains(name) { fields[values: name] = original.headers[values: name] }
         head.headerFields = fields
+        // What the rules took for a request without content gets none (HTTP/2 needs no field that announces it).
+        if [.get, .head].contains(head.method), !original.hasContent {
+            return Request(head: head, body: Hummingbird.RequestBody(buffer: ByteBuffer()))
+        }
         guard original.isQuery, let content = sent.body else { return Request(head: head, body: original.body) }
         return Request(head: head, body: Hummingbird.RequestBody(asyncSequence: ReadContent(content)))
     }

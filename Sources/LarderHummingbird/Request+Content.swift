@@ -6,10 +6,10 @@ import NIOCore
 extension Request {
     /// Whether the client sends content (RFC 9110 section 8.6, RFC 9112 section 6).
     var hasContent: Bool {
-        if let length = headers[.contentLength] { return length != "0" }
         if headers.contains(.transferEncoding) { return true }
-        // HTTP/2 has no field for content of unknown length.
-        return [.post, .put, .patch].contains(method) || isQuery
+        if let length = headers[.contentLength] { return length != "0" }
+        // HTTP/2 has no field for content of unknown length: only GET and HEAD are known to have none.
+        return ![.get, .head].contains(method)
     }
 
     var isQuery: Bool { method.rawValue == "QUERY" }

@@ -49,7 +49,8 @@ public final class ResponseCache: Sendable {
     ///     client's `Host` says. Nil: each host that a client names has its own; then limit the hosts that reach the
     ///     server, because clients choose how many there are. Default: nil.
     ///   - configuration: how the cache behaves. Handlers are asked only while a request waits, once, and for whole
-    ///     responses: settings for a second attempt, for parts and for the memory of failures have no effect. Default:
+    ///     responses: settings for a second attempt, for parts and for the memory of failures have no effect, and the
+    ///     cache is always a shared one (`CachingOptions.mode`). Default:
     ///     ``configuration``.
     /// - Throws: `FetchError` with `invalidURL` for an origin that is not valid.
     public init(
@@ -57,6 +58,8 @@ public final class ResponseCache: Sendable {
         configuration: HTTPCacheConfiguration = ResponseCache.configuration
     ) throws(FetchError) {
         var configuration = configuration
+        // All clients share it, so `private` and the rules for `Authorization` have to count.
+        configuration.caching.mode = .shared
         configuration.caching.storesPartialResponses = false
         configuration.caching.targetedFields.insert(.routeCacheControl, at: 0)
         configuration.retries = .none
@@ -98,7 +101,10 @@ public final class ResponseCache: Sendable {
     func request(for request: Request) -> HTTPRequest {
         var head = request.head
         head.scheme = origin?.scheme ?? head.scheme ?? "http"
-        head.authority = origin?.authority ?? head.authority ?? "localhost"
+        head.authority = origin?.authority ?? head.authority ?? request.headers[.hostField] ?? "localhost"
+        // The server is the end of the connection: what a client names there still counts for key and variant, as it did
+        // for the middleware before this one.
+        head.headerFields[.connection] = nil
         return head
     }
 }
@@ -108,6 +114,8 @@ extension HTTPField.Name {
     /// section 2).
     static let routeCacheControl = HTTPField.Name("Larder-Route-Cache-Control")!
     static let cacheTag = HTTPField.Name("Cache-Tag")!
+    /// In place of `:authority`, which HTTP/2 allows (RFC 9113 section 8.3.1).
+    static let hostField = HTTPField.Name("Host")!
 }
 
 extension Response {

@@ -46,6 +46,9 @@ public struct ResponseCacheMiddleware<Context: RequestContext>: RouterMiddleware
     public func handle(
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
+        // Within another one: the outer one waits for this answer and keeps it. To look for it, or to wait for a load,
+        // could be to wait for the outer one. Connections that are upgraded are not answers to keep.
+        if HandlerCall.current != nil || request.headers.contains(.upgrade) { return try await next(request, context) }
         let head = cache.request(for: request)
         // The handler reads the content itself, except where the key takes it in.
         let content = request.hasContent ? request.contentForCache : nil

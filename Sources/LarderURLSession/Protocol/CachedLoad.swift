@@ -141,8 +141,10 @@ final class CachedLoad: Sendable {
             let isFromNetwork = answer.source == .network
             if isFromNetwork { message.storeCookies(of: answer.head, settings) }
             let response = try response(answer, message.url)
-            if answer.head.status.code == 401, triedCredential == nil,
-                let credential = settings.credential(for: response), let value = credential.basicAuthorization
+            // Not with a stream, which can be sent once; not where the program has said who it is.
+            if answer.head.status.code == 401, triedCredential == nil, message.fields[.authorization] == nil,
+                message.canBeSentAgain, let credential = settings.credential(for: response),
+                let value = credential.basicAuthorization
             {
                 triedCredential = credential
                 message.fields[.authorization] = value

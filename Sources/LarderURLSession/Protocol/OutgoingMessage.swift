@@ -26,6 +26,11 @@ struct OutgoingMessage: Sendable {
     var method: HTTPRequest.Method
     var fields: HTTPFields
     var body: Body?
+    /// False for content that can be read once.
+    var canBeSentAgain: Bool {
+        if case .stream? = body { return false }
+        return true
+    }
     private let mainDocument: URL?
     private let handlesCookies: Bool
 

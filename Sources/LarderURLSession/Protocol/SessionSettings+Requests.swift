@@ -17,6 +17,8 @@ extension SessionSettings {
         _ request: URLRequest, to options: inout FetchOptions, _ http: inout HTTPRequest, _ timeouts: Timeouts
     ) {
         let policy = request.cachePolicy == .useProtocolCachePolicy ? cachePolicy : request.cachePolicy
+        // What the request says counts more than a policy by name, which is for all requests.
+        if policy != .useProtocolCachePolicy { options.policyID = nil }
         switch policy {
         case .reloadIgnoringLocalCacheData: options.policy = .doNotRead
         case .reloadIgnoringLocalAndRemoteCacheData:

@@ -98,7 +98,15 @@ public final class URLSessionCaching: Sendable {
         let load = CachedLoad(self, request)
         try begin(load, request.url)
         defer { end(load) }
-        let (response, body) = try await load.response(priority: .normal)
+        let response: HTTPURLResponse
+        let body: ResponseBody
+        do {
+            (response, body) = try await load.response(priority: .normal)
+        } catch {
+            if isSuspended { throw URLError(.networkConnectionLost, request.url, "the cache was suspended") }
+            if let error = error as? FetchError { throw URLError(error, request.url) }
+            throw error
+        }
         try Data().write(to: file, options: .withoutOverwriting)
         do {
             let handle = try FileHandle(forWritingTo: file)

@@ -96,16 +96,14 @@ final class Exchange: Sendable {
                 hold(data, &state)
                 guard state.held >= Self.limit, !state.isFull else { return (nil, nil) }
                 state.isFull = true
-                return (nil, state.task)
+                // Under the lock, so that a reader does not resume it before.
+                state.task?.suspend()
+                return (nil, nil)
             #endif
         }
         waiter?.resume(returning: .success([UInt8](data)))
         guard let stopped else { return }
-        #if canImport(FoundationNetworking)
-            Self.cancel(stopped)
-        #else
-            stopped.suspend()
-        #endif
+        Self.cancel(stopped)
     }
 
     private func hold(_ data: Data, _ state: inout State) {
@@ -201,8 +199,7 @@ final class Exchange: Sendable {
     private func take(
         or waiter: CheckedContinuation<Result<[UInt8]?, TransportError>, Never>
     ) -> Result<[UInt8]?, TransportError>? {
-        let (result, resuming) = state.withLock {
-            state -> (Result<[UInt8]?, TransportError>?, URLSessionDataTask?) in
+        state.withLock { state -> Result<[UInt8]?, TransportError>? in
             guard state.pieces.isEmpty else {
                 var bytes: [UInt8] = []
                 bytes.reserveCapacity(state.held)
@@ -210,23 +207,22 @@ final class Exchange: Sendable {
                 held.add(-state.held)
                 state.held = 0
                 state.pieces = []
-                defer { state.isFull = false }
-                return (.success(bytes), state.isFull ? state.task : nil)
+                if state.isFull { state.task?.resume() }
+                state.isFull = false
+                return .success(bytes)
             }
             if state.overflow.count > 0 {
-                return (Result { try state.overflow.take(Self.overflowPiece) }.mapError(unreadable), nil)
+                return Result { try state.overflow.take(Self.overflowPiece) }.mapError(unreadable)
             }
-            if state.isGivenUp { return (.failure(Self.cancelled(endpoint)), nil) }
+            if state.isGivenUp { return .failure(Self.cancelled(endpoint)) }
             switch state.end {
-            case .success?: return (.success(nil), nil)
-            case .failure(let error)?: return (.failure(error), nil)
+            case .success?: return .success(nil)
+            case .failure(let error)?: return .failure(error)
             case nil:
                 state.waiter = waiter
-                return (nil, nil)
+                return nil
             }
         }
-        resuming?.resume()
-        return result
     }
 
     private func unreadable(_ error: any Error) -> TransportError {

@@ -27,7 +27,12 @@ final class InnerSession: Sendable {
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
         configuration.protocolClasses = configuration.protocolClasses?.filter { !($0 is CachingURLProtocol.Type) }
         // Cookies and credentials are added before the cache is asked, so that `Vary` can select by them.
+        // A redirect may have taken them out again. Linux' Foundation keeps what a response sets unless it is never
+        // accepted.
         configuration.httpShouldSetCookies = false
+        configuration.httpCookieStorage = nil
+        configuration.httpCookieAcceptPolicy = .never
+        configuration.httpAdditionalHeaders = nil
         configuration.urlCredentialStorage = nil
         #if canImport(FoundationNetworking)
             let queue: OperationQueue = InlineQueue()

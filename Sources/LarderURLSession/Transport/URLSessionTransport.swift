@@ -68,6 +68,11 @@ public final class URLSessionTransport: Transport {
         // Dropping it before the end of the body gives the request up.
         let reader = ExchangeReader(exchange)
         let received = try await exchange.head()
+        guard (100...999).contains(received.status) else {
+            throw TransportError(
+                .malformedResponse, mayHaveBeenSeen: true, endpoint: endpoint,
+                "\(endpoint) sent the status \(received.status)")
+        }
         let head = HTTPResponse(
             status: HTTPResponse.Status(code: received.status),
             headerFields: NetworkFields.forCache(received.fields, status: received.status))
