@@ -95,6 +95,10 @@ class CachingURLProtocol: URLProtocol {
 
     private func deliver() {
         guard let load, let client else { return }
+        #if canImport(FoundationNetworking)
+            // One that was cancelled meanwhile gets its error from URLSession.
+            if let state = task?.state, state != .running { return }
+        #endif
         for event in load.takeEvents() {
             switch event {
             // Nothing is to be stored a second time.
