@@ -115,7 +115,9 @@ let package = Package(
                 .nioHTTP1, .nioHTTPCompression, .nioPosix,
             ]
         ),
-        .target(name: "LarderURLSession", dependencies: ["Larder", "LarderHTTP", "VisibleLocks", .httpTypes]),
+        .target(
+            name: "LarderURLSession", dependencies: ["CLarder", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes]
+        ),
         .target(
             name: "LarderGateway",
             dependencies: [
@@ -234,7 +236,9 @@ let package = Package(
         ),
         .testTarget(
             name: "LarderURLSessionTests",
-            dependencies: ["Larder", "LarderHTTP", "LarderURLSession", "TestOrigin", "TestSupport", .httpTypes]
+            dependencies: [
+                "Larder", "LarderHTTP", "LarderURLSession", "SeededData", "TestOrigin", "TestSupport", .httpTypes,
+            ]
         ),
         .testTarget(
             name: "LarderGatewayTests",

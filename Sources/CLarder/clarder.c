@@ -63,6 +63,8 @@ void clarder_forget_thread(void) { swift_thread = 0; }
 void clarder_forget_thread(void) {}
 #endif
 
+int clarder_make_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
+
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length) {
 #ifdef __linux__
     return fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);

@@ -90,6 +90,16 @@ struct PolicyTests {
         }
     }
 
+    @Test func whatMustNotBeStoredIsNotStoredByAnotherPolicy() async throws {
+        try await withBench(URLSessionCachingOptions(fetch: FetchOptions(policy: .doNotWrite))) { bench in
+            bench.origin.script("/a") { .counter($0).header("Cache-Control", "max-age=60") }
+            let reload = bench.request("/a") { $0.cachePolicy = .reloadIgnoringLocalCacheData }
+            let first = try await bench.load(reload)
+            let second = try await bench.load("/a")
+            #expect(first.text == "1" && second.text == "2")
+        }
+    }
+
     @Test func optionsOfTheCacheApply() async throws {
         let options = URLSessionCachingOptions(fetch: FetchOptions(secondsToCache: 60, tags: ["app"]))
         try await withBench(options) { bench in

@@ -1,6 +1,9 @@
 import Foundation
+import Larder
+import LarderHTTP
 import LarderURLSession
 import TestOrigin
+import TestSupport
 import Testing
 
 #if canImport(FoundationNetworking)
@@ -84,6 +87,31 @@ struct RedirectTests {
                 #expect(other["Authorization"] == nil && other["Cookie"] == nil && other["X-Other"] == "kept")
                 let same = try #require(first.origin.requests(for: "/b").first)
                 #expect(same["Authorization"] == "Bearer secret")
+            }
+        }
+    }
+
+    @Test func anotherOriginGetsNoSecretsOfTheConfiguration() async throws {
+        try await withBench { first in
+            try await withBench { second in
+                first.origin.script("/a", .redirect(to: second.origin.url + "/b"))
+                second.origin.script("/b", .ok("other"))
+                let configuration = URLSessionConfiguration.ephemeral
+                configuration.httpAdditionalHeaders = ["Authorization": "Bearer secret", "X-Other": "kept"]
+                try await withStore { store in
+                    let transport = URLSessionTransport(configuration)
+                    let cache = HTTPCache(store: store, transport: transport)
+                    configuration.useCache(cache)
+                    let session = URLSession(configuration: configuration)
+                    _ = try await session.answer(first.request("/a"))
+                    session.finishTasksAndInvalidate()
+                    await cache.drain()
+                    transport.close()
+                }
+                let asked = try #require(first.origin.requests(for: "/a").first)
+                #expect(asked["Authorization"] == "Bearer secret")
+                let other = try #require(second.origin.requests.first)
+                #expect(other["Authorization"] == nil && other["X-Other"] == "kept")
             }
         }
     }

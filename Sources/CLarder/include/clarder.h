@@ -61,6 +61,10 @@ static inline void clarder_unlock(uint32_t *word) {
 /// otherwise the number is out of reach, and this does nothing.
 void clarder_forget_thread(void);
 
+/// Makes and opens a file of mode 0600 that no program started later inherits. `name` ends with `XXXXXX`, which is replaced.
+/// Returns its descriptor, or -1 with `errno` set. mkostemp(3).
+int clarder_make_temporary(char *name);
+
 /// Releases the blocks behind `[offset, offset + length)` of a file without changing its length.
 /// Returns 0, or -1 with `errno` set. fallocate(2) on Linux, fcntl(2) F_PUNCHHOLE on Darwin.
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length);

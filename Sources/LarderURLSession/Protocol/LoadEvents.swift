@@ -21,6 +21,9 @@ final class LoadEvents: Sendable {
     private struct State {
         var events: [LoadEvent] = []
         var waiter: CheckedContinuation<Void, Never>?
+        /// The session was woken, and has not taken the events yet. It is not woken twice: on Linux a task that is
+        /// resumed in the moment after its end fails, or ends the process.
+        var isWoken = false
         var isClosed = false
         /// Nothing waits for the session any more.
         var isEnding = false
@@ -31,19 +34,21 @@ final class LoadEvents: Sendable {
     /// Hands events over, and returns when they were taken, or will never be.
     func put(_ events: [LoadEvent], _ wake: () -> Void) async {
         await withCheckedContinuation { (waiter: CheckedContinuation<Void, Never>) in
-            let (isClosed, waits) = state.withLock { state in
-                if state.isClosed { return (true, false) }
+            let (wakes, waits) = state.withLock { state in
+                if state.isClosed { return (false, false) }
                 state.events += events
                 if !state.isEnding { state.waiter = waiter }
-                return (false, !state.isEnding)
+                defer { state.isWoken = true }
+                return (!state.isWoken, !state.isEnding)
             }
-            if !isClosed { wake() }
+            if wakes { wake() }
             if !waits { waiter.resume() }
         }
     }
 
     func take() -> [LoadEvent] {
         state.withLock { state in
+            state.isWoken = false
             defer { state.events = [] }
             return state.events
         }

@@ -19,6 +19,7 @@ extension SessionSettings {
         let policy = request.cachePolicy == .useProtocolCachePolicy ? cachePolicy : request.cachePolicy
         // What the request says counts more than a policy by name, which is for all requests.
         if policy != .useProtocolCachePolicy { options.policyID = nil }
+        let isKeptOut = options.policy.contains(.doNotWrite)
         switch policy {
         case .reloadIgnoringLocalCacheData: options.policy = .doNotRead
         case .reloadIgnoringLocalAndRemoteCacheData:
@@ -32,6 +33,7 @@ extension SessionSettings {
         case .useProtocolCachePolicy: break
         @unknown default: break
         }
+        if isKeptOut { options.policy.insert(.doNotWrite) }
         let seconds = request.timeoutInterval == Self.defaultTimeout ? requestTimeout : request.timeoutInterval
         let limit = Self.duration(seconds)
         options.timeouts = Timeouts(

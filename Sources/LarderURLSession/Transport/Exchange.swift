@@ -18,6 +18,10 @@ final class HeldBytes: Sendable {
 }
 
 /// One request of a session: what it receives on the session's queue, and the one who reads it in a task.
+///
+/// It cancels its task at most once. On Linux `URLSessionTask.cancel()` marks the task in one step on the queue of the
+/// session and reports the error in another. A second call that waits for the queue at that moment lets the completion of
+/// the task in between, and Foundation then ends the process (TaskRegistry.swift:118).
 final class Exchange: Sendable {
     /// Status and fields.
     struct Head: Sendable {
@@ -26,6 +30,7 @@ final class Exchange: Sendable {
     }
 
     private struct State {
+        /// Until it ends or is cancelled.
         var task: URLSessionDataTask?
         var head: Head?
         var headWaiter: CheckedContinuation<Result<Head, TransportError>, Never>?
@@ -60,7 +65,7 @@ final class Exchange: Sendable {
 
     func begin(_ task: URLSessionDataTask) {
         let isGivenUp = state.withLock { state in
-            state.task = task
+            if !state.isGivenUp { state.task = task }
             return state.isGivenUp
         }
         if isGivenUp { Self.cancel(task) }
@@ -130,7 +135,18 @@ final class Exchange: Sendable {
             TransportError(
                 .overloaded, mayHaveBeenSeen: true, endpoint: endpoint, "the body from \(endpoint) was given up: \(why)"
             ))
+        defer { state.task = nil }
         return state.task
+    }
+
+    /// The response is there, but its task does not end by itself.
+    func endedUnfinished(_ response: URLResponse?) {
+        let task = state.withLock { state in
+            defer { state.task = nil }
+            return state.task
+        }
+        ended(nil, response)
+        if let task { Self.cancel(task) }
     }
 
     func ended(_ error: (any Error)?, _ response: URLResponse?) {
@@ -247,6 +263,7 @@ final class Exchange: Sendable {
             defer {
                 state.headWaiter = nil
                 state.waiter = nil
+                state.task = nil
             }
             return (state.headWaiter, state.waiter, state.task)
         }
@@ -257,7 +274,7 @@ final class Exchange: Sendable {
 
     /// Cancels on a thread that holds nothing: `URLSessionTask.cancel()` waits for the session's queue on Linux, and
     /// that queue may be about to resume the Swift task whose cancellation handler this is.
-    static func cancel(_ task: URLSessionTask) {
+    private static func cancel(_ task: URLSessionTask) {
         #if canImport(FoundationNetworking)
             TaskThread.run { task.cancel() }
         #else

@@ -66,11 +66,12 @@ final class InnerSession: Sendable {
         delegate.register(task.taskIdentifier, exchange)
         exchange.begin(task)
         task.resume()
-        let isLast = state.withLock { state in
+        let (isClosed, isLast) = state.withLock { state in
             state.starting -= 1
-            return state.isClosed && state.starting == 0
+            return (state.isClosed, state.isClosed && state.starting == 0)
         }
-        if isLast { invalidate() }
+        if isClosed { exchange.giveUp() }
+        if isLast { session.finishTasksAndInvalidate() }
     }
 
     /// Ends the requests that are under way. A session keeps its delegate until it is invalidated.
@@ -80,13 +81,8 @@ final class InnerSession: Sendable {
             return !state.isClosed && state.starting == 0
         }
         delegate.giveUpAll()
-        if isIdle { invalidate() }
-    }
-
-    private func invalidate() {
-        let session = session
-        // Not from the session's own queue, for which this waits on Linux.
-        DispatchQueue.global().async { session.invalidateAndCancel() }
+        // Not `invalidateAndCancel()`: a task must not be cancelled twice, see `Exchange`.
+        if isIdle { session.finishTasksAndInvalidate() }
     }
 }
 
@@ -133,8 +129,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable 
         #if canImport(FoundationNetworking)
             // Asked only when the whole 401 is there. No disposition makes that the answer: the default handling waits
             // for credentials forever, the others fail the task.
-            exchange(task)?.ended(nil, task.response)
-            Exchange.cancel(task)
+            exchange(task)?.endedUnfinished(task.response)
         #else
             completionHandler(.performDefaultHandling, nil)
         #endif

@@ -1,3 +1,4 @@
+import CLarder
 import Foundation
 
 /// Bytes of a body that arrived before its reader asked for them, in a file without a name.
@@ -15,14 +16,13 @@ struct Overflow {
             var failure: Int32 = ENOENT
             for directory in directories {
                 var name = Array("\(directory)/larder-XXXXXX".utf8CString)
-                // mkstemp(3): mode 0600, and never a file that exists.
-                let descriptor = mkstemp(&name)
+                // mkostemp(3): mode 0600, and never a file that exists.
+                let descriptor = clarder_make_temporary(&name)
                 guard descriptor >= 0 else {
                     failure = errno
                     continue
                 }
                 unlink(name)
-                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
                 self.descriptor = descriptor
                 return
             }
@@ -35,6 +35,17 @@ struct Overflow {
     private var file: File?
     private var start: Int64 = 0
     private var end: Int64 = 0
+    /// What is before it has no blocks any more.
+    private var punched: Int64 = 0
+    /// Bytes that are read before their blocks go back to the file system.
+    private static let punchedPiece: Int64 = 8 << 20
+
+    /// What the file takes on the disk.
+    var allocatedBytes: Int64 {
+        var status = stat()
+        guard let file, fstat(file.descriptor, &status) == 0 else { return 0 }
+        return Int64(status.st_blocks) * 512
+    }
 
     /// Bytes that wait.
     var count: Int64 { end - start }
@@ -80,8 +91,11 @@ struct Overflow {
         if start == end {
             // The blocks go back to the file system; the next bytes are written from the beginning.
             _ = ftruncate(file.descriptor, 0)
-            start = 0
-            end = 0
+            (start, end, punched) = (0, 0, 0)
+        } else if start - punched >= Self.punchedPiece,
+            clarder_punch_hole(file.descriptor, punched, start - punched) == 0
+        {
+            punched = start
         }
         return bytes
     }
