@@ -160,6 +160,47 @@ import Testing
         }
     }
 
+    /// Callers that come while others wait would keep a request that hangs going forever.
+    @Test func aRequestThatHangsIsJoinedForAWhileOnly() async throws {
+        try await Fixture.run({ $0.caching = .gateway }) { fixture in
+            let gate = Latch()
+            fixture.transport.handler = { [transport = fixture.transport] _ throws(TransportError) in
+                let number = transport.sent.count
+                if number == 1 { await gate.wait() }
+                return .answer(200, [.cacheControl: "max-age=60"], "\(number)")
+            }
+            let hanging = try await start([[:], [:]], fixture)
+            fixture.clock.advance(by: .milliseconds(9_999))
+            let joined = Task { try await fixture.get().text }
+            let joinable = fixture.cache.loader.joinable
+            let generation = fixture.cache.changes.generations.current(Fixture.url)
+            try await waitWhile { joinable.leading(Fixture.url, generation: generation)?.waiterCount != 3 }
+            fixture.clock.advance(by: .milliseconds(1))
+            try await #expect(fixture.get().text == "2")
+            gate.open()
+            try await #expect(joined.value == "1")
+            for task in hanging { try await #expect(task.value.text == "1") }
+            #expect(fixture.transport.sent.count == 2)
+        }
+    }
+
+    /// One that hangs is not asked again and again.
+    @Test func aValidationInTheBackgroundThatHangsIsTheOnlyOne() async throws {
+        try await withStale("max-age=60, stale-while-revalidate=600") { fixture in
+            let gate = Latch()
+            fixture.transport.handler = { _ throws(TransportError) in
+                await gate.wait()
+                return .answer(200, [.cacheControl: "max-age=60"], "new")
+            }
+            try await #expect(fixture.get().text == "old")
+            try await waitWhile { fixture.transport.sent.isEmpty }
+            fixture.clock.advance(by: .seconds(60))
+            try await #expect(fixture.get().text == "old")
+            #expect(fixture.transport.sent.count == 1)
+            gate.open()
+        }
+    }
+
     /// How many requests reach the origin when eight clients ask at once for what may be stored.
     private func originRequestsOfACrowd(_ fixture: Fixture) async throws -> Int {
         _ = fixture.transport.takeSent()

@@ -56,6 +56,10 @@ public struct HTTPCacheConfiguration: Sendable {
     public var requestLimit = 4_096
     /// Whether misses of one key share one request (RFC 9111 section 4). Default: true.
     public var collapsesRequests = true
+    /// How long after a request was sent others wait for the same answer while its head has not come. The next request
+    /// then asks the origin itself, and those after it wait for that answer. A request that hangs so does not keep
+    /// everyone waiting. More than zero; default: 10 s.
+    public var collapsingWindow = Duration.seconds(10)
     /// How long a miss waits for another process that has the store open and loads the same response, before it asks
     /// the origin itself. Only whole responses to GET are waited for, up to 4 MiB where their length is known: a client
     /// would not get any byte of a longer one before the whole is there. The wait takes at most half of what

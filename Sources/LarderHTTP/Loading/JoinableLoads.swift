@@ -11,8 +11,8 @@ final class JoinableLoads: Sendable {
         /// Keys whose last response could not be stored: requests do not wait for the next one.
         var passes: Set<String> = []
 
-        mutating func leading(_ key: String, _ generation: UInt32) -> Load? { Self.usable(loads[key], generation) }
-        mutating func waiting(_ key: String, _ generation: UInt32) -> Load? { Self.usable(next[key], generation) }
+        func leading(_ key: String, _ generation: UInt32) -> Load? { Self.usable(loads[key], generation) }
+        func waiting(_ key: String, _ generation: UInt32) -> Load? { Self.usable(next[key], generation) }
 
         /// Not one that was given up, and not one from before an invalidation.
         private static func usable(_ load: Load?, _ generation: UInt32) -> Load? {
@@ -23,7 +23,23 @@ final class JoinableLoads: Sendable {
     /// Stands between the key of a response and the range that is asked for. No URI has a space.
     static let rangeMark = " range="
     private static let passLimit = 4_096
+    private let window: Duration
+    private let now: @Sendable () -> Instant
     private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - window: how long after it was sent a load whose answer has not begun may be joined. As long as callers come
+    ///     while others wait, a load that hangs does not end.
+    ///   - now: the clock of the cache.
+    init(window: Duration, now: @escaping @Sendable () -> Instant) {
+        self.window = window
+        self.now = now
+    }
+
+    private func isOverdue(_ load: Load) -> Bool {
+        guard let sent = load.sentTime, !load.isAnswered else { return false }
+        return .milliseconds(now().milliseconds - sent.milliseconds) >= window
+    }
 
     enum Place {
         /// Another load asks already.
@@ -40,9 +56,13 @@ final class JoinableLoads: Sendable {
     /// - Parameters:
     ///   - mayPass: false lets it lead although what came last could not be shared.
     ///   - isLater: only a load that has not been sent yet may be joined.
-    func enter(_ key: String, _ load: Load, mayPass: Bool = true, isLater: Bool = false) -> Place {
+    ///   - ofAnyAge: a load that hangs may be joined, too.
+    func enter(
+        _ key: String, _ load: Load, mayPass: Bool = true, isLater: Bool = false, ofAnyAge: Bool = false
+    ) -> Place {
         state.withLock { state in
-            let leading = state.leading(key, load.generation)
+            var leading = state.leading(key, load.generation)
+            if !ofAnyAge, let hanging = leading, isOverdue(hanging) { leading = nil }
             if let leading, !isLater || !leading.isSent { return .join(leading) }
             if mayPass, state.passes.contains(Self.passKey(key)) { return .alone }
             guard let leading else {
@@ -57,7 +77,7 @@ final class JoinableLoads: Sendable {
 
     /// The load that a request may join, if there is one.
     func leading(_ key: String, generation: UInt32) -> Load? {
-        state.withLock { $0.leading(key, generation) }
+        state.withLock { $0.leading(key, generation) }.flatMap { isOverdue($0) ? nil : $0 }
     }
 
     /// The load that will be sent when the one under way is answered, if there is one.

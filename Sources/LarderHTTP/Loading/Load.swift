@@ -86,6 +86,9 @@ final class Load: Sendable {
     }
     func markSent(at now: Instant) { sent.store(now.milliseconds, ordering: .releasing) }
 
+    /// Whether the head of the answer is there.
+    var isAnswered: Bool { state.withLock { $0.result != nil } }
+
     /// How many wait for the head.
     var waiterCount: Int { state.withLock { $0.waiters.count } }
 

@@ -15,7 +15,7 @@ final class Loader: Sendable {
     let failures: OriginFailures
     let abandoned: AbandonedLoads
     let held = HeldBytes()
-    let joinable = JoinableLoads()
+    let joinable: JoinableLoads
     let active = ActiveLoads()
     /// Claims that were not waited for, and are still to come.
     let lateClaims = Atomic(0)
@@ -34,6 +34,7 @@ final class Loader: Sendable {
         self.origin = origin
         failures = OriginFailures(context.configuration.originFailureMemory)
         abandoned = AbandonedLoads(context.configuration.abandonedLoads)
+        joinable = JoinableLoads(window: context.configuration.collapsingWindow) { context.now }
     }
 
     private var rules: CacheRules { context.rules }
@@ -171,7 +172,7 @@ final class Loader: Sendable {
         if question.hadContent, question.content == nil { return }
         let load = Load(url: forwardedRequest.request.url, generation: question.generation, isDetached: true)
         let joinKey = sharedKey(refresh.primary, forwardedRequest.request)
-        guard case .lead = joinable.enter(joinKey, load, mayPass: false) else { return }
+        guard case .lead = joinable.enter(joinKey, load, mayPass: false, ofAnyAge: true) else { return }
         // The method stays the one that goes to the origin; of GET and HEAD it is that of the forwarded request.
         if question.request.method == question.subject.method {
             question.request.method = forwardedRequest.request.method
