@@ -132,13 +132,15 @@ public final class CachingHTTPClient: Sendable {
             else { return response }
             let body = response.body
             // Read to its end, if that is near, so that it is stored and its connection can be used again.
-            try await limited(by: deadline) { await Self.skip(body) }
+            try? await limited(by: min(deadline, .now() + Self.skippingTime)) { await Self.skip(body) }
             request = next
         }
     }
 
     /// The most of a redirect's content that is read, in bytes.
     private static let skippedBytes = 64 << 10
+    /// How long that may take. The answer has said where to go.
+    private static let skippingTime = TimeAmount.seconds(1)
 
     private static func skip(_ body: HTTPClientResponse.Body) async {
         var rest = skippedBytes

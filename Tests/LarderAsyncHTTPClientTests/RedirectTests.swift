@@ -24,6 +24,18 @@ import Testing
         }
     }
 
+    /// The place is in the head.
+    @Test func aRedirectWhoseContentStallsIsFollowed() async throws {
+        try await ClientSetting.run { setting in
+            let gate = Gate()
+            let stalling = OriginAnswer.redirect(to: "/b").declaringLength(8).content(Array("1234".utf8)).then(gate)
+            setting.origin.script("/a", stalling.then("5678"))
+            setting.origin.script("/b", OriginAnswer.ok("arrived"))
+            try await #expect(setting.get("/a").1 == "arrived")
+            gate.open()
+        }
+    }
+
     @Test func tooManyAndCyclesAreErrors() async throws {
         try await ClientSetting.run { setting in
             setting.origin.script("/cycle", OriginAnswer.redirect(to: "/cycle"))
