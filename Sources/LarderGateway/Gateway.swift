@@ -86,10 +86,18 @@ public final class Gateway: Sendable {
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
+        try await start(configuration, cache: cache, service: nil)
+    }
+
+    /// As above, with something else that answers the requests. The cache then only tells how its store does.
+    package static func start(
+        _ configuration: GatewayConfiguration, cache: HTTPCache, service: (any GatewayService)?
+    ) async throws(GatewayError) -> Gateway {
         let tls = try checked(configuration)
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
         let descriptors = DescriptorLimit.raise()
-        let core = GatewayCore(cache, configuration, accessLog: log, descriptors: descriptors)
+        let core = GatewayCore(
+            cache, configuration, service: service, accessLog: log, descriptors: descriptors)
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {

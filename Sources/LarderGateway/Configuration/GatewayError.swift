@@ -40,7 +40,7 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     /// The error underneath: an `Errno` where a system call failed.
     public let cause: (any Error)?
 
-    init(
+    package init(
         _ code: Code, _ message: String, path: FilePath? = nil, address: String? = nil, cause: (any Error)? = nil
     ) {
         self.code = code
@@ -56,7 +56,7 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
 
 extension GatewayError {
     /// An address that cannot be listened on, in the words of the system: without the library's names of its calls.
-    static func cannotListen(_ host: String, _ port: Int, _ error: any Error) -> GatewayError {
+    package static func cannotListen(_ host: String, _ port: Int, _ error: any Error) -> GatewayError {
         let text = "cannot listen on \(host) port \(port): "
         let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
         switch error {

@@ -13,6 +13,8 @@ enum Decision: Sendable {
     case tunnel(host: String, port: Int)
     /// Stored responses are removed, which may wait for the disk.
     case purge(PurgeOrder)
+    /// A service answers, in a task.
+    case work(@Sendable (RequestBody?) async -> ServiceAnswer)
 }
 
 /// What a PURGE removes.

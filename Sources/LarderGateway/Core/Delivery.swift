@@ -103,6 +103,18 @@ final class Delivery: @unchecked Sendable {
         }
     }
 
+    /// Lets a service answer.
+    func work(_ work: @escaping @Sendable (RequestBody?) async -> ServiceAnswer, body: RequestBody?) {
+        eventLoop.assertInEventLoop()
+        task = tasks.start {
+            let answer = await work(body)
+            await self.onLoop { sink in
+                self.place = nil
+                _ = sink.deliver(answer.response(at: sink.worker.core.time.wallSeconds()))
+            }
+        }
+    }
+
     /// Brings content whose head has been written.
     func send(_ body: ResponseBody) {
         eventLoop.assertInEventLoop()

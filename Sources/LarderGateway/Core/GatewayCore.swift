@@ -30,17 +30,20 @@ final class GatewayCore: Sendable {
     private let pseudonym: String?
     /// Whether hits may go the short way: one origin for all hosts, and a cache whose keys are URLs.
     let allowsPlainHits: Bool
+    /// What answers in place of the cache.
+    let service: (any GatewayService)?
     let headLimits: HeadLimits
     /// What follows the age in such a hit, up to the seconds of freshness that are left.
     let hitFields: [UInt8]
 
     init(
-        _ cache: HTTPCache, _ configuration: GatewayConfiguration, accessLog: AccessLogWriter?,
-        descriptors: Int = .max
+        _ cache: HTTPCache, _ configuration: GatewayConfiguration, service: (any GatewayService)? = nil,
+        accessLog: AccessLogWriter?, descriptors: Int = .max
     ) {
         let current = CurrentCache(cache)
         self.current = current
         self.configuration = configuration
+        self.service = service
         self.accessLog = accessLog
         time = configuration.time
         logger = configuration.logger
@@ -52,7 +55,8 @@ final class GatewayCore: Sendable {
             headBytes: limits.headBytes, startLineBytes: limits.requestLineBytes, fields: limits.fieldCount)
         pseudonym = cache.configuration.viaName
         allowsPlainHits =
-            configuration.routes.otherwise != nil && cache.hasPlainHits && cache.configuration.addsCacheStatus
+            service == nil && configuration.routes.otherwise != nil && cache.hasPlainHits
+            && cache.configuration.addsCacheStatus
         var fields = "\r\n"
         if let pseudonym { fields += "Via: 1.1 \(pseudonym)\r\n" }
         let status = CacheStatus(cacheName: cache.configuration.caching.cacheName, outcome: .hit)
@@ -109,9 +113,15 @@ final class GatewayCore: Sendable {
     ///   - request: with scheme, authority and path; without `Host`. Changed where a proxy has to change it.
     ///   - isAbsolute: whether the target was a whole URL, as clients send it to proxies.
     ///   - isLoopback: whether the client is on this machine.
+    ///   - length: of the content, where it is declared.
     func decide(
-        _ request: inout HTTPRequest, hasContent: Bool, isAbsolute: Bool, isLoopback: Bool
+        _ request: inout HTTPRequest, hasContent: Bool, isAbsolute: Bool, isLoopback: Bool, length: Int64? = nil
     ) -> Decision {
+        if let service {
+            let asked = ServiceRequest(
+                head: request, hasContent: hasContent, contentLength: length, isLoopback: isLoopback)
+            return decide(asked, service)
+        }
         if request.method == .connect { return tunnel(request) }
         if request.method.rawValue == "PURGE", configuration.purging.isEnabled {
             return purge(request, isLoopback: isLoopback)
@@ -128,6 +138,17 @@ final class GatewayCore: Sendable {
             }
         } catch {
             return .own(Self.answer(to: error))
+        }
+    }
+
+    private func decide(_ request: ServiceRequest, _ service: any GatewayService) -> Decision {
+        switch service.decide(request) {
+        case .answer(let answer): return .stored(answer.response(at: time.wallSeconds()))
+        case .work(let work):
+            guard memory.admitsRequest() else {
+                return .own(.retryLater(503, "This server is short of memory; try again later."))
+            }
+            return .work(work)
         }
     }
 

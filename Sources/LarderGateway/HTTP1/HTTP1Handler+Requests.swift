@@ -25,19 +25,27 @@ extension HTTP1Handler {
         // section 3.3), the origin of all hosts.
         if request.authority == nil { request.authority = worker.core.configuration.routes.otherwise?.authority }
         // Content of no bytes says as much as none: some clients declare it with every GET.
+        var length: Int64?
+        if case .length(let declared) = head.framing { length = declared }
         let decision = worker.core.decide(
             &request, hasContent: hasContent && head.framing != .length(0), isAbsolute: head.targetForm == .absolute,
-            isLoopback: isLoopback)
+            isLoopback: isLoopback, length: length)
         switch decision {
         case .own(let answer): responder.write(answer)
         case .stored(let response): responder.write(response)
-        case .load(let pending): load(pending, head.framing, content)
+        case .load(let pending):
+            forward(length, content) { responder.load(pending, body: $0, place: $1) }
+        case .work(let work):
+            forward(length, content) { responder.work(work, body: $0, place: $1) }
         case .purge(let order): responder.purge(order)
         case .tunnel(let host, let port): openTunnel(host, port)
         }
     }
 
-    private func load(_ pending: LoadRequest, _ framing: BodyFraming, _ content: RequestContent?) {
+    /// Begins what needs the content of a request, where its client may have one more such request.
+    private func forward(
+        _ length: Int64?, _ content: RequestContent?, _ begin: (RequestBody?, ClientTable.Place) -> Void
+    ) {
         let address = output.context?.remoteAddress
         guard let place = worker.core.place(for: address, isLoopback: isLoopback) else {
             return responder.write(.tooManyRequests)
@@ -49,12 +57,10 @@ extension HTTP1Handler {
             let inlet = BodyInlet(memory: worker.core.memory) {
                 loop.execute { handler.value.contentWanted() }
             }
-            var length: Int64?
-            if case .length(let declared) = framing { length = declared }
             body = inlet.body(length: length)
             content.connect(inlet)
         }
-        responder.load(pending, body: body, place: place)
+        begin(body, place)
     }
 
     /// The load asks for content: the client that waits for 100 gets it now, and not where the origin refuses the

@@ -71,6 +71,19 @@ final class HTTP1Responder {
         delivery.load(pending, from: worker.core.cache, body: body, relaysInformational: current?.version == .http11)
     }
 
+    /// Lets a service answer.
+    /// - Parameters:
+    ///   - body: the content of the request.
+    ///   - place: held until it has.
+    func work(
+        _ work: @escaping @Sendable (RequestBody?) async -> ServiceAnswer, body: RequestBody?, place: ClientTable.Place
+    ) {
+        let delivery = Delivery(worker.eventLoop, to: self)
+        self.delivery = delivery
+        delivery.place = place
+        delivery.work(work, body: body)
+    }
+
     /// Removes stored responses, which may wait for the disk.
     func purge(_ order: PurgeOrder) {
         let delivery = Delivery(worker.eventLoop, to: self)

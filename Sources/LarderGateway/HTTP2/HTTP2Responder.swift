@@ -73,6 +73,18 @@ final class HTTP2Responder {
         delivery.load(pending, from: worker.core.cache, body: body, relaysInformational: true)
     }
 
+    /// Lets a service answer.
+    /// - Parameters:
+    ///   - body: the content of the request.
+    ///   - place: held until it has.
+    func work(
+        _ work: @escaping @Sendable (RequestBody?) async -> ServiceAnswer, body: RequestBody?, place: ClientTable.Place
+    ) {
+        let delivery = makeDelivery()
+        delivery.place = place
+        delivery.work(work, body: body)
+    }
+
     /// Removes stored responses, which may wait for the disk.
     func purge(_ order: PurgeOrder) { makeDelivery().purge(order) }
 

@@ -176,19 +176,25 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         let forwards = core.configuration.mayForward(request)
         // What the client sees of a host that is served here is this scheme.
         if !forwards { request.scheme = "https" }
-        guard forwards || core.configuration.serves(request) else {
+        guard forwards || core.service != nil || core.configuration.serves(request) else {
             return refuse(421, "This gateway has no origin for the host of the request.")
         }
-        switch core.decide(&request, hasContent: hasContent, isAbsolute: forwards, isLoopback: connection.isLoopback) {
+        let decision = core.decide(
+            &request, hasContent: hasContent, isAbsolute: forwards, isLoopback: connection.isLoopback, length: length)
+        switch decision {
         case .own(let answer): responder.write(answer)
         case .stored(let response): responder.write(response)
-        case .load(let pending): load(pending, length: length)
+        case .load(let pending):
+            forward(length: length) { responder.load(pending, body: $0, place: $1) }
+        case .work(let work):
+            forward(length: length) { responder.work(work, body: $0, place: $1) }
         case .purge(let order): responder.purge(order)
         case .tunnel: refuse(501, "This gateway does not open tunnels over HTTP/2.")
         }
     }
 
-    private func load(_ pending: LoadRequest, length: Int64?) {
+    /// Begins what needs the content of a request, where its client may have one more such request.
+    private func forward(length: Int64?, _ begin: (RequestBody?, ClientTable.Place) -> Void) {
         let address = connection.remoteAddress
         guard let place = worker.core.place(for: address, isLoopback: connection.isLoopback) else {
             return responder.write(.tooManyRequests)
@@ -203,7 +209,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
             body = inlet.body(length: length)
             content.connect(inlet)
         }
-        responder.load(pending, body: body, place: place)
+        begin(body, place)
     }
 
     /// Answers a request that cannot be answered as asked, or breaks off the answer that has begun.

@@ -1,5 +1,5 @@
 /// Time stamps in UTC.
-enum LogTime {
+package enum LogTime {
     /// `21/Nov/2026:14:08:10 +0000`
     static func common(_ seconds: Int64) -> String {
         let time = parts(seconds)
@@ -13,7 +13,7 @@ enum LogTime {
     }
 
     /// `Sat, 21 Nov 2026 14:08:10 GMT` (RFC 9110 section 5.6.7)
-    static func http(_ seconds: Int64) -> String {
+    package static func http(_ seconds: Int64) -> String {
         let time = parts(seconds)
         // The first of January 1970 was a Thursday.
         let weekday = Int((seconds.quotientFloored(by: 86_400) % 7 + 11) % 7)

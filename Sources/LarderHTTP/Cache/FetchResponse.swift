@@ -38,6 +38,30 @@ public struct FetchResponse: Sendable {
     /// Whether the response is being stored.
     public var isStored: Bool
 
+    /// An answer that no cache made.
+    package init(head: HTTPResponse, body: ResponseBody, source: Source) {
+        self.init(
+            head: head, body: body, source: source, storedStatus: nil, originStatus: nil, originError: nil,
+            ageSeconds: nil, freshSeconds: nil, cacheStatus: nil, isStored: true)
+    }
+
+    init(
+        head: HTTPResponse, body: ResponseBody, source: Source, storedStatus: Int?, originStatus: Int?,
+        originError: FetchError? = nil, ageSeconds: Int64?, freshSeconds: Int64?, cacheStatus: CacheStatus?,
+        isStored: Bool
+    ) {
+        self.head = head
+        self.body = body
+        self.source = source
+        self.storedStatus = storedStatus
+        self.originStatus = originStatus
+        self.originError = originError
+        self.ageSeconds = ageSeconds
+        self.freshSeconds = freshSeconds
+        self.cacheStatus = cacheStatus
+        self.isStored = isStored
+    }
+
     /// Whether the cache refused to ask the origin: `only-if-cached` (RFC 9111 section 5.2.1.7).
     package var isRefusal: Bool { source == .network && originStatus == nil && !isStored }
 }
