@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "LarderHummingbird", targets: ["LarderHummingbird"]),
         .library(name: "LarderMetrics", targets: ["LarderMetrics"]),
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
+        .library(name: "LarderObjects", targets: ["LarderObjects"]),
+        .library(name: "LarderObjectsGRPC", targets: ["LarderObjectsGRPC"]),
         .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         // For C and other languages: liblarder. tools/install-c builds and installs it.
@@ -28,7 +30,8 @@ let package = Package(
         .default(
             enabledTraits: [
                 "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
-                "LarderMetrics", "LarderNIOTransport", "LarderURLSession", "TestOrigin",
+                "LarderMetrics", "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderURLSession",
+                "TestOrigin",
             ]
         ),
         .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
@@ -46,11 +49,16 @@ let package = Package(
             enabledTraits: ["LarderHTTP"]
         ),
         .trait(name: "LarderMetrics", description: "Reports a store to swift-metrics."),
+        .trait(name: "LarderObjects", description: "The object server.", enabledTraits: ["LarderGateway"]),
+        .trait(
+            name: "LarderObjectsGRPC", description: "The Remote Execution API's cache over gRPC.",
+            enabledTraits: ["LarderObjects"]
+        ),
         .trait(name: "LarderURLSession", description: "Caching for URLSession.", enabledTraits: ["LarderHTTP"]),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
             name: "cachectl", description: "The command line.",
-            enabledTraits: ["LarderGateway", "LarderNIOTransport"]
+            enabledTraits: ["LarderGateway", "LarderNIOTransport", "LarderObjectsGRPC"]
         ),
     ],
     dependencies: [
@@ -64,7 +72,11 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/grpc/grpc-swift-2", from: "2.4.3"),
+        .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.2"),
+        .package(url: "https://github.com/grpc/grpc-swift-protobuf", from: "2.4.1"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -125,6 +137,22 @@ let package = Package(
                 .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
             ]
         ),
+        // Generated from protos/ by tools/messages.
+        .target(name: "BuildMessages", dependencies: [.protobuf], exclude: ["protos"]),
+        .target(
+            name: "LarderObjects",
+            dependencies: [
+                "BuildMessages", "Larder", "LarderGateway", "LarderHTTP", "VisibleLocks", .httpTypes, .logging,
+                .nioCore, .protobuf,
+            ]
+        ),
+        .target(
+            name: "LarderObjectsGRPC",
+            dependencies: [
+                "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "VisibleLocks", .grpcCore,
+                .grpcNIOTransport, .grpcProtobuf, .logging, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .protobuf,
+            ]
+        ),
         .target(
             name: "LarderHummingbird",
             dependencies: [
@@ -150,8 +178,8 @@ let package = Package(
             name: "cachectl",
             dependencies: [
                 "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "VisibleLocks", .argumentParser, .httpTypes, .logging, .nioCore,
-                .systemPackage,
+                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "VisibleLocks", .argumentParser, .httpTypes,
+                .logging, .nioCore, .systemPackage,
             ]
         ),
         .executableTarget(
@@ -249,10 +277,26 @@ let package = Package(
             ]
         ),
         .testTarget(
+            name: "LarderObjectsTests",
+            dependencies: [
+                "BuildMessages", "HTTPTestSupport", "Larder", "LarderGateway", "LarderNIOTransport", "LarderObjects",
+                "SeededData", "TestSupport", .httpTypes, .nioCore, .protobuf,
+            ]
+        ),
+        .testTarget(
+            name: "LarderObjectsGRPCTests",
+            dependencies: [
+                "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "LarderObjectsGRPC", "SeededData",
+                "TestSupport", .grpcCore, .grpcNIOTransport, .grpcProtobuf, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix,
+                .protobuf,
+            ]
+        ),
+        .testTarget(
             name: "DocumentationTests",
             dependencies: [
                 "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
-                "LarderNIOTransport", "LarderURLSession", .asyncHTTPClient, .httpTypes, .hummingbird,
+                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderURLSession", .asyncHTTPClient,
+                .httpTypes, .hummingbird,
             ]
         ),
         .testTarget(
@@ -283,6 +327,12 @@ extension Target.Dependency {
 
     static let httpTypes = product("HTTPTypes", "swift-http-types", "HTTPCaching", "TestOrigin")
     static let structuredFields = product("RawStructuredFieldValues", "swift-http-structured-headers", "HTTPCaching")
+
+    static let protobuf = product("SwiftProtobuf", "swift-protobuf", "LarderObjects")
+    static let grpcCore = product("GRPCCore", "grpc-swift-2", "LarderObjectsGRPC")
+    static let grpcNIOTransport = product(
+        "GRPCNIOTransportHTTP2Posix", "grpc-swift-nio-transport", "LarderObjectsGRPC")
+    static let grpcProtobuf = product("GRPCProtobuf", "grpc-swift-protobuf", "LarderObjectsGRPC")
 
     static let metrics = product("Metrics", "swift-metrics", "LarderMetrics")
     static let metricsTestKit = product("MetricsTestKit", "swift-metrics", "LarderMetrics")

@@ -31,7 +31,7 @@ struct Cachectl: ParsableCommand {
                 subcommands: [
                     StatCommand.self, ListCommand.self, CollectCommand.self, VerifyCommand.self, BudgetCommand.self,
                 ]),
-            CommandGroup(name: "HTTP", subcommands: [FetchCommand.self, ServeCommand.self]),
+            CommandGroup(name: "HTTP", subcommands: [FetchCommand.self, ServeCommand.self, ObjectsCommand.self]),
             CommandGroup(name: "Trees", subcommands: [ImportCommand.self, ExportCommand.self]),
             CommandGroup(
                 name: "Trying out",

@@ -68,7 +68,7 @@ struct ServeCommand: ParsableCommand {
         do {
             try Gateway.check(setup.gateway)
         } catch {
-            throw Self.failure(error)
+            throw CommandError(error)
         }
         Self.warn(ofKey: setup)
         let text = setup.destinations.map { "origin for \($0)\n" }.joined()
@@ -85,7 +85,7 @@ struct ServeCommand: ParsableCommand {
         do {
             gateway = try await Gateway.start(setup.gateway, cache: cache)
         } catch {
-            throw Self.failure(error)
+            throw CommandError(error)
         }
         // Not before everything is open that can fail: other gateways may be using the store.
         let hasDefaultBudget: Bool
@@ -98,7 +98,8 @@ struct ServeCommand: ParsableCommand {
         Self.warn(ofKey: setup)
         let watching = Task { await keeper.run(gateway) }
         try Announcement(
-            gateway, try await store.statistics(), store.path.string, setup, hasDefaultBudget: hasDefaultBudget
+            plain: gateway.address, tls: gateway.tlsAddress, admin: gateway.adminAddress, try await store.statistics(),
+            store.path.string, origins: setup.destinations, hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
         var reloading = Reloading(gateway, keeper, source)
@@ -157,16 +158,6 @@ struct ServeCommand: ParsableCommand {
         return StoreKeeper(at: options.path, opening, logger: setup.gateway.logger) { [configuration] store in
             HTTPCache(store: store, transport: routed, configuration: configuration)
         }
-    }
-
-    private static func failure(_ error: GatewayError) -> CommandError {
-        let status: ExitStatus =
-            switch error.code {
-            case .cannotListen: (error.cause as? Errno).map(ExitStatus.listening) ?? .temporary
-            case .tls, .io: (error.cause as? Errno).map { ExitStatus($0) } ?? .data
-            default: .usage
-            }
-        return CommandError(status, error.message, path: error.path)
     }
 }
 

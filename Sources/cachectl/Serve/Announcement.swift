@@ -3,21 +3,23 @@ import Larder
 import LarderGateway
 import NIOCore
 
-/// What `serve` prints when it is ready.
+/// What `serve` and `objects` print when they are ready.
 struct Announcement {
     private let json: ReadyJSON
     private let budget: String
     private let stored: String
 
     init(
-        _ gateway: Gateway, _ statistics: Statistics, _ path: String, _ setup: ServeSetup, hasDefaultBudget: Bool
+        plain: SocketAddress?, tls: SocketAddress?, grpc: String? = nil, admin: SocketAddress?,
+        _ statistics: Statistics, _ path: String,
+        origins: [String] = [], hasDefaultBudget: Bool
     ) {
         let limit = statistics.budget.bytes
         json = ReadyJSON(
-            address: gateway.address.map { "http://\($0.text)" }, tls: gateway.tlsAddress.map { "https://\($0.text)" },
-            admin: gateway.adminAddress.map { "http://\($0.text)" }, store: path, entryCount: statistics.entryCount,
+            address: plain.map { "http://\($0.text)" }, tls: tls.map { "https://\($0.text)" }, grpc: grpc,
+            admin: admin.map { "http://\($0.text)" }, store: path, entryCount: statistics.entryCount,
             allocatedBytes: statistics.allocatedBytes.bytes, budgetBytes: limit == .unlimited ? nil : limit.bytes,
-            origins: setup.destinations)
+            origins: origins)
         stored = "\(Render.count(statistics.entryCount, "entry", "entries")), \(statistics.allocatedBytes)"
         budget =
             if limit == .unlimited {
@@ -33,7 +35,7 @@ struct Announcement {
     func write(asJSON: Bool) throws {
         if asJSON { return try Output.write(JSON.line(json)) }
         var text = ""
-        for address in [json.address, json.tls].compactMap(\.self) { text += "listening on \(address)\n" }
+        for address in [json.address, json.tls, json.grpc].compactMap(\.self) { text += "listening on \(address)\n" }
         if let admin = json.admin { text += "admin on \(admin)\n" }
         text += "store \(json.store): \(stored), \(budget)\n"
         for origin in json.origins { text += "origin for \(origin)\n" }
@@ -53,6 +55,7 @@ extension SocketAddress {
 private struct ReadyJSON: Encodable {
     @Nullable var address: String?
     @Nullable var tls: String?
+    let grpc: String?
     @Nullable var admin: String?
     let store: String
     let entryCount: Int

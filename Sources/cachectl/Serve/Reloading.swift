@@ -41,6 +41,9 @@ struct Reloading {
         SignalHandler.install(SIGHUP) { _ in Reloading.fileSignals.wrappingAdd(1, ordering: .relaxed) }
     }
 
+    /// Signals to open the access log again, so far.
+    static var logSignalCount: Int { logSignals.load(ordering: .relaxed) + fileSignals.load(ordering: .relaxed) }
+
     /// Handles the signals since the last call.
     mutating func obey() {
         let now = (log: Self.logSignals.load(ordering: .relaxed), file: Self.fileSignals.load(ordering: .relaxed))

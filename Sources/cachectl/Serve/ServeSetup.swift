@@ -33,7 +33,9 @@ struct ServeSetup: Sendable {
         }
         gateway.routes = try Self.routes(settings)
         destinations = Self.destinations(gateway.routes, settings.origin)
-        gateway.tls = try Self.tls(settings, host: listen.host)
+        gateway.tls = try ListenerArguments.tls(
+            settings.tlsListen, certificate: settings.certificate, key: settings.key, host: listen.host,
+            http2: settings.http2)
         if settings.tunnel == nil, !settings.tunnelPort.isEmpty {
             throw ValidationError("--tunnel-port needs --tunnel.")
         }
@@ -42,7 +44,7 @@ struct ServeSetup: Sendable {
         gateway.purging.isEnabled = settings.purge ?? true
         gateway.purging.token = settings.purgeToken
         gateway.eventLoops = settings.threads
-        gateway.accessLog = try Self.accessLog(settings)
+        gateway.accessLog = try ListenerArguments.accessLog(settings.accessLog, settings.logFormat)
         budget = settings.budget
         name = settings.name ?? name
         drain = settings.drain ?? drain
@@ -101,30 +103,5 @@ struct ServeSetup: Sendable {
             return "\(origin.host ?? "every host") at \(url)"
         }
         return hosts + (routes.allowsForwarding ? ["other hosts at the server in the URL"] : [])
-    }
-
-    private static func tls(_ settings: ServeSettings, host: String) throws -> GatewayTLS? {
-        guard let listen = settings.tlsListen else {
-            if settings.certificate != nil || settings.key != nil {
-                throw ValidationError("--certificate and --key need --tls-listen.")
-            }
-            return nil
-        }
-        guard let certificate = settings.certificate, let key = settings.key else {
-            throw ValidationError("--tls-listen needs --certificate and --key.")
-        }
-        guard listen.host == host else {
-            throw ValidationError("--tls-listen: the address must be that of --listen, \(host), not \(listen.host).")
-        }
-        return GatewayTLS(
-            port: listen.port, certificateFile: certificate, keyFile: key, allowsHTTP2: settings.http2 ?? true)
-    }
-
-    private static func accessLog(_ settings: ServeSettings) throws -> AccessLogConfiguration? {
-        guard let path = settings.accessLog else {
-            if settings.logFormat != nil { throw ValidationError("--log-format needs --access-log.") }
-            return nil
-        }
-        return AccessLogConfiguration(format: settings.logFormat?.format ?? .common, path: path == "-" ? nil : path)
     }
 }

@@ -1,0 +1,80 @@
+import HTTPTypes
+import Larder
+import LarderGateway
+import LarderHTTP
+
+/// GET and HEAD.
+extension Call {
+    private var isHead: Bool { request.head.method == .head }
+
+    func read() -> ServiceDecision {
+        do {
+            switch path.name {
+            case .blob(let digest): return try readBlob(digest)
+            case .result(let key): return try readResult(key)
+            case .file(let key), .record(let key), .artifact(let key): return try read(key)
+            case .collection, .status, .artifacts: return .answer(miss)
+            }
+        } catch {
+            return .answer(miss(after: error))
+        }
+    }
+
+    private func read(_ key: Key) throws -> ServiceDecision {
+        switch try objects.lookUp(key) {
+        case .object(let object): return .answer(hit(object))
+        case .none: return .answer(miss)
+        case .due: return .work { _ in await answered { try await objects.object(key).map(hit) } }
+        }
+    }
+
+    private func readBlob(_ digest: Digest) throws -> ServiceDecision {
+        if digest == ObjectStore.empty { return .answer(emptyBlob) }
+        if case .object(let object) = try objects.lookUp(Key(digest)), !isHead || objects.promises.isPromised(digest) {
+            return .answer(hit(object))
+        }
+        return .work { _ in
+            await answered {
+                guard let object = try await objects.blob(digest) else { return nil }
+                // A client that asks whether a blob is there counts on it.
+                if isHead, try await objects.promises.promise([digest]) {
+                    guard try await objects.store.contains(digest: digest) else { return nil }
+                }
+                return hit(object)
+            }
+        }
+    }
+
+    private func readResult(_ key: Key) throws -> ServiceDecision {
+        if case .none = try objects.lookUp(key) { return .answer(miss) }
+        return .work { _ in
+            await answered {
+                try await objects.result(key).map { hit($0.object) }
+            }
+        }
+    }
+
+    private func answered(_ body: () async throws -> ServiceAnswer?) async -> ServiceAnswer {
+        do { return try await body() ?? miss } catch { return miss(after: error) }
+    }
+
+    private var emptyBlob: ServiceAnswer {
+        objects.counters.hits.add(1, ordering: .relaxed)
+        var fields = ObjectNotes([:]).fields
+        if isHead { fields[.contentLength] = "0" }
+        return ServiceAnswer(200, fields, isHit: true)
+    }
+
+    private func hit(_ object: StoredObject) -> ServiceAnswer {
+        objects.counters.hits.add(1, ordering: .relaxed)
+        var fields = object.metadata.isEmpty ? ObjectNotes([:]).fields : ObjectNotes(metadata: object.metadata).fields
+        let tag = "\"\(object.digest.hexadecimal)\""
+        fields[.eTag] = tag
+        if request.head.headerFields[.ifNoneMatch] == tag { return ServiceAnswer(304, fields, isHit: true) }
+        let length = object.body.length.bytes
+        // RFC 9110 section 9.3.2: what GET would say.
+        if isHead { fields[.contentLength] = String(length) }
+        let segments: [ResponseBody.Segment] = length > 0 ? [.stored(.complete(object.body), 0..<length)] : []
+        return ServiceAnswer(200, fields, body: ResponseBody(segments), isHit: true)
+    }
+}

@@ -1,0 +1,132 @@
+import HTTPTypes
+import Larder
+import LarderGateway
+import LarderHTTP
+import Logging
+
+/// Answers the requests of build tools.
+///
+/// A build continues whatever the server has: what cannot be read is a miss (404), and is logged.
+package struct ObjectService: GatewayService {
+    package let objects: ObjectStore
+    package let access: ObjectAccess
+    package let logger: Logger
+
+    package func decide(_ request: ServiceRequest) -> ServiceDecision {
+        let path: ObjectPath
+        do throws(ObjectName.Invalid) {
+            path = try ObjectPath(request.head.path ?? "/")
+        } catch {
+            return .answer(ServiceAnswer(400, text: "The path is not valid: \(error.reason)."))
+        }
+        let right: ObjectAccess.Right = Self.isReading(request.head.method, path.name) ? .read : .write
+        switch access.admission(request.head.headerFields[.authorization], right, at: path.text) {
+        case .allowed(let user): return answer(Call(service: self, request: request, path: path, user: user))
+        case .unauthorized:
+            return .answer(
+                ServiceAnswer(
+                    401, text: "This needs credentials.",
+                    [.wwwAuthenticate: "Basic realm=\"larder\", charset=\"UTF-8\""]))
+        case .forbidden: return .answer(ServiceAnswer(403, text: "This is not allowed here."))
+        }
+    }
+
+    private static func isReading(_ method: HTTPRequest.Method, _ name: ObjectName) -> Bool {
+        switch method {
+        case .get, .head, .options: true
+        // What Turborepo asks and reports changes nothing.
+        case .post: if case .artifacts = name { true } else { false }
+        default: method.rawValue == "PROPFIND"
+        }
+    }
+
+    private func answer(_ call: Call) -> ServiceDecision {
+        switch (call.path.name, call.request.head.method) {
+        case (.status, .get), (.status, .head): .work { _ in await call.status() }
+        case (.artifacts(let what), _): call.artifacts(what)
+        case (_, .get), (_, .head): call.read()
+        case (_, .put): call.write()
+        case (_, .options): .answer(ServiceAnswer(204, [.allow: Self.methods, .dav: "1"]))
+        case (.file, .delete), (.record, .delete), (.artifact, .delete): call.remove()
+        case (let name, let method):
+            switch method.rawValue {
+            case "PROPFIND": .work { _ in await call.list() }
+            // A directory is there when something is in it, and does no harm without.
+            case "MKCOL": .answer(ServiceAnswer(name.isCollectionOrFile ? 201 : 405))
+            default: .answer(ServiceAnswer(405, text: "This cannot be done with it.", [.allow: Self.methods]))
+            }
+        }
+    }
+
+    private static let methods = "GET, HEAD, PUT, DELETE, OPTIONS, MKCOL, PROPFIND"
+}
+
+extension ObjectName {
+    fileprivate var isCollectionOrFile: Bool {
+        switch self {
+        case .collection, .file: true
+        default: false
+        }
+    }
+}
+
+extension PutOptions {
+    /// Who wrote an object is kept with it, so that what one user wrote can be listed and removed.
+    package static func written(by user: String?) -> PutOptions {
+        var options = PutOptions()
+        if let user { options.tags = ["user:" + user.prefix(150)] }
+        return options
+    }
+}
+
+/// A request that may do what it asks.
+struct Call: Sendable {
+    let service: ObjectService
+    let request: ServiceRequest
+    let path: ObjectPath
+    /// In whose name.
+    let user: String?
+
+    var objects: ObjectStore { service.objects }
+
+    var options: PutOptions { .written(by: user) }
+
+    /// The answer to an upload that failed.
+    func answer(to error: any Error) -> ServiceAnswer {
+        switch error {
+        case let error as ObjectStore.ContentTooLong:
+            return ServiceAnswer(413, text: "The content has more than \(error.limit) bytes.")
+        case let error as ActionResults.Invalid: return ServiceAnswer(400, text: "Not stored: \(error.reason).")
+        case let error as LarderError:
+            switch error.code {
+            case .digestMismatch: return ServiceAnswer(400, text: "The content does not have the digest in the path.")
+            case .lengthMismatch: return ServiceAnswer(400, text: "The content does not have the declared length.")
+            case .tooLarge: return ServiceAnswer(413, text: "The object is too large for this server.")
+            case .noSpace, .mapFull:
+                objects.counters.uploadsWithoutRoom.add(1, ordering: .relaxed)
+                service.logger.warning(
+                    "no room for an upload: the budget is taken by what builds under way need, or the disk is full",
+                    metadata: ["path": "\(path.text)", "error": "\(error)"])
+                return ServiceAnswer(507, text: "There is no room: what builds under way need takes it all.")
+            default: break
+            }
+        default: break
+        }
+        if error is CancellationError { return ServiceAnswer(503) }
+        service.logger.error("cannot store an object", metadata: ["path": "\(path.text)", "error": "\(error)"])
+        return ServiceAnswer(500, text: "The object cannot be stored.")
+    }
+
+    /// The answer where an object cannot be read: a miss, as a build can do without it.
+    func miss(after error: any Error) -> ServiceAnswer {
+        if !(error is CancellationError) {
+            service.logger.error("cannot read an object", metadata: ["path": "\(path.text)", "error": "\(error)"])
+        }
+        return miss
+    }
+
+    var miss: ServiceAnswer {
+        objects.counters.misses.add(1, ordering: .relaxed)
+        return ServiceAnswer(404, text: "There is no such object.")
+    }
+}

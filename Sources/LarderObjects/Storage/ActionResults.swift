@@ -1,0 +1,135 @@
+import BuildMessages
+import Larder
+import LarderHTTP
+import SwiftProtobuf
+
+/// Results of actions (`ActionResult` of the Remote Execution API) and the blobs that they name.
+package enum ActionResults {
+    /// The most of a result or a directory tree that is read, in bytes.
+    package static let limit = 64 << 20
+    /// A larger size of a blob is a mistake.
+    private static let largestBlob: Int64 = 1 << 50
+
+    /// What is wrong with a result.
+    package struct Invalid: Error {
+        package let reason: String
+    }
+
+    /// What a value under `/ac/` is.
+    package enum Value {
+        case result(Build_Bazel_Remote_Execution_V2_ActionResult)
+        /// An entry of ccache, which uses the same paths for its own format: it begins with 0xCCAC. No protobuf message
+        /// does: that would be the end of a group.
+        case opaque
+    }
+
+    package static func parse(_ bytes: [UInt8]) throws(Invalid) -> Value {
+        if bytes.starts(with: [0xCC, 0xAC]) { return .opaque }
+        do {
+            return .result(try Build_Bazel_Remote_Execution_V2_ActionResult(serializedBytes: bytes))
+        } catch {
+            throw Invalid(reason: "the value is not an ActionResult of the Remote Execution API")
+        }
+    }
+
+    /// The blobs that a result names, and the trees of them, which name more.
+    static func blobs(
+        of result: Build_Bazel_Remote_Execution_V2_ActionResult
+    ) throws(Invalid) -> (blobs: [Digest], trees: [Digest]) {
+        var (blobs, trees): ([Digest], [Digest]) = ([], [])
+        for file in result.outputFiles where file.contents.isEmpty || file.hasDigest {
+            blobs.append(try digest(file.digest))
+        }
+        for directory in result.outputDirectories {
+            if directory.hasTreeDigest { trees.append(try digest(directory.treeDigest)) }
+            if directory.hasRootDirectoryDigest { blobs.append(try digest(directory.rootDirectoryDigest)) }
+            guard directory.hasTreeDigest || directory.hasRootDirectoryDigest else {
+                throw Invalid(reason: "a directory of the result has no digest")
+            }
+        }
+        if result.hasStdoutDigest { blobs.append(try digest(result.stdoutDigest)) }
+        if result.hasStderrDigest { blobs.append(try digest(result.stderrDigest)) }
+        return (blobs, trees)
+    }
+
+    /// The blobs that a tree names.
+    static func files(of tree: [UInt8]) throws(Invalid) -> [Digest] {
+        let message: Build_Bazel_Remote_Execution_V2_Tree
+        do {
+            message = try Build_Bazel_Remote_Execution_V2_Tree(serializedBytes: tree)
+        } catch {
+            throw Invalid(reason: "a directory tree of the result is not a Tree of the Remote Execution API")
+        }
+        var result: [Digest] = []
+        for directory in [message.root] + message.children {
+            for file in directory.files { result.append(try digest(file.digest)) }
+        }
+        return result
+    }
+
+    package static func digest(_ message: Build_Bazel_Remote_Execution_V2_Digest) throws(Invalid) -> Digest {
+        guard let digest = Digest(hexadecimal: message.hash), message.hash.utf8.count == 64 else {
+            throw Invalid(reason: "a digest of the result is not 64 hexadecimal digits")
+        }
+        guard (0...largestBlob).contains(message.sizeBytes) else {
+            throw Invalid(reason: "a blob of the result has \(message.sizeBytes) bytes")
+        }
+        return digest
+    }
+}
+
+extension ObjectStore {
+    /// The result of an action, if all that it names is there. That is then promised to stay.
+    package func result(_ key: Key) async throws -> (object: StoredObject, value: ActionResults.Value)? {
+        guard let object = try await object(key) else { return nil }
+        let value = try ActionResults.parse(try await object.body.bytes())
+        if case .result(let result) = value, try await !isComplete(result) {
+            counters.incompleteResults.add(1, ordering: .relaxed)
+            return nil
+        }
+        return (object, value)
+    }
+
+    /// Stores the result of an action.
+    ///
+    /// The first one stays for as long as its blobs are there: a client that may write cannot give others something else
+    /// for an action that was built before.
+    /// - Throws: ``ActionResults/Invalid``, `LarderError`.
+    package func put(result bytes: [UInt8], for key: Key, _ options: PutOptions) async throws {
+        if case .result(let result) = try ActionResults.parse(bytes) { _ = try ActionResults.blobs(of: result) }
+        var batch = WriteBatch()
+        if replacesResults {
+            batch.put(bytes, for: key, options)
+        } else if let first = try await store.get(key) {
+            if try await isInUse(first) { return }
+            batch.put(bytes, replacing: first, options)
+        } else {
+            batch.put(bytes, for: key, options, unlessPresent: true)
+        }
+        try await store.write(batch).throwIfFailed()
+    }
+
+    /// Whether a result can be used: another may not take its place.
+    private func isInUse(_ entry: Entry) async throws -> Bool {
+        guard case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes()) else { return true }
+        return try await isComplete(result)
+    }
+
+    /// Whether all that a result names is there. It is then promised to stay.
+    func isComplete(_ result: Build_Bazel_Remote_Execution_V2_ActionResult) async throws -> Bool {
+        guard case (var blobs, let trees)? = try? ActionResults.blobs(of: result) else { return false }
+        for tree in trees {
+            guard let body = try await blob(tree)?.body, body.length.bytes <= Int64(ActionResults.limit),
+                let files = try? ActionResults.files(of: try await body.bytes())
+            else { return false }
+            blobs.append(tree)
+            blobs += files
+        }
+        let needed = Set(blobs).subtracting([Self.empty])
+        guard !needed.isEmpty else { return true }
+        let list = Array(needed)
+        guard try await store.missing(of: list).isEmpty else { return false }
+        // One may have gone before its lease was written.
+        return try await promises.promise(list) ? try await store.missing(of: list).isEmpty : true
+    }
+}

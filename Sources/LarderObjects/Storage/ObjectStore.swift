@@ -1,0 +1,164 @@
+import Larder
+import LarderHTTP
+
+/// The objects of a server in its store.
+package struct ObjectStore: Sendable {
+    /// What a lookup came to that does not wait for the disk.
+    enum Found {
+        case object(StoredObject)
+        case none
+        /// Only a lookup that may wait can tell.
+        case due
+    }
+
+    package let store: Store
+    package let promises: Promises
+    /// Whether a later result of an action takes the place of the first.
+    let replacesResults: Bool
+    package let counters = ObjectCounters()
+
+    init(_ store: Store, promiseTime: Duration, replacesResults: Bool) {
+        self.store = store
+        promises = Promises(store, time: promiseTime)
+        self.replacesResults = replacesResults
+    }
+
+    /// SHA-256 of no bytes, which is always there: clients do not upload it.
+    package static let empty = Digest.of([UInt8]())
+
+    // MARK: Looking up
+
+    func lookUp(_ key: Key) throws -> Found {
+        switch try store.lookUp(key) {
+        case .hit(let entry): .object(StoredObject(entry))
+        case .miss: .none
+        case .due: .due
+        }
+    }
+
+    func object(_ key: Key) async throws -> StoredObject? { try await store.get(key).map { StoredObject($0) } }
+
+    /// Content that may have another name only.
+    package func blob(_ digest: Digest) async throws -> StoredObject? {
+        if let object = try await object(Key(digest)) { return object }
+        return try await store.body(digest: digest).map { StoredObject(body: $0, digest: digest) }
+    }
+
+    /// Which of these blobs are not there. The others are promised to stay.
+    package func missing(of digests: [Digest]) async throws -> [Digest] {
+        let asked = digests.filter { $0 != Self.empty }
+        let missing = try await store.missing(of: asked)
+        let gone = Set(missing)
+        let found = gone.isEmpty ? asked : asked.filter { !gone.contains($0) }
+        // One may have gone before its lease was written.
+        return try await promises.promise(found) ? try await store.missing(of: asked) : missing
+    }
+
+    // MARK: Storing
+
+    /// Blobs up to this length are held in memory, and stored in one commit with their leases.
+    private static let gatheredLength: Int64 = 256 << 10
+
+    /// Stores a file as it comes.
+    func put(_ content: RequestBody?, for key: Key, _ options: PutOptions) async throws {
+        _ = try await write(content, store.writer(for: key, options, length: Self.length(content)))
+    }
+
+    /// Stores a blob as it comes, and promises that it stays.
+    ///
+    /// - Throws: `LarderError`: `digestMismatch`, `lengthMismatch`, `tooLarge`, `noSpace`, `io`.
+    func put(_ content: RequestBody?, blob digest: Digest, _ options: PutOptions) async throws {
+        if let length = Self.length(content)?.bytes, length <= Self.gatheredLength {
+            let bytes = try await Self.gathered(content, limit: Int(length))
+            return try await put([(digest, bytes)], options).throwIfFailed()
+        }
+        _ = try await write(
+            content, store.writerByContent(options, length: Self.length(content), digest: digest))
+        try await keep(digest)
+    }
+
+    /// Promises that a blob that was just stored stays.
+    ///
+    /// Until its lease is written it is the last that was used, which goes last.
+    /// - Throws: `LarderError`: `noSpace` if it went all the same.
+    package func keep(_ digest: Digest) async throws {
+        guard try await promises.promise([digest]), try await !store.contains(digest: digest) else { return }
+        throw LarderError(
+            .noSpace, "\(Key(digest)) was displaced at once: what builds need takes all of the budget",
+            key: Key(digest))
+    }
+
+    /// Stores blobs, and promises that they stay, in one commit.
+    /// - Returns: the result of each.
+    package func put(_ blobs: [(digest: Digest, bytes: [UInt8])], _ options: PutOptions) async throws -> [WriteResult] {
+        var batch = WriteBatch()
+        for blob in blobs { batch.put(blob.bytes, for: Key(blob.digest), options, digest: blob.digest) }
+        let due = promises.due(blobs.map(\.digest))
+        promises.lease(due, &batch)
+        let results: [WriteResult]
+        do {
+            results = try await store.write(batch)
+        } catch let error as LarderError {
+            // There is no room for the batch as a whole.
+            return blobs.map { _ in .failed(error) }
+        }
+        let stored = Array(results.prefix(blobs.count))
+        promises.note(zip(blobs, stored).compactMap { $1.isSuccess ? $0.digest : nil })
+        return stored
+    }
+
+    private static func length(_ content: RequestBody?) -> ByteCount? {
+        (content == nil ? 0 : content?.length).map { ByteCount($0) }
+    }
+
+    private func write(_ content: RequestBody?, _ writer: BodyWriter) async throws -> Digest {
+        do {
+            if let pull = content?.makePull() { while let piece = try await pull() { try await writer.write(piece) } }
+            return try await writer.commit()
+        } catch {
+            writer.cancel()
+            throw error
+        }
+    }
+
+    /// All of a content, if it is not too long.
+    ///
+    /// - Throws: `LarderError.Code.tooLarge`.
+    static func gathered(_ content: RequestBody?, limit: Int) async throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        guard let pull = content?.makePull() else { return bytes }
+        while let piece = try await pull() {
+            guard bytes.count + piece.count <= limit else { throw ContentTooLong(limit: limit) }
+            bytes += piece
+        }
+        return bytes
+    }
+
+    /// More content than a call takes.
+    struct ContentTooLong: Error {
+        let limit: Int
+    }
+}
+
+/// An object and what is kept with it.
+package struct StoredObject: Sendable {
+    package let body: Body
+    package let digest: Digest
+    let metadata: [UInt8]
+    /// Nil for content without an entry of its own.
+    let entry: Entry?
+
+    init(_ entry: Entry) {
+        body = entry.body
+        digest = entry.digest
+        metadata = entry.metadata
+        self.entry = entry
+    }
+
+    init(body: Body, digest: Digest) {
+        self.body = body
+        self.digest = digest
+        metadata = []
+        entry = nil
+    }
+}

@@ -1,0 +1,71 @@
+import Larder
+import Synchronization
+
+/// Blobs that builds count on, and so must not be displaced before they have used them.
+///
+/// Each has a timed lease by its content, which the budget counts. A lease is taken again when less than half of its time
+/// is left, so that a blob that is asked for all the time costs a write every half hour, not with every request.
+package final class Promises: Sendable {
+    private struct State {
+        /// Until when the leases hold, as far as this process has taken them.
+        var ends: [Digest: ContinuousClock.Instant] = [:]
+    }
+
+    /// Digests that are remembered. One that is forgotten is leased again.
+    private static let limit = 1 << 18
+
+    private let store: Store
+    private let time: Duration
+    private let state = Mutex(State())
+
+    init(_ store: Store, time: Duration) {
+        self.store = store
+        self.time = min(time, WriteBatch.longestLease)
+    }
+
+    /// Keeps blobs that are there or may come. Returns when the leases are written.
+    /// - Returns: whether any had to be.
+    @discardableResult
+    func promise(_ digests: [Digest]) async throws -> Bool {
+        let due = due(digests)
+        guard !due.isEmpty else { return false }
+        var batch = WriteBatch()
+        lease(due, &batch)
+        // What is asked for by its result alone is in use, too.
+        for digest in due { batch.touch(Key(digest)) }
+        try await store.write(batch).throwIfFailed()
+        note(due)
+        return true
+    }
+
+    /// Those whose lease has to be written again.
+    func due(_ digests: [Digest]) -> [Digest] {
+        guard time > .zero else { return [] }
+        let now = ContinuousClock.now
+        return state.withLock { state in digests.filter { state.ends[$0].map { $0 - now < time / 2 } ?? true } }
+    }
+
+    /// Adds their leases to what is written.
+    func lease(_ digests: [Digest], _ batch: inout WriteBatch) {
+        for digest in digests { batch.lease(digest: digest, for: time) }
+    }
+
+    /// Remembers leases that were written now.
+    func note(_ digests: [Digest]) {
+        guard time > .zero else { return }
+        let now = ContinuousClock.now
+        state.withLock { state in
+            if state.ends.count + digests.count > Self.limit {
+                state.ends = state.ends.filter { $0.value - now >= time / 2 }
+                if state.ends.count + digests.count > Self.limit { state.ends.removeAll() }
+            }
+            for digest in digests { state.ends[digest] = now + time }
+        }
+    }
+
+    /// Whether a blob need not be promised yet again.
+    func isPromised(_ digest: Digest) -> Bool {
+        guard time > .zero else { return true }
+        return state.withLock { $0.ends[digest].map { $0 - .now >= time / 2 } ?? false }
+    }
+}

@@ -1,0 +1,91 @@
+import Larder
+import Synchronization
+
+/// Uploads whose call ended before they were complete, and that may be continued.
+final class SuspendedUploads: Sendable {
+    /// Who uploads what. The name of an upload is its client's choice, so another client's is another upload.
+    struct Name: Hashable {
+        var user: String?
+        var resource: String
+    }
+
+    /// An upload so far.
+    struct Upload: Sendable {
+        let writer: BodyWriter
+        let offset: Int64
+        fileprivate var end = ContinuousClock.now
+    }
+
+    private struct State {
+        var uploads: [Name: Upload] = [:]
+        /// In the order in which they broke off, with those that are gone.
+        var order: [Name] = []
+    }
+
+    private let limit: Int
+    private let timeout: Duration
+    private let state = Mutex(State())
+
+    init(_ configuration: GRPCObjectServerConfiguration) {
+        limit = configuration.resumableUploads
+        timeout = configuration.resumeTimeout
+    }
+
+    /// How much of an upload is there; nil without one.
+    func offset(of name: Name) -> Int64? {
+        removeExpired()
+        return state.withLock { $0.uploads[name]?.offset }
+    }
+
+    /// Hands an upload over to the call that continues it.
+    func take(_ name: Name) -> Upload? {
+        removeExpired()
+        return state.withLock { $0.uploads.removeValue(forKey: name) }
+    }
+
+    /// Keeps what a call has written.
+    func keep(_ writer: BodyWriter, at offset: Int64, as name: Name) {
+        guard limit > 0, timeout > .zero, offset > 0 else { return writer.cancel() }
+        removeExpired()
+        let upload = Upload(writer: writer, offset: offset, end: .now + timeout)
+        let replaced = state.withLock { state -> [Upload] in
+            var replaced: [Upload] = []
+            if let old = state.uploads.updateValue(upload, forKey: name) { replaced.append(old) }
+            state.order.removeAll { $0 == name || state.uploads[$0] == nil }
+            state.order.append(name)
+            while state.order.count > limit {
+                if let old = state.uploads.removeValue(forKey: state.order.removeFirst()) { replaced.append(old) }
+            }
+            return replaced
+        }
+        for upload in replaced { upload.writer.cancel() }
+    }
+
+    func removeAll() {
+        let all = state.withLock { state in
+            defer { state = State() }
+            return Array(state.uploads.values)
+        }
+        for upload in all { upload.writer.cancel() }
+    }
+
+    /// Called now and then, as there is no one else to notice.
+    private func removeExpired() {
+        let now = ContinuousClock.now
+        let expired = state.withLock { state -> [Upload] in
+            var expired: [Upload] = []
+            while let name = state.order.first {
+                guard let upload = state.uploads[name] else {
+                    state.order.removeFirst()
+                    continue
+                }
+                guard upload.end <= now else { break }
+                state.order.removeFirst()
+                state.uploads[name] = nil
+                expired.append(upload)
+            }
+            return expired
+        }
+        for upload in expired { upload.writer.cancel() }
+    }
+}

@@ -1,0 +1,160 @@
+import NIOCore
+import NIOHPACK
+import NIOHTTP2
+import Synchronization
+
+/// Keeps clients within limits that the transport does not have: connections, memory, and calls that stall.
+final class CallGuards: Sendable {
+    private let connectionLimit: Int
+    private let memoryLimit: Int
+    private let stallTimeout: TimeAmount
+    private let connections = Mutex<[ObjectIdentifier: any Channel]>([:])
+    /// Bytes of messages that have arrived, and may not have been worked on.
+    private let held = Atomic<Int>(0)
+
+    init(_ configuration: GRPCObjectServerConfiguration) {
+        connectionLimit = configuration.connections
+        memoryLimit = configuration.memoryBytes
+        stallTimeout = TimeAmount(configuration.stallTimeout)
+    }
+
+    /// Counts a connection, or closes it.
+    func admit(_ channel: any Channel) -> EventLoopFuture<Void> {
+        let isAdmitted = connections.withLock { connections in
+            guard connections.count < connectionLimit else { return false }
+            connections[ObjectIdentifier(channel)] = channel
+            return true
+        }
+        guard isAdmitted else { return channel.close() }
+        channel.closeFuture.whenComplete { [self] _ in
+            connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(channel)) }
+        }
+        return channel.eventLoop.makeSucceededVoidFuture()
+    }
+
+    /// Watches a call.
+    func watch(_ stream: any Channel) -> EventLoopFuture<Void> {
+        stream.eventLoop.makeCompletedFuture {
+            try stream.pipeline.syncOperations.addHandler(CallGuard(self, stallTimeout), position: .first)
+        }
+    }
+
+    func closeAll() {
+        for channel in connections.withLock({ Array($0.values) }) { channel.close(promise: nil) }
+    }
+
+    /// Takes memory into account.
+    /// - Returns: false if there is no more.
+    func hold(_ count: Int) -> Bool { held.add(count, ordering: .relaxed).newValue <= memoryLimit }
+
+    func release(_ count: Int) { held.subtract(count, ordering: .relaxed) }
+}
+
+/// Ends a call whose client does not send what it began, and one that needs memory that is not there.
+private final class CallGuard: ChannelInboundHandler {
+    typealias InboundIn = HTTP2Frame.FramePayload
+    typealias InboundOut = HTTP2Frame.FramePayload
+    typealias OutboundOut = HTTP2Frame.FramePayload
+
+    /// Messages that the transport takes ahead of the one that is worked on.
+    private static let messagesAhead = 12
+
+    private let guards: CallGuards
+    private let stallTimeout: TimeAmount
+    private var timer: Scheduled<Void>?
+    /// gRPC's framing: a byte, a length of four bytes, and the message.
+    private var prefix: [UInt8] = []
+    /// Of the message that arrives.
+    private var missing = 0
+    private var lengths: [Int] = []
+    private var next = 0
+    private var held = 0
+    private var hasEnded = false
+
+    init(_ guards: CallGuards, _ stallTimeout: TimeAmount) {
+        self.guards = guards
+        self.stallTimeout = stallTimeout
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { restart(context) }
+
+    func handlerRemoved(context: ChannelHandlerContext) { end() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        end()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .data(let content):
+            if case .byteBuffer(let buffer) = content.data, !take(buffer.readableBytesView) {
+                return refuse(context)
+            }
+            if content.endStream { timer?.cancel() } else { restart(context) }
+        case .headers(let headers): if headers.endStream { timer?.cancel() } else { restart(context) }
+        default: break
+        }
+        context.fireChannelRead(data)
+    }
+
+    /// Accounts for what a client sent, message by message.
+    /// - Returns: false if there is no memory for the message that begins.
+    private func take(_ bytes: ByteBufferView) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            if missing > 0 {
+                let count = min(missing, rest.count)
+                missing -= count
+                rest = rest.dropFirst(count)
+                continue
+            }
+            prefix.append(rest[rest.startIndex])
+            rest = rest.dropFirst()
+            guard prefix.count == 5 else { continue }
+            // The transport refuses what is too long.
+            missing = min(prefix[1...].reduce(0) { $0 << 8 | Int($1) }, Limits.message)
+            prefix.removeAll(keepingCapacity: true)
+            if !begin(missing) { return false }
+        }
+        return true
+    }
+
+    /// A message begins. The one that came `messagesAhead` before has been worked on.
+    private func begin(_ length: Int) -> Bool {
+        var change = length
+        if lengths.count < Self.messagesAhead {
+            lengths.append(length)
+        } else {
+            change -= lengths[next]
+            lengths[next] = length
+            next = (next + 1) % Self.messagesAhead
+        }
+        held += change
+        return guards.hold(change)
+    }
+
+    /// The client gets a status, and nothing more is read of it.
+    private func refuse(_ context: ChannelHandlerContext) {
+        let trailers: HPACKHeaders = [
+            ":status": "200", "content-type": "application/grpc", "grpc-status": "8",
+            "grpc-message": "the server is short of memory",
+        ]
+        context.writeAndFlush(
+            wrapOutboundOut(.headers(.init(headers: trailers, endStream: true))), promise: nil)
+        context.close(promise: nil)
+    }
+
+    private func restart(_ context: ChannelHandlerContext) {
+        timer?.cancel()
+        let channel = context.channel
+        timer = context.eventLoop.scheduleTask(in: stallTimeout) { channel.close(promise: nil) }
+    }
+
+    private func end() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        timer?.cancel()
+        guards.release(held)
+    }
+}

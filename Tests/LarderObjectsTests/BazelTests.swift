@@ -1,0 +1,182 @@
+import BuildMessages
+import Larder
+import LarderObjects
+import SeededData
+import SwiftProtobuf
+import TestSupport
+import Testing
+
+private typealias ActionResult = Build_Bazel_Remote_Execution_V2_ActionResult
+
+/// Bazel's HTTP cache: blobs by their digest, results of actions by that of the action.
+struct BazelTests {
+    private func result(_ blobs: Digest..., tree: Digest? = nil) throws -> [UInt8] {
+        var result = ActionResult()
+        result.outputFiles = blobs.map { digest in
+            .with {
+                $0.path = "out/\(digest.hexadecimal.prefix(4))"
+                $0.digest.hash = digest.hexadecimal
+            }
+        }
+        if let tree { result.outputDirectories = [.with { $0.treeDigest.hash = tree.hexadecimal }] }
+        return try result.serializedBytes()
+    }
+
+    @Test(arguments: [0, 1, 1_000, 300_000, 5_000_000]) func blobs(length: Int) async throws {
+        try await Setting.run { setting in
+            let bytes = body(length)
+            let path = "/cas/\(Digest.of(bytes).hexadecimal)"
+            if length > 0 { try await #expect(setting.get(path).status == 404) }
+            try await #expect(setting.put(path, bytes) == 200)
+            let reply = try await setting.get(path)
+            #expect(reply.status == 200 && reply.bytes == bytes)
+            #expect(reply.fields[.contentLength] == "\(length)" && reply.fields[.date] != nil)
+            let head = try await setting.send("HEAD", path)
+            #expect(head.status == 200 && head.fields[.contentLength] == "\(length)")
+            // An instance has the same blobs.
+            try await #expect(setting.get("/instance/a" + path).bytes == bytes)
+        }
+    }
+
+    @Test func theEmptyBlobIsAlwaysThere() async throws {
+        try await Setting.run { setting in
+            try await #expect(setting.get("/cas/\(Digest.of([UInt8]()).hexadecimal)").status == 200)
+        }
+    }
+
+    @Test func aWrongDigestIsRefused() async throws {
+        try await Setting.run { setting in
+            for length in [10, 3_000_000] {
+                let path = "/cas/\(Digest.of(body(length)).hexadecimal)"
+                try await #expect(setting.put(path, body(length, 1)) == 400)
+                try await #expect(setting.get(path).status == 404)
+            }
+            try await #expect(setting.store.statistics().entryCount == 0)
+        }
+    }
+
+    @Test(arguments: ["xyz", "ABCDEF", String(repeating: "g", count: 64), String(repeating: "A", count: 64)])
+    func aNameThatIsNoDigest(name: String) async throws {
+        try await Setting.run { setting in
+            for kind in ["cas", "ac"] {
+                try await #expect(setting.get("/\(kind)/\(name)").status == 400)
+                try await #expect(setting.put("/\(kind)/\(name)", [1]) == 400)
+            }
+        }
+    }
+
+    /// A result whose blobs are not all there is a miss.
+    @Test func aResultIsAHitWhenItsBlobsAreThere() async throws {
+        try await Setting.run { setting in
+            let (first, second) = (body(5_000, 1), body(5_000, 2))
+            let path = "/ac/\(action(1))"
+            _ = try await setting.putBlob(first)
+            let value = try result(Digest.of(first), Digest.of(second))
+            try await #expect(setting.put(path, value) == 200)
+            try await #expect(setting.get(path).status == 404)
+            #expect(setting.server.figures.incompleteResults == 1)
+            _ = try await setting.putBlob(second)
+            try await #expect(setting.get(path).bytes == value)
+            try await setting.store.remove(Key(Digest.of(first)))
+            try await #expect(setting.get(path).status == 404)
+        }
+    }
+
+    @Test func theFilesOfADirectoryCount() async throws {
+        try await Setting.run { setting in
+            let (file, other) = (body(100, 1), body(100, 2))
+            var tree = Build_Bazel_Remote_Execution_V2_Tree()
+            tree.root.files = [.with { $0.digest.hash = Digest.of(file).hexadecimal }]
+            tree.children = [.with { $0.files = [.with { $0.digest.hash = Digest.of(other).hexadecimal }] }]
+            let digest = try await setting.putBlob(try tree.serializedBytes())
+            _ = try await setting.putBlob(file)
+            let path = "/ac/\(action(1))"
+            try await #expect(setting.put(path, result(tree: digest)) == 200)
+            try await #expect(setting.get(path).status == 404)
+            _ = try await setting.putBlob(other)
+            try await #expect(setting.get(path).status == 200)
+        }
+    }
+
+    /// Who may write cannot give others something else for an action that was built before.
+    @Test(arguments: [false, true]) func theFirstResultStays(replaces: Bool) async throws {
+        try await Setting.run({ $0.replacesResults = replaces }) { setting in
+            let (first, second) = (try await setting.putBlob(body(10, 1)), try await setting.putBlob(body(10, 2)))
+            let path = "/instance/ac/\(action(1))"
+            let (value, other) = (try result(first), try result(second))
+            try await #expect(setting.put(path, value) == 200)
+            try await #expect(setting.put(path, other) == 200)
+            try await #expect(setting.get(path).bytes == (replaces ? other : value))
+            // Another instance has results of its own.
+            try await #expect(setting.get("/ac/\(action(1))").status == 404)
+            // One that is of no use gives way.
+            try await setting.store.remove(Key(replaces ? second : first))
+            try await #expect(setting.put(path, replaces ? value : other) == 200)
+            try await #expect(setting.get(path).bytes == (replaces ? value : other))
+        }
+    }
+
+    @Test func whatIsNoResultIsRefused() async throws {
+        try await Setting.run { setting in
+            var absurd = ActionResult()
+            absurd.outputFiles = [
+                .with {
+                    $0.digest.hash = action(1)
+                    $0.digest.sizeBytes = -1
+                }
+            ]
+            var named = ActionResult()
+            named.stdoutDigest.hash = "../../etc/passwd"
+            let values = [
+                [], [0xFF, 0xFF, 0xFF], Array("no protobuf".utf8), try absurd.serializedBytes(),
+                try named.serializedBytes(),
+            ]
+            for value in values as [[UInt8]] {
+                try await #expect(setting.put("/ac/\(action(1))", value) == 400)
+            }
+            try await #expect(setting.store.statistics().entryCount == 0)
+            // ccache keeps entries of its own there.
+            try await #expect(setting.put("/ac/\(action(2))", [0xCC, 0xAC, 1, 2, 3]) == 200)
+            try await #expect(setting.get("/ac/\(action(2))").bytes == [0xCC, 0xAC, 1, 2, 3])
+        }
+    }
+
+    /// What a client counts on stays, however much comes after it.
+    @Test func promisedBlobsStay() async throws {
+        let budget = Budget(bytes: .mebibytes(8))
+        try await Setting.run(store: .testing(budget: budget)) { setting in
+            let kept = body(100_000, 1)
+            let digest = try await setting.putBlob(kept)
+            let path = "/ac/\(action(1))"
+            try await #expect(setting.put(path, result(digest)) == 200)
+            try await #expect(setting.get(path).status == 200)
+            for number in 0..<200 {
+                try await #expect(setting.put("/files/\(number)", body(100_000, number + 2)) == 201)
+            }
+            #expect(try await setting.store.statistics().displacedCount > 0)
+            try await #expect(setting.get("/cas/\(digest.hexadecimal)").bytes == kept)
+        }
+    }
+
+    /// A store that is too small for one build says so.
+    @Test func aBuildThatDoesNotFit() async throws {
+        let budget = Budget(bytes: .mebibytes(4))
+        try await Setting.run(store: .testing(budget: budget)) { setting in
+            var statuses: Set<Int> = []
+            for number in 0..<60 {
+                let bytes = body(100_000, number)
+                statuses.insert(try await setting.put("/cas/\(Digest.of(bytes).hexadecimal)", bytes))
+            }
+            #expect(statuses == [200, 507] && setting.server.figures.uploadsWithoutRoom > 0)
+        }
+    }
+
+    @Test func status() async throws {
+        try await Setting.run(store: .testing(budget: Budget(bytes: .mebibytes(100)))) { setting in
+            _ = try await setting.putBlob(body(10))
+            let reply = try await setting.get("/status")
+            #expect(reply.status == 200 && reply.text.contains("\"NumFiles\":1"))
+            #expect(reply.text.contains("\"MaxSize\":104857600"))
+        }
+    }
+}

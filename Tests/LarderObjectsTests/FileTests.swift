@@ -1,0 +1,126 @@
+import HTTPTestSupport
+import HTTPTypes
+import Larder
+import LarderObjects
+import SeededData
+import TestSupport
+import Testing
+
+/// Objects under names of the client's choice: ccache, Gradle, sccache, Turborepo, Nx.
+struct FileTests {
+    @Test func gradle() async throws {
+        try await Setting.run({ $0.connections.limits.bodyBytes = 1 << 20 }) { setting in
+            let bytes = body(200_000)
+            try await #expect(setting.get("/cache/1a2b").status == 404)
+            try await #expect(setting.put("/cache/1a2b", bytes) == 201)
+            try await #expect(setting.get("/cache/1a2b").bytes == bytes)
+            try await #expect(setting.put("/cache/large", body(2 << 20)) == 413)
+        }
+    }
+
+    /// What sccache asks through OpenDAL: is there a directory, make it, can a file be written and read?
+    @Test func sccacheOverWebDAV() async throws {
+        try await Setting.run { setting in
+            let root = try await setting.send("PROPFIND", "/sccache/", nil, [.depth: "0"])
+            #expect(root.status == 207 && root.text.contains("<D:collection/>"))
+            try await #expect(setting.send("MKCOL", "/sccache/").status == 201)
+            try await #expect(setting.get("/sccache/.sccache_check").status == 404)
+            try await #expect(setting.put("/sccache/.sccache_check", Array("Hello, World!".utf8)) == 201)
+            try await #expect(setting.get("/sccache/.sccache_check").text == "Hello, World!")
+            let file = try await setting.send("PROPFIND", "/sccache/.sccache_check", nil, [.depth: "0"])
+            #expect(file.status == 207 && file.text.contains("<D:getcontentlength>13</D:getcontentlength>"))
+            #expect(file.text.contains("<D:getlastmodified>") && file.text.contains("GMT"))
+            try await #expect(setting.send("PROPFIND", "/sccache/none", nil, [.depth: "0"]).status == 404)
+            try await #expect(setting.send("PROPFIND", "/sccache", nil, [.depth: "0"]).text.contains("<D:collection/>"))
+            try await #expect(setting.send("DELETE", "/sccache/.sccache_check").status == 204)
+            try await #expect(setting.send("DELETE", "/sccache/.sccache_check").status == 404)
+        }
+    }
+
+    @Test func aDirectoryIsListed() async throws {
+        try await Setting.run { setting in
+            for name in ["a b", "c&<d", "sub/one", "sub/two"] {
+                let path = name.replacing(" ", with: "%20").replacing("&<", with: "%26%3C")
+                try await #expect(setting.put("/dir/\(path)", [1, 2]) == 201)
+            }
+            let text = try await setting.send("PROPFIND", "/dir/", nil, [.depth: "1"]).text
+            for name in ["/dir/", "/dir/a%20b", "/dir/c%26%3Cd", "/dir/sub/"] {
+                #expect(text.contains("<D:href>\(name)</D:href>"), "\(text)")
+            }
+            #expect(!text.contains("one"))
+        }
+    }
+
+    @Test func turborepo() async throws {
+        try await Setting.run { setting in
+            let (path, tag) = ("/v8/artifacts/12ab34", HTTPField.Name("x-artifact-tag")!)
+            let duration = HTTPField.Name("x-artifact-duration")!
+            try await #expect(setting.get("/v8/artifacts/status").text.contains("enabled"))
+            try await #expect(setting.get(path + "?teamId=t").status == 404)
+            let fields: HTTPFields = [tag: "signature", duration: "400", .contentType: "application/octet-stream"]
+            try await #expect(setting.put(path + "?teamId=t", body(5_000), fields) == 202)
+            let reply = try await setting.get(path + "?teamId=t")
+            #expect(reply.bytes == body(5_000) && reply.fields[tag] == "signature" && reply.fields[duration] == "400")
+            // Of another team.
+            try await #expect(setting.get(path + "?teamId=other").status == 404)
+            let query = try await setting.send(
+                "POST", "/v8/artifacts?teamId=t", Array("{\"hashes\": [\"12ab34\", \"none\"]}".utf8))
+            #expect(query.text == "{\"12ab34\":{\"size\":5000},\"none\":null}")
+            try await #expect(setting.send("POST", "/v8/artifacts/events", Array("[]".utf8)).status == 200)
+            try await #expect(setting.send("POST", "/v8/artifacts", Array("{".utf8)).status == 400)
+        }
+    }
+
+    @Test func nx() async throws {
+        try await Setting.run { setting in
+            try await #expect(setting.get("/v1/cache/123").status == 404)
+            try await #expect(setting.put("/v1/cache/123", [1, 2, 3]) == 200)
+            try await #expect(setting.get("/v1/cache/123").bytes == [1, 2, 3])
+            try await #expect(setting.put("/v1/cache/123", [4]) == 409)
+            try await #expect(setting.get("/v1/cache/123").bytes == [1, 2, 3])
+        }
+    }
+
+    @Test func aValidatorSavesTheBody() async throws {
+        try await Setting.run { setting in
+            _ = try await setting.put("/nix/a.narinfo", body(100), [.contentType: "text/x-nix-narinfo"])
+            let reply = try await setting.get("/nix/a.narinfo")
+            #expect(reply.fields[.contentType] == "text/x-nix-narinfo")
+            let again = try await setting.get("/nix/a.narinfo", [.ifNoneMatch: try #require(reply.fields[.eTag])])
+            #expect(again.status == 304 && again.bytes.isEmpty)
+        }
+    }
+
+    @Test(arguments: [
+        "/../etc/passwd", "/a/../b", "/a/./b", "/a//b", "/%2e%2e/a", "/a/%2E%2E/b", "/a%2F..%2Fb", "/a/%00", "/a/%0a",
+        "/a/%", "/a/%zz", "/a/%ff", "/" + String(repeating: "a", count: 5_000),
+    ])
+    func pathsThatNameNothing(path: String) async throws {
+        try await Setting.run { setting in
+            // The transport would refuse some of them.
+            let client = try await RawClient.connect(to: setting.port)
+            try await client.send(
+                "PUT \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx")
+            let text = String(decoding: try await client.rest(), as: UTF8.self)
+            #expect(text.hasPrefix("HTTP/1.1 400"), "\(text)")
+            try await #expect(setting.store.statistics().entryCount == 0)
+        }
+    }
+
+    @Test func whatIsCutOffIsNotStored() async throws {
+        try await Setting.run { setting in
+            for head in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
+                let client = try await RawClient.connect(to: setting.port)
+                try await client.send("PUT /a HTTP/1.1\r\nHost: x\r\n\(head)\r\n\r\n5\r\nabcde\r\n")
+                try await client.close()
+            }
+            try await #expect(setting.put("/b", [1], [.contentRange: "bytes 0-0/2"]) == 400)
+            try await #expect(setting.get("/a").status == 404)
+            try await #expect(setting.store.statistics().entryCount == 0)
+        }
+    }
+}
+
+extension HTTPField.Name {
+    static let depth = HTTPField.Name("Depth")!
+}

@@ -1,0 +1,19 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+// An object server in a program: tools/packages checks which packages it resolves.
+let package = Package(
+    name: "ObjectsOnly",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "larder", path: "../../..", traits: ["LarderObjects"])],
+    targets: [
+        .executableTarget(
+            name: "consumer",
+            dependencies: [
+                .product(name: "Larder", package: "larder"),
+                .product(name: "LarderObjects", package: "larder"),
+            ],
+            path: "Sources")
+    ],
+    swiftLanguageModes: [.v6]
+)
