@@ -174,7 +174,7 @@ public final class Gateway: Sendable {
 
     /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with
     /// the one they began with.
-    func use(_ cache: HTTPCache) async {
+    package func use(_ cache: HTTPCache) async {
         core.cache = cache
         // An event loop that is gone serves nothing any more.
         for worker in workers { try? await worker.eventLoop.submit { worker.cache = cache }.get() }

@@ -42,14 +42,26 @@ public final class ObjectServer: Sendable {
         _ configuration: ObjectServerConfiguration, store: Store
     ) async throws(GatewayError) -> ObjectServer {
         let service = ObjectService(
-            objects: ObjectStore(
+            ObjectStore(
                 store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults),
-            access: configuration.access, logger: configuration.connections.logger)
+            configuration.access, configuration.connections.logger)
+        let gateway = try await Gateway.start(
+            configuration.connections, cache: cache(over: store, configuration), service: service)
+        return ObjectServer(gateway, service)
+    }
+
+    /// What tells the gateway how its store does. It answers nothing.
+    package static func cache(over store: Store, _ configuration: ObjectServerConfiguration) -> HTTPCache {
         var caching = HTTPCacheConfiguration()
         caching.logger = configuration.connections.logger
-        let cache = HTTPCache(store: store, transport: NoOrigin(), configuration: caching)
-        let gateway = try await Gateway.start(configuration.connections, cache: cache, service: service)
-        return ObjectServer(gateway, service)
+        return HTTPCache(store: store, transport: NoOrigin(), configuration: caching)
+    }
+
+    /// Answers from a store that was opened again.
+    /// - Parameter cache: one over it, by ``cache(over:_:)``.
+    package func use(_ cache: HTTPCache) async {
+        service.objects = service.objects.over(cache.store)
+        await gateway.use(cache)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, requests under way are finished. Ends what is

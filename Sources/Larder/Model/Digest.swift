@@ -27,26 +27,34 @@ public struct Digest: Hashable, Sendable {
     /// The digest written as 64 hexadecimal digits of either case; nil for anything else.
     /// - Parameter text: 64 digits.
     public init?(hexadecimal text: some StringProtocol) {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(Self.length)
-        var high: UInt8?
-        for unit in text.utf8 {
-            let value: UInt8
-            switch unit {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = unit - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = unit - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): value = unit - UInt8(ascii: "A") + 10
-            default: return nil
+        // Of one type, so that the compiler knows it: over a generic text the digits take five times as long.
+        var text = String(text)
+        guard let digest = text.withUTF8({ Digest(digits: UnsafeRawBufferPointer($0)) }) else { return nil }
+        self = digest
+    }
+
+    private init?(digits: UnsafeRawBufferPointer) {
+        guard digits.count == 2 * Self.length else { return nil }
+        var bytes: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        let isValid = withUnsafeMutableBytes(of: &bytes) { bytes in
+            for index in 0..<Self.length {
+                guard let high = Self.value(of: digits[2 * index]), let low = Self.value(of: digits[2 * index + 1])
+                else { return false }
+                bytes[index] = high << 4 | low
             }
-            if let first = high {
-                bytes.append(first << 4 | value)
-                high = nil
-            } else {
-                high = value
-            }
+            return true
         }
-        guard high == nil else { return nil }
-        self.init(bytes: bytes)
+        guard isValid else { return nil }
+        words = bytes
+    }
+
+    private static func value(of digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
     }
 
     /// The SHA-256 of `body`.

@@ -16,6 +16,10 @@ struct PrometheusText {
         addLimits(counters, core)
         add("larder_gateway_log_dropped_bytes_total", "counter", "Bytes of access log lines that were given up.")
         sample("larder_gateway_log_dropped_bytes_total", core.accessLog?.droppedBytes ?? 0)
+        for metric in core.service?.metrics ?? [] {
+            add(metric.name, "counter", metric.help)
+            sample(metric.name, metric.value)
+        }
         if let statistics { addStore(statistics) }
         add("larder_store_failures_total", "counter", "Times that the store could not be read or written.")
         sample("larder_store_failures_total", storeFailures)

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The content of a request between the connection that brings it and the load that sends it on: a short queue, which
 /// holds the client back when it is full.
-final class BodyInlet: Sendable {
+package final class BodyInlet: Sendable {
     /// Why there is no more content.
-    struct Cut: Error {}
+    package struct Cut: Error {}
 
     /// What may wait. More than a connection's read brings at once, so that the client is not stopped for each piece.
     private static let capacity = 256 << 10

@@ -8,6 +8,45 @@ import LarderHTTP
 package protocol GatewayService: Sendable {
     /// Decides on a request. On an event loop: it must not wait.
     func decide(_ request: ServiceRequest) -> ServiceDecision
+
+    /// Runs `body` on the answer to a plain GET, without credentials, preconditions and ranges, if it is at hand and has
+    /// status 200; does not otherwise: then ``decide(_:)`` is asked. On an event loop, for nearly every request.
+    /// - Parameters:
+    ///   - target: as the client sent it, in origin form.
+    ///   - body: copies what it needs, and is quick.
+    func withPlainHit(_ target: UnsafeRawBufferPointer, _ body: (ServiceHit) -> Void)
+
+    /// What it has counted, for `/metrics`.
+    var metrics: [ServiceMetric] { get }
+}
+
+/// An answer that is at hand. Valid inside the call it is handed to only.
+package struct ServiceHit {
+    /// Fields as they go over the connection, without `Date` and `Content-Length`: `name: value` and CR LF for each.
+    package var fields: [UInt8]
+    package var content: PlainHit.Content
+    /// Of the content, in bytes.
+    package var length: Int64
+
+    package init(fields: [UInt8], content: PlainHit.Content, length: Int64) {
+        self.fields = fields
+        self.content = content
+        self.length = length
+    }
+}
+
+/// A figure that only grows.
+package struct ServiceMetric: Sendable {
+    /// By the rules of Prometheus, with `_total` at its end.
+    package var name: String
+    package var help: String
+    package var value: Int
+
+    package init(_ name: String, _ help: String, _ value: Int) {
+        self.name = name
+        self.help = help
+        self.value = value
+    }
 }
 
 /// A request for a service.

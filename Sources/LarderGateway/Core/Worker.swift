@@ -24,6 +24,7 @@ final class Worker: @unchecked Sendable {
     /// Room for a head.
     var scratch: [UInt8] = []
     var log: AccessLogLines?
+    private var date: (seconds: Int64, field: [UInt8]) = (.min, [])
     private var connections: [ObjectIdentifier: any SupervisedConnection] = [:]
     /// Bodies that writes under way share, by how many of them.
     private var lent: [Digest: Int] = [:]
@@ -52,6 +53,13 @@ final class Worker: @unchecked Sendable {
         sent = taken
         output.clear()
         return taken
+    }
+
+    /// `Date` as it goes over a connection, made once a second.
+    func dateField() -> [UInt8] {
+        let seconds = core.time.wallSeconds()
+        if date.seconds != seconds { date = (seconds, Array("Date: \(LogTime.http(seconds))\r\n".utf8)) }
+        return date.field
     }
 
     // MARK: Connections

@@ -34,6 +34,7 @@ struct PlainHits {
     ///   - client: the client's address, for the log.
     func write(_ head: UnsafeRawBufferPointer, client: String) -> Answer? {
         let core = worker.core
+        if let service = core.service { return write(head, client: client, service) }
         guard core.allowsPlainHits, worker.view.framing == .none, worker.view.persists,
             worker.view.version == .http11, worker.view.targetForm == .origin, !worker.isDraining,
             let authority = worker.view.authority, worker.view.isMethod("GET", in: head),
@@ -59,6 +60,47 @@ struct PlainHits {
             }
         }
         return answer
+    }
+
+    /// As above, where a service answers.
+    private func write(_ head: UnsafeRawBufferPointer, client: String, _ service: any GatewayService) -> Answer? {
+        guard worker.view.framing == .none, worker.view.persists, worker.view.version == .http11,
+            worker.view.targetForm == .origin, !worker.isDraining, worker.view.isMethod("GET", in: head),
+            !asksForMore(head), !hasCredentials(head)
+        else { return nil }
+        var answer: Answer?
+        service.withPlainHit(UnsafeRawBufferPointer(rebasing: head[worker.view.path])) { hit in
+            guard isPlaintext || hit.length <= HTTP1Output.smallFile else { return }
+            var record = RequestRecord(
+                plain: head, worker.view, client: client, start: worker.core.time.now(), isLogged: worker.log != nil)
+            record.status = 200
+            record.source = .hit
+            record.bytesSent = hit.length
+            switch hit.content {
+            case .bytes(let bytes):
+                writeHead(hit, roomFor: bytes.count)
+                worker.output.writeBytes(bytes)
+                answer = Answer(record: record)
+            case .stored(let body, let digest):
+                writeHead(hit, roomFor: 0)
+                answer = Answer(record: record, stored: (body, digest))
+            }
+        }
+        return answer
+    }
+
+    private func hasCredentials(_ head: UnsafeRawBufferPointer) -> Bool {
+        worker.view.fields.contains { $0.name.count == 13 && head.spells("authorization", at: $0.name) }
+    }
+
+    private func writeHead(_ hit: ServiceHit, roomFor count: Int) {
+        worker.output.reserveCapacity(minimumWritableBytes: 256 + hit.fields.count + count)
+        worker.output.writeStaticString("HTTP/1.1 200 OK\r\n")
+        worker.output.writeBytes(hit.fields)
+        worker.output.writeBytes(worker.dateField())
+        worker.output.writeStaticString("Content-Length: ")
+        worker.output.writeDecimal(hit.length)
+        worker.output.writeStaticString("\r\n\r\n")
     }
 
     /// Writes what is left of an answer, and counts and logs it.

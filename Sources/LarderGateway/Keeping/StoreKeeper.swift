@@ -80,9 +80,17 @@ public final class StoreKeeper: Sendable {
     ///   - gateway: uses the cache of the store that is open.
     ///   - interval: between two looks. Default: 2 s.
     public func run(_ gateway: Gateway, every interval: Duration = .seconds(2)) async {
+        await run(every: interval) { await gateway.use($0) }
+    }
+
+    /// As above, for what uses the store otherwise.
+    /// - Parameter use: gets the cache over the store that was opened again.
+    package func run(
+        every interval: Duration = .seconds(2), _ use: @escaping @Sendable (HTTPCache) async -> Void
+    ) async {
         while !Task.isCancelled {
             do { try await Task.sleep(for: interval) } catch { return }
-            await look(gateway)
+            await look(use)
         }
     }
 
@@ -98,7 +106,9 @@ public final class StoreKeeper: Sendable {
     }
 
     /// Looks once.
-    package func look(_ gateway: Gateway) async {
+    package func look(_ gateway: Gateway) async { await look { await gateway.use($0) } }
+
+    package func look(_ use: @Sendable (HTTPCache) async -> Void) async {
         guard let (store, cache) = held.withLock({ $0 }) else { return }
         let troubles = await cache.storeTroubles()
         tell(troubles)
@@ -117,7 +127,7 @@ public final class StoreKeeper: Sendable {
         let fresh = makeCache(new)
         fresh.continueCounting(after: cache)
         held.withLock { $0 = (new, fresh) }
-        await gateway.use(fresh)
+        await use(fresh)
         told.withLock { $0 = [] }
         logger.warning("the store is open again", metadata: ["path": "\(path)"])
     }

@@ -33,9 +33,9 @@ package struct ObjectPath: Sendable, Equatable {
 
     /// Parses the target of a request in origin form (RFC 9112 section 3.2.1).
     init(_ target: String) throws(ObjectName.Invalid) {
-        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        let query = parts.count == 2 ? String(parts[1]) : ""
-        let segments = try Self.segments(String(parts.first ?? ""))
+        let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
+        let query = mark.map { String(target[target.utf8.index(after: $0)...]) } ?? ""
+        let segments = try Self.segments(mark.map { String(target[..<$0]) } ?? target)
         text = "/" + segments.joined(separator: "/")
         name = try Self.name(segments, text, query)
     }
@@ -51,6 +51,13 @@ package struct ObjectPath: Sendable, Equatable {
         name = try Self.name(segments, path, "")
     }
 
+    /// The digest in hexadecimal, if a target names a blob in its shortest form, `/cas/` and a digest.
+    static func plainBlob(_ target: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+        guard target.count == 69, target[..<5].elementsEqual("/cas/".utf8) else { return nil }
+        let name = UnsafeRawBufferPointer(rebasing: target[5...])
+        return name.allSatisfy { 48...57 ~= $0 || 97...102 ~= $0 } ? name : nil
+    }
+
     private static func segments(_ path: String) throws(ObjectName.Invalid) -> [String] {
         guard path.utf8.first == UInt8(ascii: "/") else { throw .init(reason: "a path begins with a slash") }
         guard path.utf8.count <= 4_096 else { throw .init(reason: "a path has at most 4,096 bytes") }
@@ -60,7 +67,9 @@ package struct ObjectPath: Sendable, Equatable {
 
     private static func segments(decoded: String) throws(ObjectName.Invalid) -> [String] {
         guard decoded.utf8.count <= 4_096 else { throw .init(reason: "a path has at most 4,096 bytes") }
-        var segments = decoded.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        // By bytes: by characters it takes several times as long.
+        var segments = decoded.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
         let isCollection = segments.last?.isEmpty == true
         if isCollection { segments.removeLast() }
         for segment in segments {
@@ -137,8 +146,8 @@ package struct ObjectPath: Sendable, Equatable {
         return nil
     }
 
+    /// 64 hexadecimal digits in lower case.
     private static func digest(_ text: String) -> Digest? {
-        guard text.utf8.count == 64, text.utf8.allSatisfy({ 48...57 ~= $0 || 97...102 ~= $0 }) else { return nil }
-        return Digest(hexadecimal: text)
+        text.utf8.contains { 65...70 ~= $0 } ? nil : Digest(hexadecimal: text)
     }
 }

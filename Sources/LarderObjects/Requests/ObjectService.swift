@@ -3,14 +3,52 @@ import Larder
 import LarderGateway
 import LarderHTTP
 import Logging
+import Synchronization
 
 /// Answers the requests of build tools.
 ///
 /// A build continues whatever the server has: what cannot be read is a miss (404), and is logged.
 package struct ObjectService: GatewayService {
-    package let objects: ObjectStore
+    private let current: CurrentObjects
     package let access: ObjectAccess
     package let logger: Logger
+
+    init(_ objects: ObjectStore, _ access: ObjectAccess, _ logger: Logger) {
+        current = CurrentObjects(objects)
+        self.access = access
+        self.logger = logger
+    }
+
+    /// Those of the store in use: another takes its place where it had to be opened again.
+    package internal(set) var objects: ObjectStore {
+        get { current.objects.withLock { $0 } }
+        nonmutating set { current.objects.withLock { $0 = newValue } }
+    }
+
+    private final class CurrentObjects: Sendable {
+        let objects: Mutex<ObjectStore>
+
+        init(_ objects: ObjectStore) { self.objects = Mutex(objects) }
+    }
+
+    package var metrics: [ServiceMetric] {
+        let counters = objects.counters
+        return [
+            ServiceMetric(
+                "larder_objects_hits_total", "Objects that were found.", counters.hits.load(ordering: .relaxed)),
+            ServiceMetric(
+                "larder_objects_misses_total", "Objects that were not found.", counters.misses.load(ordering: .relaxed)),
+            ServiceMetric(
+                "larder_objects_incomplete_results_total", "Misses, as blobs of a result of an action were gone.",
+                counters.incompleteResults.load(ordering: .relaxed)),
+            ServiceMetric(
+                "larder_objects_uploads_total", "Objects that were stored.",
+                counters.uploads.load(ordering: .relaxed)),
+            ServiceMetric(
+                "larder_objects_uploads_without_room_total", "Objects that were not stored, as there was no room.",
+                counters.uploadsWithoutRoom.load(ordering: .relaxed)),
+        ]
+    }
 
     package func decide(_ request: ServiceRequest) -> ServiceDecision {
         let path: ObjectPath
@@ -21,7 +59,9 @@ package struct ObjectService: GatewayService {
         }
         let right: ObjectAccess.Right = Self.isReading(request.head.method, path.name) ? .read : .write
         switch access.admission(request.head.headerFields[.authorization], right, at: path.text) {
-        case .allowed(let user): return answer(Call(service: self, request: request, path: path, user: user))
+        case .allowed(let user):
+            return answer(
+                Call(service: self, objects: objects, request: request, path: path, user: user))
         case .unauthorized:
             return .answer(
                 ServiceAnswer(
@@ -29,6 +69,14 @@ package struct ObjectService: GatewayService {
                     [.wwwAuthenticate: "Basic realm=\"larder\", charset=\"UTF-8\""]))
         case .forbidden: return .answer(ServiceAnswer(403, text: "This is not allowed here."))
         }
+    }
+
+    package func withPlainHit(_ target: UnsafeRawBufferPointer, _ body: (ServiceHit) -> Void) {
+        guard access.anonymous >= .read, let name = ObjectPath.plainBlob(target) else { return }
+        let objects = objects
+        // What fails is asked for again the long way, which tells of it.
+        guard let hit = try? objects.withPlainBlob(name, body), hit else { return }
+        objects.counters.hits.add(1, ordering: .relaxed)
     }
 
     private static func isReading(_ method: HTTPRequest.Method, _ name: ObjectName) -> Bool {
@@ -82,12 +130,11 @@ extension PutOptions {
 /// A request that may do what it asks.
 struct Call: Sendable {
     let service: ObjectService
+    let objects: ObjectStore
     let request: ServiceRequest
     let path: ObjectPath
     /// In whose name.
     let user: String?
-
-    var objects: ObjectStore { service.objects }
 
     var options: PutOptions { .written(by: user) }
 
@@ -112,7 +159,8 @@ struct Call: Sendable {
             }
         default: break
         }
-        if error is CancellationError { return ServiceAnswer(503) }
+        // The client has left; it gets no answer.
+        if error is CancellationError || error is BodyInlet.Cut { return ServiceAnswer(400) }
         service.logger.error("cannot store an object", metadata: ["path": "\(path.text)", "error": "\(error)"])
         return ServiceAnswer(500, text: "The object cannot be stored.")
     }

@@ -1,4 +1,5 @@
 import Larder
+import LarderGateway
 import LarderHTTP
 
 /// The objects of a server in its store.
@@ -15,12 +16,20 @@ package struct ObjectStore: Sendable {
     package let promises: Promises
     /// Whether a later result of an action takes the place of the first.
     let replacesResults: Bool
-    package let counters = ObjectCounters()
+    package let counters: ObjectCounters
 
-    init(_ store: Store, promiseTime: Duration, replacesResults: Bool) {
+    init(
+        _ store: Store, promiseTime: Duration, replacesResults: Bool, counters: ObjectCounters = ObjectCounters()
+    ) {
         self.store = store
         promises = Promises(store, time: promiseTime)
         self.replacesResults = replacesResults
+        self.counters = counters
+    }
+
+    /// The same over another store.
+    func over(_ other: Store) -> ObjectStore {
+        ObjectStore(other, promiseTime: promises.time, replacesResults: replacesResults, counters: counters)
     }
 
     /// SHA-256 of no bytes, which is always there: clients do not upload it.
@@ -54,9 +63,38 @@ package struct ObjectStore: Sendable {
         return try await promises.promise(found) ? try await store.missing(of: asked) : missing
     }
 
+    /// Runs `body` on the answer with a blob, if it is at hand and nothing else is kept with it.
+    /// - Parameter name: its digest in hexadecimal.
+    func withPlainBlob(_ name: UnsafeRawBufferPointer, _ body: (ServiceHit) -> Void) throws -> Bool {
+        func hit(_ content: PlainHit.Content, _ length: Int64) {
+            var fields: [UInt8] = []
+            fields.reserveCapacity(Self.plainFields.count + name.count + 3)
+            fields += Self.plainFields
+            fields.append(contentsOf: name)
+            fields += [UInt8(ascii: "\""), 13, 10]
+            body(ServiceHit(fields: fields, content: content, length: length))
+        }
+        var isPlain = false
+        // As `Key(Digest)` makes it.
+        let key = Key(bytes: Self.keyPrefix + name)
+        let isInline = try store.visit(key, includingExpired: false) { metadata, bytes in
+            guard metadata.isEmpty else { return }
+            isPlain = true
+            hit(.bytes(bytes), Int64(bytes.count))
+        }
+        if isInline { return isPlain }
+        guard case .hit(let entry) = try store.lookUp(key), entry.metadata.isEmpty else { return false }
+        hit(.stored(entry.body, entry.digest), entry.body.length.bytes)
+        return true
+    }
+
+    private static let keyPrefix = Array("sha256:".utf8)
+    /// Of an answer, as far as they are the same for all blobs.
+    private static let plainFields = Array("Content-Type: application/octet-stream\r\nETag: \"".utf8)
+
     // MARK: Storing
 
-    /// Blobs up to this length are held in memory, and stored in one commit with their leases.
+    /// Blobs up to this length are held in memory.
     private static let gatheredLength: Int64 = 256 << 10
 
     /// Stores a file as it comes.
@@ -66,26 +104,17 @@ package struct ObjectStore: Sendable {
 
     /// Stores a blob as it comes, and promises that it stays.
     ///
+    /// The lease is written soon after. Until then the blob is the last that was used, which goes last.
     /// - Throws: `LarderError`: `digestMismatch`, `lengthMismatch`, `tooLarge`, `noSpace`, `io`.
     func put(_ content: RequestBody?, blob digest: Digest, _ options: PutOptions) async throws {
         if let length = Self.length(content)?.bytes, length <= Self.gatheredLength {
             let bytes = try await Self.gathered(content, limit: Int(length))
-            return try await put([(digest, bytes)], options).throwIfFailed()
+            _ = try await store.put(bytes, for: Key(digest), options, digest: digest)
+        } else {
+            _ = try await write(
+                content, store.writerByContent(options, length: Self.length(content), digest: digest))
         }
-        _ = try await write(
-            content, store.writerByContent(options, length: Self.length(content), digest: digest))
-        try await keep(digest)
-    }
-
-    /// Promises that a blob that was just stored stays.
-    ///
-    /// Until its lease is written it is the last that was used, which goes last.
-    /// - Throws: `LarderError`: `noSpace` if it went all the same.
-    package func keep(_ digest: Digest) async throws {
-        guard try await promises.promise([digest]), try await !store.contains(digest: digest) else { return }
-        throw LarderError(
-            .noSpace, "\(Key(digest)) was displaced at once: what builds need takes all of the budget",
-            key: Key(digest))
+        promises.promiseSoon(digest)
     }
 
     /// Stores blobs, and promises that they stay, in one commit.

@@ -9,13 +9,16 @@ package final class Promises: Sendable {
     private struct State {
         /// Until when the leases hold, as far as this process has taken them.
         var ends: [Digest: ContinuousClock.Instant] = [:]
+        /// Those whose leases are written soon.
+        var waiting: Set<Digest> = []
+        var isWriting = false
     }
 
     /// Digests that are remembered. One that is forgotten is leased again.
     private static let limit = 1 << 18
 
     private let store: Store
-    private let time: Duration
+    let time: Duration
     private let state = Mutex(State())
 
     init(_ store: Store, time: Duration) {
@@ -28,15 +31,47 @@ package final class Promises: Sendable {
     @discardableResult
     func promise(_ digests: [Digest]) async throws -> Bool {
         let due = due(digests)
-        guard !due.isEmpty else { return false }
-        var batch = WriteBatch()
-        lease(due, &batch)
-        // What is asked for by its result alone is in use, too.
-        for digest in due { batch.touch(Key(digest)) }
-        try await store.write(batch).throwIfFailed()
-        note(due)
-        return true
+        for start in stride(from: 0, to: due.count, by: Self.batch) {
+            let part = Array(due[start..<min(due.count, start + Self.batch)])
+            var batch = WriteBatch()
+            lease(part, &batch)
+            // What is asked for by its result alone is in use, too.
+            for digest in part { batch.touch(Key(digest)) }
+            try await store.write(batch).throwIfFailed()
+            note(part)
+        }
+        return !due.isEmpty
     }
+
+    /// Keeps a blob that was just stored, and does not wait for it. Leases are written together.
+    package func promiseSoon(_ digest: Digest) {
+        guard time > .zero, !isPromised(digest) else { return }
+        let begins = state.withLock { state in
+            state.waiting.insert(digest)
+            defer { state.isWriting = true }
+            return !state.isWriting
+        }
+        if begins { Task { await writeWaiting() } }
+    }
+
+    private func writeWaiting() async {
+        while true {
+            try? await Task.sleep(for: Self.delay)
+            let digests = state.withLock { state in
+                defer { state.waiting = [] }
+                if state.waiting.isEmpty { state.isWriting = false }
+                return Array(state.waiting)
+            }
+            if digests.isEmpty { return }
+            // Without room for a lease, and when the store is closed, they are as all others are.
+            _ = try? await promise(digests)
+        }
+    }
+
+    /// How long a lease waits for others.
+    private static let delay = Duration.milliseconds(20)
+    /// Leases in one commit. Each takes two operations of a batch.
+    private static let batch = 4_096
 
     /// Those whose lease has to be written again.
     func due(_ digests: [Digest]) -> [Digest] {

@@ -138,7 +138,7 @@ struct ByteStreamService: RegistrableRPCService {
             writer.cancel()
             throw error
         }
-        try await context.objects.keep(name.digest)
+        context.objects.promises.promiseSoon(name.digest)
         context.objects.counters.uploads.add(1, ordering: .relaxed)
         return name.length
     }

@@ -38,6 +38,12 @@ struct ObjectsCommand: ParsableCommand {
     private func serve(
         _ store: Store, _ configuration: ObjectServerConfiguration, _ grpc: GRPCObjectServerConfiguration?
     ) async throws {
+        var opening = options.configuration(.creating)
+        opening.logger.logLevel = configuration.connections.logger.logLevel
+        let keeper = StoreKeeper(at: options.path, opening, logger: configuration.connections.logger) {
+            ObjectServer.cache(over: $0, configuration)
+        }
+        _ = keeper.use(store)
         let server: ObjectServer
         do {
             server = try await ObjectServer.start(configuration, store: store)
@@ -66,6 +72,7 @@ struct ObjectsCommand: ParsableCommand {
             store.path.string, hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
+        let watching = Task { await keeper.run { await server.use($0) } }
         var signals = Reloading.logSignalCount
         while !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(100))
@@ -82,10 +89,13 @@ struct ObjectsCommand: ParsableCommand {
         Output.note(
             "draining: waiting up to \(Render.elapsed(drain)) for requests in progress; another signal exits at once")
         await Task {
+            watching.cancel()
+            await watching.value
             async let calls: Void? = calls?.stop(drain: drain)
             await server.stop(drain: drain)
             await calls
         }.value
+        try keeper.close()
     }
 }
 
