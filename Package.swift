@@ -179,7 +179,7 @@ let package = Package(
             dependencies: [
                 "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "VisibleLocks", .argumentParser, .httpTypes,
-                .logging, .nioCore, .systemPackage,
+                .logging, .nioCore, .nioPosix, .systemPackage,
             ]
         ),
         .executableTarget(

@@ -44,7 +44,7 @@ public final class ObjectServer: Sendable {
         let service = ObjectService(
             ObjectStore(
                 store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults),
-            configuration.access, configuration.connections.logger)
+            configuration)
         let gateway = try await Gateway.start(
             configuration.connections, cache: cache(over: store, configuration), service: service)
         return ObjectServer(gateway, service)

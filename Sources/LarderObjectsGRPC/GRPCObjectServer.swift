@@ -115,6 +115,7 @@ public final class GRPCObjectServer: Sendable {
         _ configuration: GRPCObjectServerConfiguration, _ guards: CallGuards
     ) -> HTTP2ServerTransport.Posix.Config {
         .defaults { settings in
+            // The guard of the call refuses what is longer, with a status.
             settings.rpc.maxRequestPayloadSize = Limits.message
             settings.http2.maxConcurrentStreams = configuration.callsPerConnection
             // Enough for one connection to fill a link of 10 Gbit/s over half a millisecond.
@@ -147,11 +148,16 @@ public final class GRPCObjectServer: Sendable {
 
 /// Limits that no setting changes.
 enum Limits {
-    /// The most of a message, in bytes. gRPC's clients take 4 MiB by default, and so does this.
-    static let message = 4 << 20
-    /// What the blobs of one message may have together: a message has more in it than its blobs.
-    static let batch = message - (256 << 10)
-    /// Blobs in one batch, or looked for in one call: a message of 4 MiB has no more in it.
+    /// The most of a message that a client may send, in bytes.
+    static let message = 8 << 20
+    /// The most of a message that is sent: what gRPC's clients take by default.
+    static let sentMessage = 4 << 20
+    /// What the blobs of one message may have together. About 90 bytes come with each, so with small blobs a message has
+    /// more in it than blobs.
+    static let batch = 2 << 20
+    /// What a message has in it beside the bytes of a blob, at most.
+    static let blobOverhead: Int64 = 160
+    /// Blobs that may be looked for in one call: a message has no more in it.
     static let digests = 1 << 17
     /// Bytes of a blob in one message of a stream.
     static let piece: Int64 = 256 << 10

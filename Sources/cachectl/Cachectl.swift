@@ -1,6 +1,7 @@
 import ArgumentParser
 import CachectlCore
 import CachectlDemo
+import SystemPackage
 
 /// The command line of Larder: each command parses its arguments, calls the libraries and prints. What several commands
 /// share is in `CachectlCore`; `demo` and `bench` are in `CachectlDemo`.
@@ -31,7 +32,8 @@ struct Cachectl: ParsableCommand {
                 subcommands: [
                     StatCommand.self, ListCommand.self, CollectCommand.self, VerifyCommand.self, BudgetCommand.self,
                 ]),
-            CommandGroup(name: "HTTP", subcommands: [FetchCommand.self, ServeCommand.self, ObjectsCommand.self]),
+            CommandGroup(name: "HTTP", subcommands: [FetchCommand.self, ServeCommand.self]),
+            CommandGroup(name: "Build tools", subcommands: [ObjectsCommand.self, CcacheHelperCommand.self]),
             CommandGroup(name: "Trees", subcommands: [ImportCommand.self, ExportCommand.self]),
             CommandGroup(
                 name: "Trying out",
@@ -63,7 +65,13 @@ struct Cachectl: ParsableCommand {
         // For `serve`, which handles it. `pkill -USR1 cachectl` must not end other commands that are running.
         signal(SIGUSR1, SIG_IGN)
         raiseDescriptorLimit()
-        let arguments = Array(CommandLine.arguments.dropFirst())
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        // ccache starts its helper by a name, without arguments.
+        if FilePath(CommandLine.arguments.first ?? "").lastComponent?.string == CcacheHelperCommand.programName,
+            arguments.isEmpty
+        {
+            arguments = ["ccache-helper"]
+        }
         var name: String?
         do {
             try CommandLineHints.check(arguments)

@@ -66,7 +66,7 @@ struct CommandRun {
     static var path: String { binary.path }
 
     /// Where the build put the executable: beside the test bundle.
-    private static var binary: URL {
+    static var binary: URL {
         #if os(macOS)
             let products = Bundle.allBundles.first { $0.bundlePath.hasSuffix(".xctest") }?.bundleURL
                 .deletingLastPathComponent()

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `cachectl serve` while a test talks to it.
+/// `cachectl serve`, or another server, while a test talks to it.
 final class RunningGateway {
     let process: Process
     /// The line it prints when it is ready.
@@ -15,12 +15,16 @@ final class RunningGateway {
     var errors: String { String(decoding: FileManager.default.contents(atPath: errorFile) ?? Data(), as: UTF8.self) }
 
     /// Starts it on a free port and waits until it answers.
-    /// - Parameter prefix: a program, and its arguments, that starts it.
-    init(_ place: Workplace, _ arguments: String..., prefix: [String] = []) async throws {
+    /// - Parameters:
+    ///   - command: `serve`, or another with the same flags.
+    ///   - prefix: a program, and its arguments, that starts it.
+    init(
+        _ place: Workplace, _ arguments: String..., command: String = "serve", prefix: [String] = []
+    ) async throws {
         let output = try place.file("serve.out", [])
         errorFile = try place.file("serve.err", [])
         process = try CommandRun.start(
-            ["serve", "--listen", "127.0.0.1:0", "--store", place.store, "--json"] + arguments, prefix: prefix,
+            [command, "--listen", "127.0.0.1:0", "--store", place.store, "--json"] + arguments, prefix: prefix,
             output: try FileHandle(forWritingTo: URL(fileURLWithPath: output)),
             errors: try FileHandle(forWritingTo: URL(fileURLWithPath: errorFile)))
         var found: [String: Any]?

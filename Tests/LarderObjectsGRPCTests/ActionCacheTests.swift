@@ -152,7 +152,7 @@ struct ActionCacheTests {
         try await Setting.run { setting in
             let capabilities = try await capabilities(setting, "")
             #expect(capabilities.cacheCapabilities.digestFunctions == [.sha256])
-            #expect(capabilities.cacheCapabilities.maxBatchTotalSizeBytes == 3_932_160)
+            #expect(capabilities.cacheCapabilities.maxBatchTotalSizeBytes == 2 << 20)
             #expect(capabilities.lowApiVersion.major == 2 && capabilities.highApiVersion.minor == 3)
             let unknown = await failure {
                 let _: ActionResult = try await setting.call("build.bazel.Nothing", "Get", get())

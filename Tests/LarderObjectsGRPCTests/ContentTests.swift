@@ -23,7 +23,8 @@ struct ContentTests {
             try await setting.update(blobs)
             try await #expect(setting.missing(of: digests + [named(body(7, 99))]) == [named(body(7, 99)).hash])
             let response = try await setting.read(.with { $0.digests = digests + [named(body(7, 99))] })
-            #expect(response.responses.dropLast().map { Array($0.data) } == blobs)
+            let isSame = response.responses.dropLast().map { Array($0.data) } == blobs
+            #expect(isSame)
             #expect(response.responses.last?.status.code == 5)
             #expect(setting.objects.figures.uploads == 49 && setting.objects.figures.hits == 50)
         }
@@ -67,9 +68,9 @@ struct ContentTests {
             }
             let failed = await failure { _ = try await setting.read(.with { $0.digests = blobs.map(named) }) }
             #expect(failed == .invalidArgument)
-            let large = body(5 << 20)
+            let large = body(9 << 20)
             let refused = await failure { try await setting.update([large]) }
-            #expect(refused == .unavailable, "the transport ends the call")
+            #expect(refused == .resourceExhausted)
         }
     }
 
@@ -190,6 +191,17 @@ struct ContentTests {
                     $0.pageToken = pages[0].nextPageToken
                 })
             #expect(rest.flatMap(\.directories) == Array(whole[0].directories[3...]))
+            // What is missing below the root is left out.
+            try await setting.store.remove(Key(Digest.of(leaf)))
+            try await #expect(setting.tree(.with { $0.rootDigest = named(root) }).flatMap(\.directories).count == 6)
+            let token = await failure {
+                _ = try await setting.tree(
+                    .with {
+                        $0.rootDigest = named(root)
+                        $0.pageToken = "x"
+                    })
+            }
+            #expect(token == .invalidArgument)
             let absent = await failure { _ = try await setting.tree(.with { $0.rootDigest = named(body(3)) }) }
             #expect(absent == .notFound)
             try await setting.update([body(50, 1)])
@@ -231,6 +243,50 @@ struct ContentTests {
                 codes.formUnion(response.responses.map(\.status.code))
             }
             #expect(codes == [0, 8] && setting.objects.figures.uploadsWithoutRoom > 0)
+        }
+    }
+
+    /// A lease that was not written is not counted on.
+    @Test func anUploadThatIsRepeatedStays() async throws {
+        try await Setting.run(
+            store: .testing(budget: Budget(bytes: .mebibytes(8))), objects: { $0.promiseTime = .seconds(2) }
+        ) { setting in
+            let kept = body(100_000, 1)
+            try await setting.update([kept])
+            try await setting.update([kept])
+            // Another process cleared the store.
+            try await setting.store.clear()
+            try await setting.update([kept])
+            for number in 0..<200 { try await setting.store.put(body(100_000, number + 2), for: Key("file \(number)")) }
+            try await #expect(setting.missing(of: [named(kept)]).isEmpty)
+        }
+    }
+
+    @Test func objectsAreLimited() async throws {
+        try await Setting.run(objects: { $0.connections.limits.bodyBytes = 1_000 }) { setting in
+            let refused = await failure { _ = try await setting.write(upload(body(1_001)), [body(1_001)]) }
+            #expect(refused == .invalidArgument)
+            try await #expect(setting.write(upload(body(1_000)), [body(1_000)]) == 1_000)
+        }
+    }
+
+    /// All bytes are there, and the client did not say that it is done.
+    @Test func anUploadWithoutAnEnd() async throws {
+        try await Setting.run { setting in
+            let bytes = body(1_000)
+            try await #expect(setting.write(upload(bytes), [bytes], finishes: false) == 1_000)
+            try await #expect(setting.read(blob(bytes)) == bytes)
+        }
+    }
+
+    /// Many small blobs, as many as the capabilities allow.
+    @Test func aBatchOfSmallBlobs() async throws {
+        try await Setting.run { setting in
+            let blobs = (0..<10_000).map { body(200, $0) }
+            try await setting.update(blobs)
+            let response = try await setting.read(.with { $0.digests = blobs.map(named) })
+            let isSame = response.responses.map { Array($0.data) } == blobs
+            #expect(isSame)
         }
     }
 }

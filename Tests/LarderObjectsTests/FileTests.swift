@@ -119,6 +119,33 @@ struct FileTests {
             try await #expect(setting.store.statistics().entryCount == 0)
         }
     }
+
+    @Test func preconditions() async throws {
+        try await Setting.run { setting in
+            let none: HTTPFields = [.ifNoneMatch: "*"]
+            try await #expect(setting.put("/notes/a", [1], none) == 201)
+            try await #expect(setting.put("/notes/a", [2], none) == 412)
+            let tag = try #require(try await setting.get("/notes/a").fields[.eTag])
+            for value in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
+                try await #expect(setting.get("/notes/a", [.ifNoneMatch: value]).status == 304, "\(value)")
+            }
+            try await #expect(setting.get("/notes/a", [.ifNoneMatch: "\"x\""]).bytes == [1])
+            try await #expect(setting.put("/notes/b", [3], [.contentEncoding: "br"]) == 201)
+            try await #expect(setting.get("/notes/b").fields[.contentEncoding] == "br")
+        }
+    }
+
+    @Test func turborepoAsksFirst() async throws {
+        try await Setting.run({ $0.access = ObjectAccess(anonymous: .read) }) { setting in
+            for path in ["/v8/artifacts/0123", "/v8/artifacts/events"] {
+                let reply = try await setting.send("OPTIONS", path)
+                #expect(reply.status == 204)
+                #expect(reply.fields[.accessControlAllowHeaders]?.contains("Authorization") == true)
+            }
+            let refused = try await setting.send("PUT", "/v8/artifacts/0123", [1])
+            #expect(refused.status == 403 && refused.text.hasPrefix("{\"error\":{\"code\":\"forbidden\""))
+        }
+    }
 }
 
 extension HTTPField.Name {

@@ -65,16 +65,34 @@ extension Call {
         return ServiceAnswer(200, fields, isHit: true)
     }
 
+    /// Whether `If-None-Match` has this tag, by weak comparison (RFC 9110 section 13.1.2).
+    private func names(_ tag: String) -> Bool {
+        request.head.headerFields[values: .ifNoneMatch].contains { value in
+            value.split(separator: ",").contains { member in
+                let member = member.trimming { $0 == " " || $0 == "\t" }
+                return member == "*" || member == tag || member == "W/" + tag
+            }
+        }
+    }
+
     private func hit(_ object: StoredObject) -> ServiceAnswer {
         objects.counters.hits.add(1, ordering: .relaxed)
         var fields = object.metadata.isEmpty ? ObjectNotes([:]).fields : ObjectNotes(metadata: object.metadata).fields
         let tag = "\"\(object.digest.hexadecimal)\""
         fields[.eTag] = tag
-        if request.head.headerFields[.ifNoneMatch] == tag { return ServiceAnswer(304, fields, isHit: true) }
+        if names(tag) { return ServiceAnswer(304, fields, isHit: true) }
         let length = object.body.length.bytes
         // RFC 9110 section 9.3.2: what GET would say.
         if isHead { fields[.contentLength] = String(length) }
         let segments: [ResponseBody.Segment] = length > 0 ? [.stored(.complete(object.body), 0..<length)] : []
         return ServiceAnswer(200, fields, body: ResponseBody(segments), isHit: true)
+    }
+}
+
+extension Substring {
+    fileprivate func trimming(_ isSpace: (Character) -> Bool) -> Substring {
+        var rest = drop(while: isSpace)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return rest
     }
 }

@@ -49,6 +49,10 @@ extension Call {
 
     private func write(file content: RequestBody?, _ key: Key, created: Int) async -> ServiceAnswer {
         await answered {
+            // RFC 9110 section 13.1.2: only if there is none.
+            if request.head.headerFields[.ifNoneMatch] == "*", try await objects.store.contains(key) {
+                return ServiceAnswer(412, text: "There is an object of this name.")
+            }
             var options = options
             options.metadata = ObjectNotes(request.head.headerFields).metadata
             try await objects.put(content, for: key, options)

@@ -4,7 +4,7 @@ import Larder
 package enum ObjectName: Sendable, Equatable {
     /// A blob, by its content: `/cas/SHA256`, with any prefix.
     case blob(Digest)
-    /// The result of an action: `/ac/SHA256`, with any prefix, which is part of the key.
+    /// The result of an action: `/ac/` and 64 hexadecimal digits, with any prefix, which is part of the key.
     case result(Key)
     /// An object under a name of the client's choice.
     case file(Key)
@@ -113,7 +113,8 @@ package struct ObjectPath: Sendable, Equatable {
             }
             return .blob(digest)
         }
-        if count >= 2, segments[count - 2] == "ac" {
+        // ccache has directories of two hexadecimal digits, of which one is 'ac': what is below has fewer digits.
+        if count >= 2, segments[count - 2] == "ac", segments[count - 1].utf8.count == 64 {
             guard digest(segments[count - 1]) != nil else {
                 throw .init(reason: "an action is named by 64 lower-case hexadecimal digits, its SHA-256")
             }

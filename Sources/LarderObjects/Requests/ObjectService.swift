@@ -12,11 +12,14 @@ package struct ObjectService: GatewayService {
     private let current: CurrentObjects
     package let access: ObjectAccess
     package let logger: Logger
+    /// In bytes. Over HTTP the connections see to it.
+    package let largestObject: Int64
 
-    init(_ objects: ObjectStore, _ access: ObjectAccess, _ logger: Logger) {
+    init(_ objects: ObjectStore, _ configuration: ObjectServerConfiguration) {
         current = CurrentObjects(objects)
-        self.access = access
-        self.logger = logger
+        access = configuration.access
+        logger = configuration.connections.logger
+        largestObject = configuration.connections.limits.bodyBytes
     }
 
     /// Those of the store in use: another takes its place where it had to be opened again.
@@ -63,11 +66,23 @@ package struct ObjectService: GatewayService {
             return answer(
                 Call(service: self, objects: objects, request: request, path: path, user: user))
         case .unauthorized:
-            return .answer(
-                ServiceAnswer(
-                    401, text: "This needs credentials.",
-                    [.wwwAuthenticate: "Basic realm=\"larder\", charset=\"UTF-8\""]))
-        case .forbidden: return .answer(ServiceAnswer(403, text: "This is not allowed here."))
+            let fields: HTTPFields = [.wwwAuthenticate: "Basic realm=\"larder\", charset=\"UTF-8\""]
+            return .answer(refusal(401, "This needs credentials.", "unauthorized", fields, path.name))
+        case .forbidden: return .answer(refusal(403, "This is not allowed here.", "forbidden", [:], path.name))
+        }
+    }
+
+    /// Turborepo reads the reason from JSON.
+    private func refusal(
+        _ status: Int, _ text: String, _ code: String, _ fields: HTTPFields, _ name: ObjectName
+    ) -> ServiceAnswer {
+        switch name {
+        case .artifact, .artifacts:
+            var fields = fields
+            fields[.contentType] = "application/json"
+            let json = "{\"error\":{\"code\":\"\(code)\",\"message\":\"\(text)\"}}"
+            return ServiceAnswer(status, fields, body: ResponseBody([.bytes(Array(json.utf8))]))
+        default: return ServiceAnswer(status, text: text, fields)
         }
     }
 
@@ -90,6 +105,15 @@ package struct ObjectService: GatewayService {
 
     private func answer(_ call: Call) -> ServiceDecision {
         switch (call.path.name, call.request.head.method) {
+        case (.artifact, .options), (.artifacts, .options):
+            // With `--preflight`, Turborepo sends its token only if this allows it.
+            .answer(
+                ServiceAnswer(
+                    204,
+                    [
+                        .allow: Self.methods, .accessControlAllowMethods: "GET, HEAD, PUT, POST, OPTIONS",
+                        .accessControlAllowHeaders: Self.turborepoFields,
+                    ]))
         case (.status, .get), (.status, .head): .work { _ in await call.status() }
         case (.artifacts(let what), _): call.artifacts(what)
         case (_, .get), (_, .head): call.read()
@@ -106,6 +130,9 @@ package struct ObjectService: GatewayService {
         }
     }
 
+    private static let turborepoFields =
+        "Authorization, Content-Type, User-Agent, x-artifact-client-ci, x-artifact-client-interactive, "
+        + "x-artifact-duration, x-artifact-tag"
     private static let methods = "GET, HEAD, PUT, DELETE, OPTIONS, MKCOL, PROPFIND"
 }
 

@@ -7,6 +7,8 @@ import SwiftProtobuf
 package enum ActionResults {
     /// The most of a result or a directory tree that is read, in bytes.
     package static let limit = 64 << 20
+    /// Files and directories that one result may have below its directories.
+    static let largestTree = 1 << 18
     /// A larger size of a blob is a mistake.
     private static let largestBlob: Int64 = 1 << 50
 
@@ -32,24 +34,24 @@ package enum ActionResults {
         }
     }
 
-    /// The blobs that a result names, and the trees of them, which name more.
+    /// The blobs that a result names, and those that name more: trees, and directories.
     static func blobs(
         of result: Build_Bazel_Remote_Execution_V2_ActionResult
-    ) throws(Invalid) -> (blobs: [Digest], trees: [Digest]) {
-        var (blobs, trees): ([Digest], [Digest]) = ([], [])
+    ) throws(Invalid) -> (blobs: [Digest], trees: [Digest], roots: [Digest]) {
+        var (blobs, trees, roots): ([Digest], [Digest], [Digest]) = ([], [], [])
         for file in result.outputFiles where file.contents.isEmpty || file.hasDigest {
             blobs.append(try digest(file.digest))
         }
         for directory in result.outputDirectories {
             if directory.hasTreeDigest { trees.append(try digest(directory.treeDigest)) }
-            if directory.hasRootDirectoryDigest { blobs.append(try digest(directory.rootDirectoryDigest)) }
+            if directory.hasRootDirectoryDigest { roots.append(try digest(directory.rootDirectoryDigest)) }
             guard directory.hasTreeDigest || directory.hasRootDirectoryDigest else {
                 throw Invalid(reason: "a directory of the result has no digest")
             }
         }
         if result.hasStdoutDigest { blobs.append(try digest(result.stdoutDigest)) }
         if result.hasStderrDigest { blobs.append(try digest(result.stderrDigest)) }
-        return (blobs, trees)
+        return (blobs, trees, roots)
     }
 
     /// The blobs that a tree names.
@@ -109,15 +111,16 @@ extension ObjectStore {
         try await store.write(batch).throwIfFailed()
     }
 
-    /// Whether a result can be used: another may not take its place.
+    /// Whether a result can be used: another may not take its place. What failed may succeed later, and an entry of
+    /// ccache may be a list that grows.
     private func isInUse(_ entry: Entry) async throws -> Bool {
-        guard case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes()) else { return true }
-        return try await isComplete(result)
+        guard case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes()) else { return false }
+        return result.exitCode == 0 ? try await isComplete(result) : false
     }
 
     /// Whether all that a result names is there. It is then promised to stay.
     func isComplete(_ result: Build_Bazel_Remote_Execution_V2_ActionResult) async throws -> Bool {
-        guard case (var blobs, let trees)? = try? ActionResults.blobs(of: result) else { return false }
+        guard case (var blobs, let trees, let roots)? = try? ActionResults.blobs(of: result) else { return false }
         for tree in trees {
             guard let body = try await blob(tree)?.body, body.length.bytes <= Int64(ActionResults.limit),
                 let files = try? ActionResults.files(of: try await body.bytes())
@@ -125,11 +128,36 @@ extension ObjectStore {
             blobs.append(tree)
             blobs += files
         }
+        guard let below = try await content(below: roots) else { return false }
+        blobs += below
         let needed = Set(blobs).subtracting([Self.empty])
         guard !needed.isEmpty else { return true }
         let list = Array(needed)
         guard try await store.missing(of: list).isEmpty else { return false }
         // One may have gone before its lease was written.
         return try await promises.promise(list) ? try await store.missing(of: list).isEmpty : true
+    }
+
+    /// The directories below some, themselves included, and the files in them.
+    /// - Returns: nil if one is not there, is not a directory, or there are too many.
+    private func content(below roots: [Digest]) async throws -> [Digest]? {
+        var found = Set(roots)
+        var waiting = roots
+        while let next = waiting.popLast() {
+            if next == Self.empty { continue }
+            guard let body = try await blob(next)?.body, body.length.bytes <= Int64(ActionResults.limit),
+                let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: try await body.bytes())
+            else { return nil }
+            for file in directory.files {
+                guard let digest = try? ActionResults.digest(file.digest) else { return nil }
+                found.insert(digest)
+            }
+            for child in directory.directories {
+                guard let digest = try? ActionResults.digest(child.digest) else { return nil }
+                if found.insert(digest).inserted { waiting.append(digest) }
+            }
+            guard found.count <= ActionResults.largestTree else { return nil }
+        }
+        return Array(found)
     }
 }

@@ -10,6 +10,8 @@ import HTTPTypes
 struct ObjectNotes: Codable, Sendable, Equatable {
     /// `Content-Type` of the upload.
     var type: String?
+    /// `Content-Encoding` of the upload: the bytes are kept as they came.
+    var encoding: String?
     /// `x-artifact-tag` of Turborepo, a signature.
     var artifactTag: String?
     /// `x-artifact-duration` of Turborepo, in milliseconds.
@@ -22,6 +24,7 @@ struct ObjectNotes: Codable, Sendable, Equatable {
     init(_ fields: HTTPFields) {
         func kept(_ name: HTTPField.Name) -> String? { fields[name].flatMap { $0.utf8.count <= Self.limit ? $0 : nil } }
         type = kept(.contentType)
+        encoding = kept(.contentEncoding)
         artifactTag = kept(.artifactTag)
         artifactDuration = kept(.artifactDuration)
     }
@@ -40,6 +43,7 @@ struct ObjectNotes: Codable, Sendable, Equatable {
     var fields: HTTPFields {
         var fields = HTTPFields()
         fields[.contentType] = type ?? "application/octet-stream"
+        fields[.contentEncoding] = encoding
         fields[.artifactTag] = artifactTag
         fields[.artifactDuration] = artifactDuration
         return fields

@@ -104,7 +104,6 @@ package struct ObjectStore: Sendable {
 
     /// Stores a blob as it comes, and promises that it stays.
     ///
-    /// The lease is written soon after. Until then the blob is the last that was used, which goes last.
     /// - Throws: `LarderError`: `digestMismatch`, `lengthMismatch`, `tooLarge`, `noSpace`, `io`.
     func put(_ content: RequestBody?, blob digest: Digest, _ options: PutOptions) async throws {
         if let length = Self.length(content)?.bytes, length <= Self.gatheredLength {
@@ -114,16 +113,41 @@ package struct ObjectStore: Sendable {
             _ = try await write(
                 content, store.writerByContent(options, length: Self.length(content), digest: digest))
         }
-        promises.promiseSoon(digest)
+        try await keep(digest)
     }
 
-    /// Stores blobs, and promises that they stay, in one commit.
+    /// Promises that a blob that was just stored stays: at once where room is short, and soon where it is not. Until then
+    /// the blob is the last that was used, which goes last.
+    /// - Throws: `LarderError`: `noSpace` if it went all the same.
+    package func keep(_ digest: Digest) async throws {
+        guard await promises.isShortOfRoom() else { return promises.promiseSoon(digest) }
+        try await promises.write([digest])
+        guard try await !store.contains(digest: digest) else { return }
+        throw LarderError(
+            .noSpace, "\(Key(digest)) was displaced at once: what builds need takes all of the budget",
+            key: Key(digest))
+    }
+
+    /// Stores blobs, and promises that they stay, in one commit for some thousands.
     /// - Returns: the result of each.
     package func put(_ blobs: [(digest: Digest, bytes: [UInt8])], _ options: PutOptions) async throws -> [WriteResult] {
+        var results: [WriteResult] = []
+        for start in stride(from: 0, to: blobs.count, by: Self.blobsInCommit) {
+            results += try await commit(blobs[start..<min(blobs.count, start + Self.blobsInCommit)], options)
+        }
+        return results
+    }
+
+    /// Each takes two operations of a batch.
+    private static let blobsInCommit = 4_096
+
+    private func commit(
+        _ blobs: ArraySlice<(digest: Digest, bytes: [UInt8])>, _ options: PutOptions
+    ) async throws -> [WriteResult] {
         var batch = WriteBatch()
         for blob in blobs { batch.put(blob.bytes, for: Key(blob.digest), options, digest: blob.digest) }
-        let due = promises.due(blobs.map(\.digest))
-        promises.lease(due, &batch)
+        // Written again even where one was promised: a store that was cleared meanwhile has no leases.
+        promises.lease(blobs.map(\.digest), &batch)
         let results: [WriteResult]
         do {
             results = try await store.write(batch)
@@ -132,7 +156,9 @@ package struct ObjectStore: Sendable {
             return blobs.map { _ in .failed(error) }
         }
         let stored = Array(results.prefix(blobs.count))
-        promises.note(zip(blobs, stored).compactMap { $1.isSuccess ? $0.digest : nil })
+        let leased = results.suffix(blobs.count)
+        promises.note(
+            zip(blobs, zip(stored, leased)).compactMap { $1.0.isSuccess && $1.1.isSuccess ? $0.digest : nil })
         return stored
     }
 

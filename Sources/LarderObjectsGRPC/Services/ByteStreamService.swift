@@ -95,6 +95,10 @@ struct ByteStreamService: RegistrableRPCService {
         }
         let name = try ResourceName.parse(first.resourceName, isUpload: true)
         let caller = try context.admit(metadata, .write, name.instance, "cas")
+        guard name.length <= context.service.largestObject else {
+            throw RPCError(
+                code: .invalidArgument, message: "An object has at most \(context.service.largestObject) bytes.")
+        }
         // What is there need not be sent, and stays for the client that counts on it.
         if try await context.objects.missing(of: [name.digest]).isEmpty { return name.length }
 
@@ -120,7 +124,8 @@ struct ByteStreamService: RegistrableRPCService {
                 }
                 if message.finishWrite { break }
                 guard let next = try await messages.next() else {
-                    // The client may continue in another call.
+                    // All is there, and the client forgot to say so; or it may continue in another call.
+                    if offset == name.length { break }
                     context.uploads.keep(writer, at: offset, as: key)
                     return offset
                 }
@@ -138,7 +143,7 @@ struct ByteStreamService: RegistrableRPCService {
             writer.cancel()
             throw error
         }
-        context.objects.promises.promiseSoon(name.digest)
+        try await context.objects.keep(name.digest)
         context.objects.counters.uploads.add(1, ordering: .relaxed)
         return name.length
     }

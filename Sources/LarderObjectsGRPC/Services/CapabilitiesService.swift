@@ -18,6 +18,7 @@ struct CapabilitiesService: RegistrableRPCService {
             $0.cacheCapabilities.digestFunctions = [.sha256]
             $0.cacheCapabilities.actionCacheUpdateCapabilities.updateEnabled = mayWrite
             $0.cacheCapabilities.maxBatchTotalSizeBytes = Int64(Limits.batch)
+            $0.cacheCapabilities.maxCasBlobSizeBytes = context.service.largestObject
             $0.cacheCapabilities.symlinkAbsolutePathStrategy = .allowed
             $0.deprecatedApiVersion.major = 2
             $0.lowApiVersion.major = 2

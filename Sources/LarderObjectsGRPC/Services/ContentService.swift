@@ -44,8 +44,12 @@ struct ContentService: RegistrableRPCService {
                 let request = try await ServerRequest(stream: request)
                 _ = try context.admit(request.metadata, .read, request.message.instanceName, "cas")
                 let root = try context.digest(request.message.rootDigest, request.message.digestFunction)
+                let token = request.message.pageToken
+                guard let skipped = token.isEmpty ? 0 : Int(token), skipped >= 0 else {
+                    throw RPCError(code: .invalidArgument, message: "The page token is not one of this server.")
+                }
                 var walk = TreeWalk(
-                    objects: context.objects, root: root, skipping: Int(request.message.pageToken) ?? 0,
+                    objects: context.objects, root: root, skipping: skipped,
                     pageSize: Int(request.message.pageSize))
                 // So that a root that is not there is an error, and not the end of a stream.
                 guard let first = try await walk.nextPage() else {
@@ -57,7 +61,11 @@ struct ContentService: RegistrableRPCService {
                     var page: TreeResponse? = first
                     while let next = page {
                         try await writer.write(next)
-                        page = try await walk.nextPage()
+                        do {
+                            page = try await walk.nextPage()
+                        } catch {
+                            throw context.status(of: error, isReading: true)
+                        }
                     }
                     return [:]
                 }
@@ -122,12 +130,14 @@ struct ContentService: RegistrableRPCService {
         _ = try context.admit(metadata, .read, request.instanceName, "cas")
         var response = ReadResponse()
         var room = Int64(Limits.batch)
+        var sent = Int64(Limits.sentMessage)
         for wanted in request.digests {
             let digest = try context.digest(wanted, request.digestFunction)
             var answer = ReadResponse.Response()
             answer.digest = wanted
             do {
-                answer.data = try await bytes(digest, &room)
+                sent -= Limits.blobOverhead
+                answer.data = try await bytes(digest, &room, &sent)
                 context.objects.counters.hits.add(1, ordering: .relaxed)
             } catch {
                 let error = context.status(of: error, isReading: true)
@@ -141,7 +151,10 @@ struct ContentService: RegistrableRPCService {
         return response
     }
 
-    private func bytes(_ digest: Digest, _ room: inout Int64) async throws -> Data {
+    /// - Parameters:
+    ///   - room: of the blobs that one message may have.
+    ///   - sent: of the message.
+    private func bytes(_ digest: Digest, _ room: inout Int64, _ sent: inout Int64) async throws -> Data {
         if digest == ObjectStore.empty { return Data() }
         guard let body = try await context.objects.blob(digest)?.body else {
             throw RPCError(code: .notFound, message: "There is no such blob.")
@@ -151,7 +164,11 @@ struct ContentService: RegistrableRPCService {
                 code: .invalidArgument, message: "The blobs have more than \(Limits.batch) bytes: read them as streams."
             )
         }
+        guard body.length.bytes <= sent else {
+            throw RPCError(code: .resourceExhausted, message: "The answer has no room for this blob: ask for it again.")
+        }
         room -= body.length.bytes
+        sent -= body.length.bytes
         return Data(try await body.bytes())
     }
 }

@@ -59,6 +59,11 @@ final class SuspendedUploads: Sendable {
             return replaced
         }
         for upload in replaced { upload.writer.cancel() }
+        // Not only with the next call: what is staged takes room.
+        Task { [weak self, timeout] in
+            try? await Task.sleep(for: timeout + .milliseconds(10))
+            self?.removeExpired()
+        }
     }
 
     func removeAll() {
@@ -69,7 +74,6 @@ final class SuspendedUploads: Sendable {
         for upload in all { upload.writer.cancel() }
     }
 
-    /// Called now and then, as there is no one else to notice.
     private func removeExpired() {
         let now = ContinuousClock.now
         let expired = state.withLock { state -> [Upload] in

@@ -32,14 +32,20 @@ struct TreeWalk: Sendable {
         token = max(0, count)
     }
 
+    /// What is not there below the root is left out.
+    ///
     /// - Returns: nil after the last page.
-    /// - Throws: `RPCError`: `notFound` for a directory that is not there, `failedPrecondition` for what is not one.
+    /// - Throws: `RPCError`: `notFound` for a root that is not there, `failedPrecondition` for what is not a directory.
     mutating func nextPage() async throws -> Build_Bazel_Remote_Execution_V2_GetTreeResponse? {
         guard position < waiting.count else { return nil }
         var page = Build_Bazel_Remote_Execution_V2_GetTreeResponse()
         var length = 0
         while position < waiting.count, page.directories.count < pageSize {
-            let (directory, count) = try await directory(waiting[position])
+            guard let (directory, count) = try await directory(waiting[position]) else {
+                if position == 0 { throw RPCError(code: .notFound, message: "There is no such directory.") }
+                position += 1
+                continue
+            }
             guard page.directories.isEmpty || length + count <= Limits.batch else { break }
             position += 1
             for child in directory.directories { try add(child) }
@@ -66,11 +72,9 @@ struct TreeWalk: Sendable {
         waiting.append(digest)
     }
 
-    private func directory(_ digest: Digest) async throws -> (Build_Bazel_Remote_Execution_V2_Directory, Int) {
+    private func directory(_ digest: Digest) async throws -> (Build_Bazel_Remote_Execution_V2_Directory, Int)? {
         if digest == ObjectStore.empty { return (.init(), 0) }
-        guard let body = try await objects.blob(digest)?.body else {
-            throw RPCError(code: .notFound, message: "A directory of the tree is not there.")
-        }
+        guard let body = try await objects.blob(digest)?.body else { return nil }
         guard body.length.bytes <= Int64(Limits.batch),
             let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: try await body.bytes())
         else { throw RPCError(code: .failedPrecondition, message: "What the tree names is not a directory.") }

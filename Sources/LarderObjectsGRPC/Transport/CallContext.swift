@@ -62,6 +62,7 @@ struct CallContext: Sendable {
         switch error {
         case let error as RPCError: return error
         case is CancellationError: return RPCError(code: .cancelled, message: "The call was cancelled.")
+        case _ where isReading: break
         case let error as ActionResults.Invalid:
             return RPCError(code: .invalidArgument, message: "Not stored: \(error.reason).")
         case let error as LarderError:

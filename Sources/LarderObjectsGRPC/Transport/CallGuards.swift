@@ -88,8 +88,8 @@ private final class CallGuard: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .data(let content):
-            if case .byteBuffer(let buffer) = content.data, !take(buffer.readableBytesView) {
-                return refuse(context)
+            if case .byteBuffer(let buffer) = content.data, let refusal = take(buffer.readableBytesView) {
+                return refuse(context, refusal)
             }
             if content.endStream { timer?.cancel() } else { restart(context) }
         case .headers(let headers): if headers.endStream { timer?.cancel() } else { restart(context) }
@@ -99,8 +99,8 @@ private final class CallGuard: ChannelInboundHandler {
     }
 
     /// Accounts for what a client sent, message by message.
-    /// - Returns: false if there is no memory for the message that begins.
-    private func take(_ bytes: ByteBufferView) -> Bool {
+    /// - Returns: why the message that begins is not taken.
+    private func take(_ bytes: ByteBufferView) -> String? {
         var rest = bytes[...]
         while !rest.isEmpty {
             if missing > 0 {
@@ -112,12 +112,12 @@ private final class CallGuard: ChannelInboundHandler {
             prefix.append(rest[rest.startIndex])
             rest = rest.dropFirst()
             guard prefix.count == 5 else { continue }
-            // The transport refuses what is too long.
-            missing = min(prefix[1...].reduce(0) { $0 << 8 | Int($1) }, Limits.message)
+            missing = prefix[1...].reduce(0) { $0 << 8 | Int($1) }
             prefix.removeAll(keepingCapacity: true)
-            if !begin(missing) { return false }
+            guard missing <= Limits.message else { return "a message has at most \(Limits.message) bytes" }
+            guard begin(missing) else { return "the server is short of memory" }
         }
-        return true
+        return nil
     }
 
     /// A message begins. The one that came `messagesAhead` before has been worked on.
@@ -135,10 +135,10 @@ private final class CallGuard: ChannelInboundHandler {
     }
 
     /// The client gets a status, and nothing more is read of it.
-    private func refuse(_ context: ChannelHandlerContext) {
+    private func refuse(_ context: ChannelHandlerContext, _ message: String) {
         let trailers: HPACKHeaders = [
             ":status": "200", "content-type": "application/grpc", "grpc-status": "8",
-            "grpc-message": "the server is short of memory",
+            "grpc-message": message,
         ]
         context.writeAndFlush(
             wrapOutboundOut(.headers(.init(headers: trailers, endStream: true))), promise: nil)

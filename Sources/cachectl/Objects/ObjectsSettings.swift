@@ -63,7 +63,7 @@ struct ObjectsSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How long a blob stays that a build counts on; 0 to keep none. Default: 1h.", valueName: "duration"),
+            "How long a blob stays that a build counts on; 0 to keep none. Default: 3h.", valueName: "duration"),
         transform: DurationArgument.parse)
     var promise: Duration?
 
@@ -135,6 +135,7 @@ struct ObjectsSettings: ParsableArguments {
         if (certificate == nil) != (key == nil) { throw ValidationError("--certificate and --key go together.") }
         if let certificate, let key { configuration.certificate = .init(certificateFile: certificate, keyFile: key) }
         if let maxConnections { configuration.connections = maxConnections }
+        if let memory { configuration.memoryBytes = max(8 << 20, Int(clamping: memory.bytes)) }
         return configuration
     }
 
