@@ -149,7 +149,7 @@ public final class GRPCObjectServer: Sendable {
 /// Limits that no setting changes.
 enum Limits {
     /// The most of a message that a client may send, in bytes.
-    static let message = 8 << 20
+    static let message = 4 << 20
     /// The most of a message that is sent: what gRPC's clients take by default.
     static let sentMessage = 4 << 20
     /// What the blobs of one message may have together. About 90 bytes come with each, so with small blobs a message has
@@ -160,7 +160,7 @@ enum Limits {
     /// Blobs that may be looked for in one call: a message has no more in it.
     static let digests = 1 << 17
     /// Bytes of a blob in one message of a stream.
-    static let piece: Int64 = 256 << 10
+    static let piece: Int64 = 64 << 10
     /// What a result may have in it in place of blobs.
     static let inlined: Int64 = 1 << 20
 }

@@ -4,6 +4,7 @@ import LarderObjectsGRPC
 import NIOCore
 import NIOHPACK
 import NIOPosix
+import SwiftProtobuf
 import SeededData
 import TestSupport
 import Testing
@@ -134,6 +135,57 @@ struct HostileTests {
                 try await #expect(connection.ended(92).count == 92)
             }
             try await setting.update([body(1_000)])
+        }
+    }
+
+    /// A client that asks for much and reads nothing.
+    @Test func anAnswerThatIsNotRead() async throws {
+        try await Setting.run(calls: { $0.stallTimeout = .milliseconds(300) }) { setting in
+            let bytes = body(2_000_000)
+            _ = try await setting.write(upload(bytes), [Array(bytes[..<1_000_000]), Array(bytes[1_000_000...])])
+            try await Connection.with(setting.calls.port) { _, connection in
+                let request = try ReadRequest.with { $0.resourceName = blob(bytes) }.serializedBytes() as [UInt8]
+                for stream in [UInt32(1), 3, 5] {
+                    try await connection.begin("/google.bytestream.ByteStream/Read", stream: stream)
+                    let message = [0, 0, 0, 0, UInt8(request.count)] + request
+                    try await connection.write(type: 0, flags: 1, stream: stream, message)
+                }
+                // The window of the connection is 64 KiB, and stays so.
+                try await #expect(connection.ended(3).count == 3)
+            }
+            try await #expect(setting.missing(of: [named(bytes)]).isEmpty)
+        }
+    }
+
+    @Test func aConnectionWithoutACall() async throws {
+        try await Setting.run(calls: { $0.firstCallTimeout = .milliseconds(100) }) { setting in
+            try await setting.update([body(1_000)])
+            try await Connection.with(setting.calls.port) { _, connection in
+                try await #expect(connection.ended().isEmpty, "the server closes the connection")
+            }
+            try await #expect(setting.missing(of: [named(body(1_000))]).isEmpty)
+        }
+    }
+
+    /// A few bytes that become many objects.
+    @Test func messagesThatAreMoreThanTheySay() async throws {
+        try await Setting.run { setting in
+            let bomb = Array(repeatElement([0x52, 0] as [UInt8], count: 100_000).joined())
+            try await Connection.with(setting.calls.port) { _, connection in
+                // An ActionResult (field 3) with 100,000 empty links.
+                let message: [UInt8] = [0x1A, 0xC0, 0x9A, 0x0C] + bomb
+                try await connection.begin(
+                    "/build.bazel.remote.execution.v2.ActionCache/UpdateActionResult", stream: 1)
+                let head = withUnsafeBytes(of: UInt32(message.count).bigEndian) { Array($0) }
+                let framed: [UInt8] = [0] + head + message
+                for start in stride(from: 0, to: framed.count, by: 16_000) {
+                    let end = min(framed.count, start + 16_000)
+                    let flags: UInt8 = end == framed.count ? 1 : 0
+                    try await connection.write(type: 0, flags: flags, stream: 1, Array(framed[start..<end]))
+                }
+                try await #expect(connection.ended() == [1])
+            }
+            try await #expect(setting.store.statistics().entryCount == 0)
         }
     }
 

@@ -34,6 +34,16 @@ struct AccessTests {
         }
     }
 
+    @Test func aPrefixIsComparedByBytes() async throws {
+        let user = ObjectAccess.User("a", secret: Digest.of(Array("s".utf8)), prefixes: ["/Kernel"])
+        try await Setting.run({ $0.access = ObjectAccess(users: [user], anonymous: .none) }) { setting in
+            let fields: HTTPFields = [.authorization: "Bearer s"]
+            try await #expect(setting.put("/Kernel/x", [1], fields) == 201)
+            // KELVIN SIGN.
+            try await #expect(setting.put("/%E2%84%AAernel/x", [1], fields) == 403)
+        }
+    }
+
     @Test func aPrefixEndsAtASlash() async throws {
         try await Setting.run({ $0.access = ObjectAccess(users: Self.users, anonymous: .read) }) { setting in
             let team: HTTPFields = [.authorization: "Bearer team"]

@@ -224,6 +224,26 @@ struct BazelTests {
                 statuses.insert(try await setting.put("/cas/\(Digest.of(bytes).hexadecimal)", bytes))
             }
             #expect(statuses == [200, 507] && setting.server.figures.uploadsWithoutRoom > 0)
+            // What is taken is there, small blobs, too.
+            for number in 0..<20 {
+                let bytes = body(3_000, 1_000 + number)
+                let path = "/cas/\(Digest.of(bytes).hexadecimal)"
+                if try await setting.put(path, bytes) == 200 { try await #expect(setting.get(path).status == 200) }
+            }
+        }
+    }
+
+    /// A few bytes that would become many objects.
+    @Test func resultsThatAreMoreThanTheySay() async throws {
+        try await Setting.run { setting in
+            let links = Array(repeatElement([0x52, 0] as [UInt8], count: 100_000).joined())
+            try await #expect(setting.put("/ac/\(action(1))", links) == 400)
+            let long = [UInt8](repeating: 0, count: 5 << 20)
+            try await #expect(setting.put("/ac/\(action(1))", long) == 413)
+            let files = Array(repeatElement([0x0A, 0] as [UInt8], count: 100_000).joined())
+            let tree = try await setting.putBlob([0x0A, 0xC0, 0x9A, 0x0C] + files)
+            try await #expect(setting.put("/ac/\(action(1))", result(tree: tree)) == 200)
+            try await #expect(setting.get("/ac/\(action(1))").status == 404)
         }
     }
 

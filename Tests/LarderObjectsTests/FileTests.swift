@@ -135,6 +135,27 @@ struct FileTests {
         }
     }
 
+    @Test func teamsDoNotLeadToOtherKeys() async throws {
+        try await Setting.run { setting in
+            for team in ["x/ac", "ac", "cas", "..", "x%2Fac", "a?b"] {
+                let path = "/v8/artifacts/0123?teamId=\(team)"
+                try await #expect(setting.put(path, [1]) == 400, "\(team)")
+            }
+            try await #expect(setting.put("/v8/artifacts/0123?teamId=team_x&slug=y", [1]) == 202)
+            let hidden = try await setting.send(
+                "POST", "/v8/artifacts?teamId=other", Array(#"{"hashes": ["0123?teamId=team_x&", "0123"]}"#.utf8))
+            #expect(hidden.status == 200 && !hidden.text.contains("size"))
+        }
+    }
+
+    @Test func pagesOfABrowser() async throws {
+        try await Setting.run { setting in
+            let fields: HTTPFields = [.origin: "http://pages.example"]
+            try await #expect(setting.put("/notes/a", [1], fields) == 403)
+            try await #expect(setting.get("/notes/a").status == 404)
+        }
+    }
+
     @Test func turborepoAsksFirst() async throws {
         try await Setting.run({ $0.access = ObjectAccess(anonymous: .read) }) { setting in
             for path in ["/v8/artifacts/0123", "/v8/artifacts/events"] {

@@ -106,8 +106,10 @@ extension ObjectAccess {
 extension ObjectAccess.User {
     fileprivate func reaches(_ path: String) -> Bool {
         prefixes.contains { prefix in
-            let prefix = prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix
-            return path == prefix || path.hasPrefix(prefix + "/")
+            // By bytes: keys differ where characters are only equivalent.
+            let prefix = Array((prefix.hasSuffix("/") ? String(prefix.dropLast()) : prefix).utf8)
+            let rest = path.utf8.dropFirst(prefix.count)
+            return path.utf8.starts(with: prefix) && (rest.isEmpty || rest.first == UInt8(ascii: "/"))
         }
     }
 }

@@ -43,10 +43,14 @@ extension Call {
             guard let query = try? JSONDecoder().decode(Query.self, from: Data(bytes)) else {
                 return ServiceAnswer(400, text: "This is not {\"hashes\": [...]}.")
             }
+            let team = ObjectPath.team(request.head.path ?? "")
+            let prefix = String(path.text.dropFirst())
             var result: [String: Known?] = [:]
             for hash in query.hashes.prefix(10_000) {
                 let known: Known?
-                if case .artifact(let key)? = try? artifact(hash), let found = try await objects.object(key) {
+                if let key = try? ObjectPath.artifact(hash, of: team, below: prefix),
+                    let found = try await objects.object(key)
+                {
                     known = Known(size: found.body.length.bytes)
                 } else {
                     known = nil
@@ -57,12 +61,6 @@ extension Call {
         } catch {
             return answer(to: error)
         }
-    }
-
-    private func artifact(_ hash: String) throws(ObjectName.Invalid) -> ObjectName {
-        let target = request.head.path ?? "/"
-        let query = target.firstIndex(of: "?").map { String(target[$0...]) } ?? ""
-        return try ObjectPath("\(path.text)/\(hash)\(query)").name
     }
 
     private struct Status: Codable {

@@ -12,7 +12,11 @@ extension Call {
         }
         switch path.name {
         case .blob(let digest): return .work { await write(blob: $0, digest) }
-        case .result(let key): return .work { await write(result: $0, key) }
+        case .result(let key):
+            if let length = request.contentLength, length > Int64(ActionResults.limit) {
+                return .answer(answer(to: ObjectStore.ContentTooLong(limit: ActionResults.limit)))
+            }
+            return .work { await write(result: $0, key) }
         case .file(let key): return .work { await write(file: $0, key, created: 201) }
         case .artifact(let key): return .work { await write(file: $0, key, created: 202) }
         case .record(let key): return .work { await write(record: $0, key) }
@@ -63,11 +67,10 @@ extension Call {
     /// Nx: "Cannot override an existing record" (409).
     private func write(record content: RequestBody?, _ key: Key) async -> ServiceAnswer {
         await answered {
-            if try await objects.store.get(key) != nil {
-                return ServiceAnswer(409, text: "There is a record of this name.")
-            }
-            let answer = await write(file: content, key, created: 200)
-            return answer
+            let refusal = ServiceAnswer(409, text: "There is a record of this name.")
+            if try await objects.store.contains(key) { return refusal }
+            // Another may have been faster.
+            return try await objects.putFirst(content, for: key, options) ? stored(200) : refusal
         }
     }
 

@@ -122,21 +122,49 @@ package struct ObjectPath: Sendable, Equatable {
         }
         if let start = (0..<max(0, count - 1)).first(where: { segments[$0] == "v8" && segments[$0 + 1] == "artifacts" })
         {
-            return artifact(segments, after: start + 2, query)
+            return try artifact(segments, after: start + 2, query)
         }
         if count >= 3, segments[count - 3] == "v1", segments[count - 2] == "cache" { return .record(Key(text)) }
         return .file(Key(text))
     }
 
-    private static func artifact(_ segments: [String], after start: Int, _ query: String) -> ObjectName {
+    private static func artifact(_ segments: [String], after start: Int, _ query: String) throws(ObjectName.Invalid)
+        -> ObjectName
+    {
         let rest = Array(segments[start...])
         guard rest.count == 1, rest[0] != "status", rest[0] != "events" else {
             return .artifacts(rest.joined(separator: "/"))
         }
         // Each team has artifacts of its own.
         let team = ["teamId", "slug"].lazy.compactMap { value(of: $0, in: query) }.first ?? ""
-        let prefix = segments[..<start].joined(separator: "/")
-        return .artifact(Key("/\(prefix)/\(team)/\(rest[0])"))
+        return .artifact(try artifact(rest[0], of: team, below: segments[..<start].joined(separator: "/")))
+    }
+
+    /// The key of an artifact.
+    /// - Parameter prefix: the path of all artifacts, without a slash before it.
+    static func artifact(_ hash: String, of team: String, below prefix: String) throws(ObjectName.Invalid) -> Key {
+        // What a team is named must not lead to keys of another kind.
+        guard isPlain(team), isPlain(hash), !hash.isEmpty, !["ac", "cas"].contains(team) else {
+            throw .init(reason: "a team and an artifact are named by letters, digits, '-', '_' and '.'")
+        }
+        return Key("/\(prefix)/\(team)/\(hash)")
+    }
+
+    private static func isPlain(_ name: String) -> Bool {
+        name != "." && name != ".."
+            && name.utf8.allSatisfy {
+                switch $0 {
+                case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): true
+                default: false
+                }
+            }
+    }
+
+    /// The team that a target names; empty for none.
+    static func team(_ target: String) -> String {
+        guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return "" }
+        let query = String(target[target.utf8.index(after: mark)...])
+        return ["teamId", "slug"].lazy.compactMap { value(of: $0, in: query) }.first ?? ""
     }
 
     private static func value(of name: String, in query: String) -> String? {

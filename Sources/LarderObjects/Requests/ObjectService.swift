@@ -60,6 +60,10 @@ package struct ObjectService: GatewayService {
         } catch {
             return .answer(ServiceAnswer(400, text: "The path is not valid: \(error.reason)."))
         }
+        // Browsers say from which page a request comes; build tools do not. A page must not use what only this machine may.
+        if access.users.isEmpty, request.head.method != .get, request.head.headerFields[.origin] != nil {
+            return .answer(ServiceAnswer(403, text: "Pages of a browser may not use this."))
+        }
         let right: ObjectAccess.Right = Self.isReading(request.head.method, path.name) ? .read : .write
         switch access.admission(request.head.headerFields[.authorization], right, at: path.text) {
         case .allowed(let user):

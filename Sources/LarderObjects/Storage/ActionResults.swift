@@ -5,8 +5,10 @@ import SwiftProtobuf
 
 /// Results of actions (`ActionResult` of the Remote Execution API) and the blobs that they name.
 package enum ActionResults {
-    /// The most of a result or a directory tree that is read, in bytes.
-    package static let limit = 64 << 20
+    /// The most of a result, in bytes: what gRPC's clients take in one message.
+    package static let limit = 4 << 20
+    /// The most of a directory tree, or of all trees of one result, that is read, in bytes.
+    static let treeLimit = 32 << 20
     /// Files and directories that one result may have below its directories.
     static let largestTree = 1 << 18
     /// A larger size of a blob is a mistake.
@@ -27,6 +29,9 @@ package enum ActionResults {
 
     package static func parse(_ bytes: [UInt8]) throws(Invalid) -> Value {
         if bytes.starts(with: [0xCC, 0xAC]) { return .opaque }
+        guard bytes.withUnsafeBytes({ MessageShape.result.fits($0) }) else {
+            throw Invalid(reason: "the value is not an ActionResult of the Remote Execution API")
+        }
         do {
             return .result(try Build_Bazel_Remote_Execution_V2_ActionResult(serializedBytes: bytes))
         } catch {
@@ -55,17 +60,22 @@ package enum ActionResults {
     }
 
     /// The blobs that a tree names.
-    static func files(of tree: [UInt8]) throws(Invalid) -> [Digest] {
+    static func files(of tree: [UInt8]) throws(Invalid) -> Set<Digest> {
         let message: Build_Bazel_Remote_Execution_V2_Tree
+        guard tree.withUnsafeBytes({ MessageShape.tree.fits($0) }) else {
+            throw Invalid(reason: "a directory tree of the result is not a Tree of the Remote Execution API")
+        }
         do {
             message = try Build_Bazel_Remote_Execution_V2_Tree(serializedBytes: tree)
         } catch {
             throw Invalid(reason: "a directory tree of the result is not a Tree of the Remote Execution API")
         }
-        var result: [Digest] = []
-        for directory in [message.root] + message.children {
-            for file in directory.files { result.append(try digest(file.digest)) }
+        var result: Set<Digest> = []
+        func add(_ directory: Build_Bazel_Remote_Execution_V2_Directory) throws(Invalid) {
+            for file in directory.files { result.insert(try digest(file.digest)) }
         }
+        try add(message.root)
+        for directory in message.children { try add(directory) }
         return result
     }
 
@@ -83,7 +93,9 @@ package enum ActionResults {
 extension ObjectStore {
     /// The result of an action, if all that it names is there. That is then promised to stay.
     package func result(_ key: Key) async throws -> (object: StoredObject, value: ActionResults.Value)? {
-        guard let object = try await object(key) else { return nil }
+        guard let object = try await object(key), object.body.length.bytes <= Int64(ActionResults.limit) else {
+            return nil
+        }
         let value = try ActionResults.parse(try await object.body.bytes())
         if case .result(let result) = value, try await !isComplete(result) {
             counters.incompleteResults.add(1, ordering: .relaxed)
@@ -114,23 +126,29 @@ extension ObjectStore {
     /// Whether a result can be used: another may not take its place. What failed may succeed later, and an entry of
     /// ccache may be a list that grows.
     private func isInUse(_ entry: Entry) async throws -> Bool {
-        guard case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes()) else { return false }
+        guard entry.body.length.bytes <= Int64(ActionResults.limit),
+            case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes())
+        else { return false }
         return result.exitCode == 0 ? try await isComplete(result) : false
     }
 
     /// Whether all that a result names is there. It is then promised to stay.
     func isComplete(_ result: Build_Bazel_Remote_Execution_V2_ActionResult) async throws -> Bool {
-        guard case (var blobs, let trees, let roots)? = try? ActionResults.blobs(of: result) else { return false }
-        for tree in trees {
-            guard let body = try await blob(tree)?.body, body.length.bytes <= Int64(ActionResults.limit),
+        guard case (let blobs, let trees, let roots)? = try? ActionResults.blobs(of: result) else { return false }
+        var needed = Set(blobs)
+        var room = Int64(ActionResults.treeLimit)
+        for tree in Set(trees) {
+            try Task.checkCancellation()
+            guard let body = try await blob(tree)?.body, body.length.bytes <= room,
                 let files = try? ActionResults.files(of: try await body.bytes())
             else { return false }
-            blobs.append(tree)
-            blobs += files
+            room -= body.length.bytes
+            needed.insert(tree)
+            needed.formUnion(files)
         }
-        guard let below = try await content(below: roots) else { return false }
-        blobs += below
-        let needed = Set(blobs).subtracting([Self.empty])
+        guard let below = try await content(below: roots, room) else { return false }
+        needed.formUnion(below)
+        needed.remove(Self.empty)
         guard !needed.isEmpty else { return true }
         let list = Array(needed)
         guard try await store.missing(of: list).isEmpty else { return false }
@@ -139,14 +157,20 @@ extension ObjectStore {
     }
 
     /// The directories below some, themselves included, and the files in them.
+    /// - Parameter room: bytes of directories that are read, at most.
     /// - Returns: nil if one is not there, is not a directory, or there are too many.
-    private func content(below roots: [Digest]) async throws -> [Digest]? {
+    private func content(below roots: [Digest], _ room: Int64) async throws -> Set<Digest>? {
         var found = Set(roots)
-        var waiting = roots
+        var waiting = Array(found)
+        var room = room
         while let next = waiting.popLast() {
             if next == Self.empty { continue }
-            guard let body = try await blob(next)?.body, body.length.bytes <= Int64(ActionResults.limit),
-                let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: try await body.bytes())
+            try Task.checkCancellation()
+            guard let body = try await blob(next)?.body, body.length.bytes <= room else { return nil }
+            room -= body.length.bytes
+            let bytes = try await body.bytes()
+            guard bytes.withUnsafeBytes({ MessageShape.directory.fits($0) }),
+                let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: bytes)
             else { return nil }
             for file in directory.files {
                 guard let digest = try? ActionResults.digest(file.digest) else { return nil }
@@ -158,6 +182,6 @@ extension ObjectStore {
             }
             guard found.count <= ActionResults.largestTree else { return nil }
         }
-        return Array(found)
+        return found
     }
 }

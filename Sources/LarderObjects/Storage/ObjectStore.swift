@@ -99,7 +99,35 @@ package struct ObjectStore: Sendable {
 
     /// Stores a file as it comes.
     func put(_ content: RequestBody?, for key: Key, _ options: PutOptions) async throws {
+        if let length = Self.length(content)?.bytes, length <= Self.gatheredLength {
+            let bytes = try await Self.gathered(content, limit: Int(length))
+            // A put that does not wait may still find no room.
+            guard await promises.isShortOfRoom() else {
+                _ = try await store.put(bytes, for: key, options)
+                return
+            }
+            var batch = WriteBatch()
+            batch.put(bytes, for: key, options)
+            return try await store.write(batch).throwIfFailed()
+        }
+        let options = await waiting(options)
         _ = try await write(content, store.writer(for: key, options, length: Self.length(content)))
+    }
+
+    /// Stores a file as it comes, unless there is one of its name when it is complete.
+    /// - Returns: whether it is stored.
+    func putFirst(_ content: RequestBody?, for key: Key, _ options: PutOptions) async throws -> Bool {
+        let once = await waiting(PutOptions())
+        let digest = try await write(content, store.writerByContent(once, length: Self.length(content)))
+        var batch = WriteBatch()
+        batch.put(contentOf: digest, for: key, options, unlessPresent: true)
+        let results = try await store.write(batch)
+        try results.throwIfFailed()
+        switch results.first {
+        case .present: return false
+        case .stored: return true
+        default: throw LarderError(.noSpace, "\(key) was displaced at once: there is no room", key: key)
+        }
     }
 
     /// Stores a blob as it comes, and promises that it stays.
@@ -108,12 +136,22 @@ package struct ObjectStore: Sendable {
     func put(_ content: RequestBody?, blob digest: Digest, _ options: PutOptions) async throws {
         if let length = Self.length(content)?.bytes, length <= Self.gatheredLength {
             let bytes = try await Self.gathered(content, limit: Int(length))
+            if await promises.isShortOfRoom() { return try await put([(digest, bytes)], options).throwIfFailed() }
             _ = try await store.put(bytes, for: Key(digest), options, digest: digest)
         } else {
+            let options = await waiting(options)
             _ = try await write(
                 content, store.writerByContent(options, length: Self.length(content), digest: digest))
         }
         try await keep(digest)
+    }
+
+    /// What waits until it is committed, where room is short: what does not may find no room after it was answered.
+    package func waiting(_ options: PutOptions) async -> PutOptions {
+        guard await promises.isShortOfRoom() else { return options }
+        var options = options
+        options.durability = .durable
+        return options
     }
 
     /// Promises that a blob that was just stored stays: at once where room is short, and soon where it is not. Until then

@@ -21,10 +21,11 @@ struct ActionCacheService: RegistrableRPCService {
     private static let name = "build.bazel.remote.execution.v2.ActionCache"
 
     func registerMethods<Transport>(with router: inout RPCRouter<Transport>) where Transport: ServerTransport {
-        router.unary(Self.name, "GetActionResult", context, isReading: true) { (request: GetRequest, metadata) in
+        router.unary(Self.name, "GetActionResult", context, .getResult, isReading: true) {
+            (request: GetRequest, metadata) in
             try await get(request, metadata)
         }
-        router.unary(Self.name, "UpdateActionResult", context, isReading: false) {
+        router.unary(Self.name, "UpdateActionResult", context, .updateResult, isReading: false) {
             (request: UpdateRequest, metadata) in try await update(request, metadata)
         }
     }

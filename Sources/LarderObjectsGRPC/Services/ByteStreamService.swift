@@ -20,7 +20,7 @@ struct ByteStreamService: RegistrableRPCService {
     func registerMethods<Transport>(with router: inout RPCRouter<Transport>) where Transport: ServerTransport {
         router.registerHandler(
             forMethod: MethodDescriptor(fullyQualifiedService: Self.name, method: "Read"),
-            deserializer: ProtobufDeserializer<ReadRequest>(), serializer: PieceSerializer()
+            deserializer: ShapedDeserializer<ReadRequest>(.plain), serializer: PieceSerializer()
         ) { request, _ in
             do {
                 let request = try await ServerRequest(stream: request)
@@ -31,7 +31,7 @@ struct ByteStreamService: RegistrableRPCService {
         }
         router.registerHandler(
             forMethod: MethodDescriptor(fullyQualifiedService: Self.name, method: "Write"),
-            deserializer: ProtobufDeserializer<WriteRequest>(), serializer: ProtobufSerializer<WriteResponse>()
+            deserializer: ShapedDeserializer<WriteRequest>(.plain), serializer: ProtobufSerializer<WriteResponse>()
         ) { request, _ in
             do {
                 let size = try await write(request.messages, request.metadata)
@@ -41,7 +41,8 @@ struct ByteStreamService: RegistrableRPCService {
                 throw context.status(of: error, isReading: false)
             }
         }
-        router.unary(Self.name, "QueryWriteStatus", context, isReading: true) { (request: StatusRequest, metadata) in
+        router.unary(Self.name, "QueryWriteStatus", context, .plain, isReading: true) {
+            (request: StatusRequest, metadata) in
             try await status(request, metadata)
         }
     }
@@ -103,7 +104,7 @@ struct ByteStreamService: RegistrableRPCService {
         if try await context.objects.missing(of: [name.digest]).isEmpty { return name.length }
 
         let key = SuspendedUploads.Name(user: caller.user, resource: first.resourceName)
-        var (writer, offset) = try begin(name, key, caller, at: first.writeOffset)
+        var (writer, offset) = try await begin(name, key, caller, at: first.writeOffset)
         var message = first
         do {
             while true {
@@ -126,7 +127,7 @@ struct ByteStreamService: RegistrableRPCService {
                 guard let next = try await messages.next() else {
                     // All is there, and the client forgot to say so; or it may continue in another call.
                     if offset == name.length { break }
-                    context.uploads.keep(writer, at: offset, as: key)
+                    keep(writer, at: offset, as: key)
                     return offset
                 }
                 message = next
@@ -137,7 +138,7 @@ struct ByteStreamService: RegistrableRPCService {
             }
             _ = try await writer.commit()
         } catch let error where Self.isInterruption(error) {
-            context.uploads.keep(writer, at: offset, as: key)
+            keep(writer, at: offset, as: key)
             throw error
         } catch {
             writer.cancel()
@@ -148,21 +149,27 @@ struct ByteStreamService: RegistrableRPCService {
         return name.length
     }
 
+    private func keep(_ writer: BodyWriter, at offset: Int64, as key: SuspendedUploads.Name) {
+        let budget = (try? context.objects.store.budget().bytes) ?? .unlimited
+        context.uploads.keep(writer, at: offset, as: key, within: budget)
+    }
+
     /// A new upload, or one that broke off.
     private func begin(
         _ name: ResourceName, _ key: SuspendedUploads.Name, _ caller: Caller, at offset: Int64
-    ) throws -> (BodyWriter, Int64) {
+    ) async throws -> (BodyWriter, Int64) {
         if offset == 0 {
             context.uploads.take(key)?.writer.cancel()
+            let options = await context.objects.waiting(caller.options)
             let writer = try context.objects.store.writerByContent(
-                caller.options, length: ByteCount(name.length), digest: name.digest)
+                options, length: ByteCount(name.length), digest: name.digest)
             return (writer, 0)
         }
         guard let upload = context.uploads.take(key) else {
             throw RPCError(code: .invalidArgument, message: "No upload of this name can be continued: begin at 0.")
         }
         guard upload.offset == offset else {
-            context.uploads.keep(upload.writer, at: upload.offset, as: key)
+            keep(upload.writer, at: upload.offset, as: key)
             throw RPCError(
                 code: .invalidArgument, message: "The upload continues at \(upload.offset), not at \(offset).")
         }

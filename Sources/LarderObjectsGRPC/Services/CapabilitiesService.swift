@@ -6,7 +6,9 @@ struct CapabilitiesService: RegistrableRPCService {
     let context: CallContext
 
     func registerMethods<Transport>(with router: inout RPCRouter<Transport>) where Transport: ServerTransport {
-        router.unary("build.bazel.remote.execution.v2.Capabilities", "GetCapabilities", context, isReading: true) {
+        router.unary(
+            "build.bazel.remote.execution.v2.Capabilities", "GetCapabilities", context, .plain, isReading: true
+        ) {
             (request: Build_Bazel_Remote_Execution_V2_GetCapabilitiesRequest, metadata) in
             _ = try context.admit(metadata, .read, request.instanceName, "cas")
             return capabilities(mayWrite: context.mayWrite(metadata, request.instanceName))

@@ -27,18 +27,21 @@ struct ContentService: RegistrableRPCService {
     private static let name = "build.bazel.remote.execution.v2.ContentAddressableStorage"
 
     func registerMethods<Transport>(with router: inout RPCRouter<Transport>) where Transport: ServerTransport {
-        router.unary(Self.name, "FindMissingBlobs", context, isReading: true) { (request: FindRequest, metadata) in
+        router.unary(Self.name, "FindMissingBlobs", context, .digests, isReading: true) {
+            (request: FindRequest, metadata) in
             try await find(request, metadata)
         }
-        router.unary(Self.name, "BatchUpdateBlobs", context, isReading: false) { (request: UpdateRequest, metadata) in
+        router.unary(Self.name, "BatchUpdateBlobs", context, .uploads, isReading: false) {
+            (request: UpdateRequest, metadata) in
             try await update(request, metadata)
         }
-        router.unary(Self.name, "BatchReadBlobs", context, isReading: true) { (request: ReadRequest, metadata) in
+        router.unary(Self.name, "BatchReadBlobs", context, .digests, isReading: true) {
+            (request: ReadRequest, metadata) in
             try await read(request, metadata)
         }
         router.registerHandler(
             forMethod: MethodDescriptor(fullyQualifiedService: Self.name, method: "GetTree"),
-            deserializer: ProtobufDeserializer<TreeRequest>(), serializer: ProtobufSerializer<TreeResponse>()
+            deserializer: ShapedDeserializer<TreeRequest>(.getResult), serializer: ProtobufSerializer<TreeResponse>()
         ) { request, _ in
             do {
                 let request = try await ServerRequest(stream: request)

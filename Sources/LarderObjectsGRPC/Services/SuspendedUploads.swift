@@ -23,11 +23,13 @@ final class SuspendedUploads: Sendable {
     }
 
     private let limit: Int
+    private let byteLimit: Int64
     private let timeout: Duration
     private let state = Mutex(State())
 
     init(_ configuration: GRPCObjectServerConfiguration) {
         limit = configuration.resumableUploads
+        byteLimit = configuration.resumableBytes
         timeout = configuration.resumeTimeout
     }
 
@@ -44,8 +46,10 @@ final class SuspendedUploads: Sendable {
     }
 
     /// Keeps what a call has written.
-    func keep(_ writer: BodyWriter, at offset: Int64, as name: Name) {
-        guard limit > 0, timeout > .zero, offset > 0 else { return writer.cancel() }
+    /// - Parameter budget: of the store. What broke off must not displace what is whole.
+    func keep(_ writer: BodyWriter, at offset: Int64, as name: Name, within budget: ByteCount) {
+        let byteLimit = budget == .unlimited ? byteLimit : min(byteLimit, budget.bytes / 20)
+        guard limit > 0, timeout > .zero, offset > 0, offset <= byteLimit else { return writer.cancel() }
         removeExpired()
         let upload = Upload(writer: writer, offset: offset, end: .now + timeout)
         let replaced = state.withLock { state -> [Upload] in
@@ -53,7 +57,9 @@ final class SuspendedUploads: Sendable {
             if let old = state.uploads.updateValue(upload, forKey: name) { replaced.append(old) }
             state.order.removeAll { $0 == name || state.uploads[$0] == nil }
             state.order.append(name)
-            while state.order.count > limit {
+            var bytes = state.uploads.values.reduce(0) { $0 + $1.offset }
+            while state.order.count > limit || bytes > byteLimit {
+                bytes -= state.uploads[state.order[0]]?.offset ?? 0
                 if let old = state.uploads.removeValue(forKey: state.order.removeFirst()) { replaced.append(old) }
             }
             return replaced

@@ -75,8 +75,9 @@ struct TreeWalk: Sendable {
     private func directory(_ digest: Digest) async throws -> (Build_Bazel_Remote_Execution_V2_Directory, Int)? {
         if digest == ObjectStore.empty { return (.init(), 0) }
         guard let body = try await objects.blob(digest)?.body else { return nil }
-        guard body.length.bytes <= Int64(Limits.batch),
-            let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: try await body.bytes())
+        guard body.length.bytes <= Int64(Limits.batch), let bytes = try? await body.bytes(),
+            bytes.withUnsafeBytes({ MessageShape.directory.fits($0) }),
+            let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: bytes)
         else { throw RPCError(code: .failedPrecondition, message: "What the tree names is not a directory.") }
         return (directory, Int(body.length.bytes))
     }

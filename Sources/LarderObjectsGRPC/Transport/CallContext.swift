@@ -103,12 +103,12 @@ struct Caller: Sendable {
 extension RPCRouter {
     /// Registers a call with one message in each direction.
     mutating func unary<Input: Message, Output: Message>(
-        _ service: String, _ method: String, _ context: CallContext, isReading: Bool,
+        _ service: String, _ method: String, _ context: CallContext, _ shape: MessageShape, isReading: Bool,
         _ body: @escaping @Sendable (Input, Metadata) async throws -> Output
     ) {
         registerHandler(
             forMethod: MethodDescriptor(fullyQualifiedService: service, method: method),
-            deserializer: ProtobufDeserializer<Input>(), serializer: ProtobufSerializer<Output>()
+            deserializer: ShapedDeserializer<Input>(shape), serializer: ProtobufSerializer<Output>()
         ) { request, _ in
             do {
                 let request = try await ServerRequest(stream: request)
@@ -118,5 +118,19 @@ extension RPCRouter {
                 throw context.status(of: error, isReading: isReading)
             }
         }
+    }
+}
+
+/// Decodes what has the shape that it should have.
+struct ShapedDeserializer<Content: Message>: MessageDeserializer {
+    private let shape: MessageShape
+
+    init(_ shape: MessageShape) { self.shape = shape }
+
+    func deserialize<Bytes: GRPCContiguousBytes>(_ bytes: Bytes) throws -> Content {
+        guard bytes.withUnsafeBytes({ shape.fits($0) }) else {
+            throw RPCError(code: .invalidArgument, message: "The message is not a \(Content.protoMessageName).")
+        }
+        return try ProtobufDeserializer<Content>().deserialize(bytes)
     }
 }

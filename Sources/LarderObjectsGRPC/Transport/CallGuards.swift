@@ -8,7 +8,12 @@ final class CallGuards: Sendable {
     private let connectionLimit: Int
     private let memoryLimit: Int
     private let stallTimeout: TimeAmount
-    private let connections = Mutex<[ObjectIdentifier: any Channel]>([:])
+    private let firstCallTimeout: TimeAmount
+    private struct Connection {
+        let channel: any Channel
+        var hasCalled = false
+    }
+    private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
     /// Bytes of messages that have arrived, and may not have been worked on.
     private let held = Atomic<Int>(0)
 
@@ -16,17 +21,23 @@ final class CallGuards: Sendable {
         connectionLimit = configuration.connections
         memoryLimit = configuration.memoryBytes
         stallTimeout = TimeAmount(configuration.stallTimeout)
+        firstCallTimeout = TimeAmount(configuration.firstCallTimeout)
     }
 
     /// Counts a connection, or closes it.
     func admit(_ channel: any Channel) -> EventLoopFuture<Void> {
         let isAdmitted = connections.withLock { connections in
             guard connections.count < connectionLimit else { return false }
-            connections[ObjectIdentifier(channel)] = channel
+            connections[ObjectIdentifier(channel)] = Connection(channel: channel)
             return true
         }
         guard isAdmitted else { return channel.close() }
+        let timer = channel.eventLoop.scheduleTask(in: firstCallTimeout) { [self] in
+            let hasCalled = connections.withLock { $0[ObjectIdentifier(channel)]?.hasCalled ?? true }
+            if !hasCalled { channel.close(promise: nil) }
+        }
         channel.closeFuture.whenComplete { [self] _ in
+            timer.cancel()
             connections.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(channel)) }
         }
         return channel.eventLoop.makeSucceededVoidFuture()
@@ -34,13 +45,16 @@ final class CallGuards: Sendable {
 
     /// Watches a call.
     func watch(_ stream: any Channel) -> EventLoopFuture<Void> {
-        stream.eventLoop.makeCompletedFuture {
+        if let connection = stream.parent {
+            connections.withLock { $0[ObjectIdentifier(connection)]?.hasCalled = true }
+        }
+        return stream.eventLoop.makeCompletedFuture {
             try stream.pipeline.syncOperations.addHandler(CallGuard(self, stallTimeout), position: .first)
         }
     }
 
     func closeAll() {
-        for channel in connections.withLock({ Array($0.values) }) { channel.close(promise: nil) }
+        for connection in connections.withLock({ Array($0.values) }) { connection.channel.close(promise: nil) }
     }
 
     /// Takes memory into account.
@@ -50,10 +64,12 @@ final class CallGuards: Sendable {
     func release(_ count: Int) { held.subtract(count, ordering: .relaxed) }
 }
 
-/// Ends a call whose client does not send what it began, and one that needs memory that is not there.
-private final class CallGuard: ChannelInboundHandler {
+/// Ends a call whose client does not send what it began, or does not read what it asked for, and one that needs memory that
+/// is not there.
+private final class CallGuard: ChannelDuplexHandler {
     typealias InboundIn = HTTP2Frame.FramePayload
     typealias InboundOut = HTTP2Frame.FramePayload
+    typealias OutboundIn = HTTP2Frame.FramePayload
     typealias OutboundOut = HTTP2Frame.FramePayload
 
     /// Messages that the transport takes ahead of the one that is worked on.
@@ -70,6 +86,10 @@ private final class CallGuard: ChannelInboundHandler {
     private var next = 0
     private var held = 0
     private var hasEnded = false
+    /// The client has sent all that it will.
+    private var isComplete = false
+    /// Bytes of the answer that the client has no room for yet.
+    private var unread = 0
 
     init(_ guards: CallGuards, _ stallTimeout: TimeAmount) {
         self.guards = guards
@@ -91,11 +111,40 @@ private final class CallGuard: ChannelInboundHandler {
             if case .byteBuffer(let buffer) = content.data, let refusal = take(buffer.readableBytesView) {
                 return refuse(context, refusal)
             }
-            if content.endStream { timer?.cancel() } else { restart(context) }
-        case .headers(let headers): if headers.endStream { timer?.cancel() } else { restart(context) }
+            received(context, isLast: content.endStream)
+        case .headers(let headers): received(context, isLast: headers.endStream)
         default: break
         }
         context.fireChannelRead(data)
+    }
+
+    private func received(_ context: ChannelHandlerContext, isLast: Bool) {
+        if isLast { isComplete = true }
+        restart(context)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard case .data(let content) = unwrapOutboundIn(data), case .byteBuffer(let buffer) = content.data,
+            buffer.readableBytes > 0
+        else { return context.write(data, promise: promise) }
+        let count = buffer.readableBytes
+        guard guards.hold(count) else {
+            guards.release(count)
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            // What was written of the answer cannot be taken back.
+            return context.close(promise: nil)
+        }
+        unread += count
+        if timer == nil { restart(context) }
+        let written = promise ?? context.eventLoop.makePromise()
+        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        written.futureResult.whenComplete { _ in
+            let (handler, context) = bound.value
+            handler.guards.release(count)
+            handler.unread -= count
+            if !handler.hasEnded { handler.restart(context) }
+        }
+        context.write(data, promise: written)
     }
 
     /// Accounts for what a client sent, message by message.
@@ -147,6 +196,9 @@ private final class CallGuard: ChannelInboundHandler {
 
     private func restart(_ context: ChannelHandlerContext) {
         timer?.cancel()
+        timer = nil
+        // Neither side has to do anything but the server.
+        if isComplete, unread == 0 { return }
         let channel = context.channel
         timer = context.eventLoop.scheduleTask(in: stallTimeout) { channel.close(promise: nil) }
     }
