@@ -42,13 +42,14 @@ package final class Promises: Sendable {
     }
 
     /// Leases blobs, promised before or not.
-    func write(_ due: [Digest]) async throws {
+    /// - Parameter areNew: they were just stored under their digests.
+    func write(_ due: [Digest], areNew: Bool = false) async throws {
         guard time > .zero else { return }
         for start in stride(from: 0, to: due.count, by: Self.batch) {
             let part = Array(due[start..<min(due.count, start + Self.batch)])
             var batch = WriteBatch()
             lease(part, &batch)
-            for digest in part {
+            for digest in part where !areNew {
                 // Content that has another name only would go with that name.
                 batch.put(contentOf: digest, for: Key(digest), unlessPresent: true)
                 // What is asked for by its result alone is in use, too.
@@ -98,12 +99,12 @@ package final class Promises: Sendable {
             }
             if digests.isEmpty { return }
             // Without room for a lease, and when the store is closed, they are as all others are.
-            _ = try? await write(digests)
+            _ = try? await write(digests, areNew: true)
         }
     }
 
     /// How long a lease waits for others.
-    private static let delay = Duration.milliseconds(20)
+    private static let delay = Duration.milliseconds(200)
     /// Leases in one commit. Each takes three operations of a batch.
     private static let batch = 4_096
 
