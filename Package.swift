@@ -24,7 +24,9 @@ let package = Package(
         .library(name: "larder", type: .dynamic, targets: ["LarderC"]),
         .executable(name: "cachectl", targets: ["cachectl"]),
         // For the package in Fuzz/, without any promise to others.
-        .library(name: "_FuzzedModules", targets: ["CachectlCore", "CLarderInterface", "HTTPWire", "LarderC"]),
+        .library(
+            name: "_FuzzedModules",
+            targets: ["BuildMessages", "CachectlCore", "CLarderInterface", "HTTPWire", "LarderC"]),
     ],
     traits: [
         .default(
@@ -280,14 +282,15 @@ let package = Package(
             name: "LarderObjectsTests",
             dependencies: [
                 "BuildMessages", "HTTPTestSupport", "Larder", "LarderGateway", "LarderNIOTransport", "LarderObjects",
-                "SeededData", "TestSupport", .httpTypes, .nioCore, .protobuf,
+                "SeededData", "TestSupport", .httpTypes, .nioCore, .protobuf, .systemPackage,
             ]
         ),
         .testTarget(
             name: "LarderObjectsGRPCTests",
             dependencies: [
                 "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "LarderObjectsGRPC", "SeededData",
-                "TestSupport", .grpcCore, .grpcNIOTransport, .grpcProtobuf, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix,
+                "TestOrigin", "TestSupport", .grpcCore, .grpcNIOTransport, .grpcProtobuf, .nioCore, .nioHPACK,
+                .nioHTTP2, .nioPosix,
                 .protobuf,
             ]
         ),

@@ -19,6 +19,7 @@ let package = Package(
                 .product(name: "HTTPCaching", package: "larder"),
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderHTTP", package: "larder"),
+                .product(name: "LarderObjects", package: "larder"),
                 .product(name: "_FuzzedModules", package: "larder"),
             ]
         )

@@ -158,7 +158,7 @@ struct HostileTests {
     }
 
     @Test func aConnectionWithoutACall() async throws {
-        try await Setting.run(calls: { $0.firstCallTimeout = .milliseconds(100) }) { setting in
+        try await Setting.run(calls: { $0.firstCallTimeout = .seconds(2) }) { setting in
             try await setting.update([body(1_000)])
             try await Connection.with(setting.calls.port) { _, connection in
                 try await #expect(connection.ended().isEmpty, "the server closes the connection")

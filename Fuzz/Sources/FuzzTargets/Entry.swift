@@ -21,8 +21,9 @@ let target: @Sendable ([UInt8]) -> Void = {
 let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "records": fuzzRecords, "names": fuzzNames, "keys": fuzzKeys, "pages": fuzzPages, "arguments": fuzzArguments,
     "requests": fuzzRequests, "responses": fuzzResponses, "chunks": fuzzChunks,
-    "fields": fuzzHTTP(HTTPDecoders.field), "exchanges": fuzzHTTP(HTTPDecoders.exchange),
-    "metadata": fuzzHTTP(HTTPDecoders.metadata), "calls": fuzzCalls,
+    "fields": fuzz(HTTPDecoders.field), "exchanges": fuzz(HTTPDecoders.exchange),
+    "metadata": fuzz(HTTPDecoders.metadata), "calls": fuzzCalls, "paths": fuzz(ObjectDecoders.path),
+    "results": fuzz(ObjectDecoders.result),
 ]
 
 /// What libFuzzer calls.
@@ -38,7 +39,7 @@ func require(_ condition: Bool, _ what: @autoclosure () -> String) {
 }
 
 /// A decoder that says by an error what does not hold.
-private func fuzzHTTP(_ decode: @escaping @Sendable ([UInt8]) throws -> Void) -> @Sendable ([UInt8]) -> Void {
+private func fuzz(_ decode: @escaping @Sendable ([UInt8]) throws -> Void) -> @Sendable ([UInt8]) -> Void {
     { input in
         do { try decode(input) } catch { fatalError("\(error)") }
     }

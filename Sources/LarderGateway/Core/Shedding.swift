@@ -28,6 +28,34 @@ final class Shedding: Sendable {
     private let isUnderWay = Atomic(false)
     private let isWatching = Atomic(false)
     private let isOver = Atomic(false)
+    private let expected = Mutex<Expected?>(nil)
+
+    /// What connections that were closed have still to let go of. On a machine that is busy that takes longer than the
+    /// pause, and to close others for it would punish those that hold little.
+    private struct Expected {
+        /// When they were closed.
+        let held: Int
+        let bytes: Int
+        let deadline: NIODeadline
+
+        func rest(now held: Int) -> Int {
+            guard NIODeadline.now() < deadline else { return 0 }
+            return max(0, bytes - max(0, self.held - held))
+        }
+    }
+
+    /// How long connections that were closed may take.
+    private static let patience = TimeAmount.milliseconds(500)
+
+    private func expect(_ bytes: Int) {
+        let held = memory.held
+        expected.withLock {
+            $0 = Expected(held: held, bytes: bytes + ($0?.rest(now: held) ?? 0), deadline: .now() + Self.patience)
+        }
+    }
+
+    /// Bytes for which nothing has been closed yet.
+    private var excess: Int { memory.excess - (expected.withLock { $0?.rest(now: memory.held) } ?? 0) }
 
     init(_ workers: [Worker], _ memory: MemoryBudget) {
         self.workers = workers
@@ -57,12 +85,14 @@ final class Shedding: Sendable {
     @discardableResult
     func run() -> EventLoopFuture<Void> {
         let eventLoop = workers[0].eventLoop
-        guard !isOver.load(ordering: .relaxed), memory.excess > 0, !isUnderWay.exchange(true, ordering: .relaxed) else {
+        guard !isOver.load(ordering: .relaxed), excess > 0, !isUnderWay.exchange(true, ordering: .relaxed) else {
             return eventLoop.makeSucceededVoidFuture()
         }
         let lists = workers.map { worker in worker.eventLoop.submit { worker.holders } }
         return EventLoopFuture.whenAllSucceed(lists, on: eventLoop).flatMap { lists in
-            let chosen = Set(Self.choose(lists.flatMap { $0 }, excess: self.memory.excess).map(\.id))
+            let closed = Self.choose(lists.flatMap { $0 }, excess: self.excess)
+            let chosen = Set(closed.map(\.id))
+            if !closed.isEmpty { self.expect(closed.reduce(0) { $0 + $1.bytes }) }
             let closings = zip(self.workers, lists).map { worker, holders in
                 worker.eventLoop.submit { worker.shed(holders.map(\.id).filter(chosen.contains)) }
             }

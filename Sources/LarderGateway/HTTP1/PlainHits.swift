@@ -49,17 +49,25 @@ struct PlainHits {
             record.status = hit.status
             record.source = .hit
             record.bytesSent = hit.length
-            switch hit.content {
-            case .bytes(let bytes):
-                writeHead(hit, roomFor: bytes.count)
-                worker.output.writeBytes(bytes)
-                answer = Answer(record: record)
-            case .stored(let body, let digest):
-                writeHead(hit, roomFor: 0)
-                answer = Answer(record: record, stored: (body, digest))
-            }
+            answer = begin(record, hit.content) { writeHead(hit, roomFor: $0) }
         }
         return answer
+    }
+
+    /// Writes a head, and the content where that is in memory.
+    /// - Parameter writeHead: gets the bytes of content that follow into the same buffer.
+    private func begin(
+        _ record: RequestRecord, _ content: PlainHit.Content, _ writeHead: (Int) -> Void
+    ) -> Answer {
+        switch content {
+        case .bytes(let bytes):
+            writeHead(bytes.count)
+            worker.output.writeBytes(bytes)
+            return Answer(record: record)
+        case .stored(let body, let digest):
+            writeHead(0)
+            return Answer(record: record, stored: (body, digest))
+        }
     }
 
     /// As above, where a service answers.
@@ -76,15 +84,7 @@ struct PlainHits {
             record.status = 200
             record.source = .hit
             record.bytesSent = hit.length
-            switch hit.content {
-            case .bytes(let bytes):
-                writeHead(hit, roomFor: bytes.count)
-                worker.output.writeBytes(bytes)
-                answer = Answer(record: record)
-            case .stored(let body, let digest):
-                writeHead(hit, roomFor: 0)
-                answer = Answer(record: record, stored: (body, digest))
-            }
+            answer = begin(record, hit.content) { writeHead(hit, roomFor: $0) }
         }
         return answer
     }

@@ -32,7 +32,7 @@ package struct ObjectPath: Sendable, Equatable {
     package let name: ObjectName
 
     /// Parses the target of a request in origin form (RFC 9112 section 3.2.1).
-    init(_ target: String) throws(ObjectName.Invalid) {
+    package init(_ target: String) throws(ObjectName.Invalid) {
         let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
         let query = mark.map { String(target[target.utf8.index(after: $0)...]) } ?? ""
         let segments = try Self.segments(mark.map { String(target[..<$0]) } ?? target)

@@ -40,7 +40,7 @@ package enum ActionResults {
     }
 
     /// The blobs that a result names, and those that name more: trees, and directories.
-    static func blobs(
+    package static func blobs(
         of result: Build_Bazel_Remote_Execution_V2_ActionResult
     ) throws(Invalid) -> (blobs: [Digest], trees: [Digest], roots: [Digest]) {
         var (blobs, trees, roots): ([Digest], [Digest], [Digest]) = ([], [], [])
@@ -60,7 +60,7 @@ package enum ActionResults {
     }
 
     /// The blobs that a tree names.
-    static func files(of tree: [UInt8]) throws(Invalid) -> Set<Digest> {
+    package static func files(of tree: [UInt8]) throws(Invalid) -> Set<Digest> {
         let message: Build_Bazel_Remote_Execution_V2_Tree
         guard tree.withUnsafeBytes({ MessageShape.tree.fits($0) }) else {
             throw Invalid(reason: "a directory tree of the result is not a Tree of the Remote Execution API")

@@ -1,0 +1,1 @@
+../../../Tests/LarderObjectsTests/Fuzzing/ObjectDecoders.swift
