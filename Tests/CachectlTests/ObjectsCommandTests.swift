@@ -52,12 +52,16 @@ import Testing
     }
 
     @Test(arguments: [
-        "nothing", "{}", #"{"users": [{"name": ""}]}"#, #"{"users": [{"name": "a"}]}"#,
-        #"{"users": [{"name": "a:b", "password": "x"}]}"#, #"{"users": [{"name": "a", "password": ""}]}"#,
-        #"{"users": [{"name": "a", "password": "x", "sha256": "y"}]}"#, #"{"users": [{"name": "a", "sha256": "y"}]}"#,
-        #"{"users": [{"name": "a", "password": "x"}, {"name": "a", "password": "z"}]}"#,
+        "nothing", "{}", #"{"users": [{"name": "", "right": "read", "password": "x"}]}"#,
+        #"{"users": [{"name": "a", "right": "read"}]}"#, #"{"users": [{"name": "a", "password": "x"}]}"#,
+        #"{"users": [{"name": "a:b", "password": "x", "right": "read"}]}"#,
+        #"{"users": [{"name": "a", "password": "", "right": "read"}]}"#,
+        #"{"users": [{"name": "a", "password": "x", "sha256": "y", "right": "read"}]}"#,
+        #"{"users": [{"name": "a", "sha256": "y", "right": "read"}]}"#,
+        #"{"users": [{"name": "a", "password": "x", "right": "write", "prefix": ["/a"]}]}"#,
+        #"{"users": [{"name": "a", "password": "x", "right": "read"}, {"name": "a", "password": "z", "right": "read"}]}"#,
         #"{"users": [{"name": "a", "password": "x", "right": "all"}]}"#,
-        #"{"users": [{"name": "a", "password": "x", "prefixes": ["team"]}]}"#,
+        #"{"users": [{"name": "a", "password": "x", "right": "read", "prefixes": ["team"]}]}"#,
     ]) func usersThatAreNotValid(text: String) async throws {
         let place = try Workplace()
         let run = try await objects(place, "--users", try place.file("users", Array(text.utf8)))
