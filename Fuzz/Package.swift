@@ -10,6 +10,7 @@ let package = Package(
     dependencies: [
         .package(name: "larder", path: "../"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
     ],
     targets: [
         .target(
@@ -20,6 +21,7 @@ let package = Package(
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderHTTP", package: "larder"),
                 .product(name: "LarderObjects", package: "larder"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "_FuzzedModules", package: "larder"),
             ]
         )

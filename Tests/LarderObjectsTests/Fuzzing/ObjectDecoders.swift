@@ -1,7 +1,8 @@
-import BuildMessages
 import Larder
-import LarderObjects
 import SwiftProtobuf
+
+@testable import BuildMessages
+@testable import LarderObjects
 
 /// What decodes bytes of build tools, and what has to hold of the results. `tools/fuzz` and `FuzzTests` feed it.
 enum ObjectDecoders {
