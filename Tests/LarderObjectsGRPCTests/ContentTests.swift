@@ -249,7 +249,7 @@ struct ContentTests {
     /// A lease that was not written is not counted on.
     @Test func anUploadThatIsRepeatedStays() async throws {
         try await Setting.run(
-            store: .testing(budget: Budget(bytes: .mebibytes(8))), objects: { $0.promiseTime = .seconds(2) }
+            store: .testing(budget: Budget(bytes: .mebibytes(8))), objects: { $0.promiseTime = .seconds(600) }
         ) { setting in
             let kept = body(100_000, 1)
             try await setting.update([kept])

@@ -68,7 +68,7 @@ package final class Promises: Sendable {
             if isDue { state.looked = now }
             return (state.isShortOfRoom, isDue)
         }
-        guard isDue, time > .zero, let statistics = try? await store.statistics() else { return known }
+        guard isDue, let statistics = try? await store.statistics() else { return known }
         let budget = statistics.budget.bytes
         let isShort = budget != .unlimited && budget.bytes - statistics.allocatedBytes.bytes < Self.room
         state.withLock { $0.isShortOfRoom = isShort }
