@@ -18,6 +18,7 @@ let package = Package(
         .library(name: "LarderNIOTransport", targets: ["LarderNIOTransport"]),
         .library(name: "LarderObjects", targets: ["LarderObjects"]),
         .library(name: "LarderObjectsGRPC", targets: ["LarderObjectsGRPC"]),
+        .library(name: "LarderPackages", targets: ["LarderPackages"]),
         .library(name: "LarderURLSession", targets: ["LarderURLSession"]),
         .library(name: "TestOrigin", targets: ["TestOrigin"]),
         // For C and other languages: liblarder. tools/install-c builds and installs it.
@@ -32,8 +33,8 @@ let package = Package(
         .default(
             enabledTraits: [
                 "cachectl", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
-                "LarderMetrics", "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderURLSession",
-                "TestOrigin",
+                "LarderMetrics", "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages",
+                "LarderURLSession", "TestOrigin",
             ]
         ),
         .trait(name: "HTTPCaching", description: "The rules of HTTP caching."),
@@ -56,11 +57,12 @@ let package = Package(
             name: "LarderObjectsGRPC", description: "The Remote Execution API's cache over gRPC.",
             enabledTraits: ["LarderObjects"]
         ),
+        .trait(name: "LarderPackages", description: "Packages of responses.", enabledTraits: ["LarderHTTP"]),
         .trait(name: "LarderURLSession", description: "Caching for URLSession.", enabledTraits: ["LarderHTTP"]),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
             name: "cachectl", description: "The command line.",
-            enabledTraits: ["LarderGateway", "LarderNIOTransport", "LarderObjectsGRPC"]
+            enabledTraits: ["LarderGateway", "LarderNIOTransport", "LarderObjectsGRPC", "LarderPackages"]
         ),
     ],
     dependencies: [
@@ -93,6 +95,11 @@ let package = Package(
             name: "CZlib",
             pkgConfig: "zlib",
             providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]
+        ),
+        .systemLibrary(
+            name: "CZip",
+            pkgConfig: "libzip",
+            providers: [.apt(["libzip-dev"]), .brew(["libzip"])]
         ),
         .target(name: "CLarder"),
         // Locks that stand in for `Mutex`: in builds with a sanitizer (tools/sanitize), and in the engine on Linux.
@@ -131,6 +138,12 @@ let package = Package(
         ),
         .target(
             name: "LarderURLSession", dependencies: ["CLarder", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes]
+        ),
+        .target(
+            name: "LarderPackages",
+            dependencies: [
+                "CZip", "HTTPCaching", "Larder", "LarderHTTP", "VisibleLocks", .crypto, .httpTypes, .systemPackage,
+            ]
         ),
         .target(
             name: "LarderGateway",
@@ -180,8 +193,8 @@ let package = Package(
             name: "cachectl",
             dependencies: [
                 "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "VisibleLocks", .argumentParser, .httpTypes,
-                .logging, .nioCore, .nioPosix, .systemPackage,
+                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages", "VisibleLocks",
+                .argumentParser, .httpTypes, .logging, .nioCore, .nioPosix, .systemPackage,
             ]
         ),
         .executableTarget(
@@ -263,6 +276,14 @@ let package = Package(
                 .hummingbird, .hummingbirdHTTP2, .hummingbirdTesting, .logging, .nioCore, .nioSSL, .serviceLifecycle,
                 .systemPackage,
             ]
+        ),
+        .testTarget(
+            name: "LarderPackagesTests",
+            dependencies: [
+                "HTTPCaching", "Larder", "LarderHTTP", "LarderPackages", "SeededData", "TestSupport", .crypto,
+                .httpTypes, .systemPackage,
+            ],
+            exclude: ["Fixtures"]
         ),
         .testTarget(
             name: "LarderURLSessionTests",

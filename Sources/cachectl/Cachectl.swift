@@ -34,6 +34,7 @@ struct Cachectl: ParsableCommand {
                 ]),
             CommandGroup(name: "HTTP", subcommands: [FetchCommand.self, ServeCommand.self]),
             CommandGroup(name: "Build tools", subcommands: [ObjectsCommand.self, CcacheHelperCommand.self]),
+            CommandGroup(name: "Packages", subcommands: [PackageCommand.self]),
             CommandGroup(name: "Trees", subcommands: [ImportCommand.self, ExportCommand.self]),
             CommandGroup(
                 name: "Trying out",
@@ -77,6 +78,7 @@ struct Cachectl: ParsableCommand {
             try CommandLineHints.check(arguments)
             var command = try parseAsRoot(arguments)
             name = type(of: command).configuration.commandName
+            if PackageCommand.has(command) { name = name.map { "package " + $0 } }
             try command.run()
         } catch {
             // The parser may have failed, so look for the word itself.

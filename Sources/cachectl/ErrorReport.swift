@@ -1,6 +1,7 @@
 import ArgumentParser
 import CachectlCore
 import Larder
+import LarderPackages
 import SystemPackage
 
 /// An error as the user sees it: `cachectl: message (cause)` on standard error, and the exit status.
@@ -27,6 +28,11 @@ struct ErrorReport {
             self.init(
                 error.status, error.code ?? "\(error.status)", error.message, path: error.path, key: error.key,
                 cause: error.cause)
+        case let error as PackageError:
+            let place = [error.archive?.string, error.member.map { Key($0).description }].compactMap { $0 }
+            self.init(
+                (error.cause as? Errno).map(ExitStatus.init) ?? error.code.status, error.code.rawValue,
+                (place + [error.message]).joined(separator: ": "), path: error.archive, cause: error.cause)
         case is CancellationError:
             self.init(.interrupted, "cancelled", nil)
         case let error as Errno:

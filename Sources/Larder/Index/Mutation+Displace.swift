@@ -36,6 +36,7 @@ extension Mutation {
     private func removeFirst(in order: Database, until limit: [UInt8]?, _ reason: DisplacementReason) throws -> Victim?
     {
         while let (row, key) = try firstUnleased(in: order, until: limit) {
+            if order == index.recency, let victim = try removeFollower(of: key) { return victim }
             if let record = try remove(key, where: { self.stands($0, in: order, at: row) }) {
                 return Victim(key: key, record: record, reason: reason)
             }
@@ -46,6 +47,33 @@ extension Mutation {
             removedRows += 1
         }
         return nil
+    }
+
+    /// Removes an entry that goes with the one under a key, as that stands for it; nil if there is none left.
+    ///
+    /// Entries that are displaced together are pinned by a tag, and their *leader* is in the access order for them: an
+    /// entry with the tag `larder:leads TAG`. When its turn comes it first loses its metadata, by which its readers see
+    /// that all are there. Then those with the tag go, in as many transactions as it takes, and the leader goes last.
+    private func removeFollower(of key: [UInt8]) throws -> Victim? {
+        guard try reading.statistics(index.pinnedTags).entries > 0, let leader = try record(key),
+            let tag = leader.ledTag, let follower = try firstFollower(tag)
+        else { return nil }
+        if !leader.metadata.isEmpty { try update(key) { $0.metadata = [] } }
+        return try remove(follower).map { Victim(key: follower, record: $0, reason: .leastRecentlyUsed) }
+    }
+
+    /// The first entry with a tag that is not pinned by itself.
+    private func firstFollower(_ tag: String) throws -> [UInt8]? {
+        let prefix = Index.tagPrefix(tag)
+        return try reading.withCursor(index.tags) { cursor in
+            var pair = try cursor.seek(prefix)
+            while let (row, value) = pair, row.hasPrefix(prefix) {
+                let key = Array(value)
+                if let record = try record(key), !record.isPinned { return key }
+                pair = try cursor.next()
+            }
+            return nil
+        }
     }
 
     /// True if the row of an order is the entry's own.
@@ -87,6 +115,16 @@ extension Mutation {
         let environment = index.environment
         let used = try environment.usedPages(in: reading, databases: index.databases)
         return Int64(used) * Int64(environment.pageSize)
+    }
+}
+
+extension EntryRecord {
+    /// What the tag of a leader begins with; see `Store.leaderTag(of:)`.
+    static let leaderPrefix = "larder:leads "
+
+    /// The tag whose entries are displaced with this one; nil for an entry that is displaced alone.
+    var ledTag: String? {
+        tags.first { $0.hasPrefix(Self.leaderPrefix) }.map { String($0.dropFirst(Self.leaderPrefix.count)) }
     }
 }
 

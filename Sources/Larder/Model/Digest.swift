@@ -106,10 +106,12 @@ extension Digest: CustomStringConvertible {
 }
 
 /// SHA-256 of bytes that arrive in pieces.
-struct IncrementalDigest {
+package struct IncrementalDigest {
     private var hash = SHA256()
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
+    package init() {}
 
-    func finalize() -> Digest { hash.finalize().withUnsafeBytes { Digest(copying: $0) } }
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
+
+    package func finalize() -> Digest { hash.finalize().withUnsafeBytes { Digest(copying: $0) } }
 }

@@ -104,5 +104,5 @@ public struct Budget: Sendable, Hashable {
     }
 
     /// What puts may fill.
-    var usableBytes: Int64 { bytes == .unlimited ? .max : bytes.bytes - headroom }
+    package var usableBytes: Int64 { bytes == .unlimited ? .max : bytes.bytes - headroom }
 }

@@ -14,6 +14,11 @@ extension Store {
         try await IOPool.long.run(body)
     }
 
+    /// As `performLong`; `body` can ask `Cancellation` whether the task was cancelled.
+    package func performCancellable<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try await IOPool.long.runCancellable(body)
+    }
+
     /// Whether the index has an entry that is selected, or a body in progress. What waits for its commit is not waited
     /// for. It may wait for the disk.
     package func hasCommitted(_ selection: Selection) throws -> Bool {
@@ -25,6 +30,10 @@ extension Store {
         }
         return false
     }
+
+    /// The tag that makes an entry the leader of those with another tag, which has to be pinned: when the leader is
+    /// displaced they go with it, and it loses its metadata before the first of them goes.
+    package static func leaderTag(of tag: String) -> String { EntryRecord.leaderPrefix + tag }
 
     /// A checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
     package func checkpoint() throws {

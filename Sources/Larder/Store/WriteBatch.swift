@@ -29,6 +29,11 @@ public struct WriteBatch: Sendable {
             digest = entry.digest
             metadata = entry.metadata
         }
+
+        init(_ attributes: Attributes) {
+            digest = attributes.digest
+            metadata = attributes.metadata
+        }
     }
 
     private(set) var operations: [Operation] = []
@@ -162,6 +167,19 @@ public struct WriteBatch: Sendable {
     /// not back, so this looks at every entry: seconds for some millions. Its result is `done`, or `absent`.
     /// - Parameter digest: SHA-256 of the body.
     public mutating func remove(digest: Digest) { operations.append(.removeContent(digest)) }
+
+    /// As `put(contentOf:replacing:_:)`, for an entry as a listing has shown it.
+    package mutating func put(contentOf digest: Digest, replacing entry: Attributes, _ options: PutOptions) {
+        operations.append(.putContent(digest, entry.key, options, unlessPresent: false, Expected(entry)))
+    }
+
+    /// As `update(_:_:)`, for an entry as a listing has shown it.
+    package mutating func update(_ entry: Attributes, _ change: EntryChange) {
+        operations.append(.change(entry.key, change, Expected(entry)))
+    }
+
+    /// As `remove(_:)`, for an entry as a listing has shown it.
+    package mutating func remove(_ entry: Attributes) { operations.append(.remove(entry.key, Expected(entry))) }
 
     // MARK: Leases
 

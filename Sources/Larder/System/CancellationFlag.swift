@@ -10,7 +10,7 @@ final class CancellationFlag: Sendable {
 }
 
 /// How a cancelled task stops what works for it: wherever that runs, it asks here, and throws `CancellationError`.
-enum Cancellation {
+package enum Cancellation {
     /// That of the task a thread works for.
     @TaskLocal fileprivate static var flag: CancellationFlag?
 
@@ -18,7 +18,7 @@ enum Cancellation {
     static var isCancelled: Bool { flag?.isSet ?? Task.isCancelled }
 
     /// Throws `CancellationError` if that is so. Long loops call it once a batch.
-    static func check() throws {
+    package static func check() throws {
         if isCancelled { throw CancellationError() }
     }
 }

@@ -134,6 +134,10 @@ extension ResponseStore {
             case primary
             case variant(SelectingFields)
             case part(StoredPart, of: Int)
+            /// The row that says whether a package's member counts.
+            case row(StoredMember, Entry, of: Key, SelectingFields?)
+            /// A member that takes the place of the response under a key.
+            case shadow(of: Key, SelectingFields?)
         }
 
         private let request: HTTPFields
@@ -203,20 +207,48 @@ extension ResponseStore {
                 FoundPart(part, in: body).map { found[index].parts.append($0) }
             case (.part(let part, let index), .entry(let entry)?):
                 FoundPart(part, in: entry).map { found[index].parts.append($0) }
-            case (.primary, .entry(let entry)?):
-                let metadata = entry.metadata
-                if !take(entry, metadata, key, nil), let rules, let index = VariantIndex(metadata) {
-                    let primary = primary
-                    steps += rules.variantsToLookUp(index.variants, for: request).map {
-                        (VariantIndex.key(primary, $0), .variant($0))
-                    }
+            case (.primary, .entry(let entry)?): take(entry, entry.metadata, key, nil)
+            case (.variant(let selecting), .entry(let entry)?): take(entry, entry.metadata, key, selecting)
+            case (.row(let member, let entry, let key, let selecting), let row):
+                var isInstalled = false
+                if case .entry(let row)? = row { isInstalled = StoredMember.isInstalled(row) }
+                switch (member.role, isInstalled) {
+                case (.added, true), (.replaced, false), (.leaving, false):
+                    take(entry, member.inner, key, selecting)
+                case (.replaced, true): steps.append((member.shadowKey(of: key), .shadow(of: key, selecting)))
+                case (.added, false), (.leaving, true): break
                 }
-            case (.variant(let selecting), .entry(let entry)?): _ = take(entry, entry.metadata, key, selecting)
-            case (.primary, _), (.variant, _): break
+            case (.shadow(let key, let selecting), .entry(let entry)?):
+                takeListed(entry, StoredMember.unwrapped(entry.metadata), key, selecting)
+            // It has taken its place by now.
+            case (.shadow, nil): hasLostPart = true
+            case (.primary, _), (.variant, _), (.shadow, _): break
             }
         }
 
         private mutating func take(
+            _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
+        ) {
+            if metadata.first == StoredMember.kind, let member = StoredMember(metadata) {
+                steps.append((member.row, .row(member, entry, of: key, selecting)))
+            } else {
+                takeListed(entry, metadata, key, selecting)
+            }
+        }
+
+        /// Takes a response, or the variants that a list leads to.
+        private mutating func takeListed(
+            _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
+        ) {
+            if !takeResponse(entry, metadata, key, selecting), selecting == nil, let rules, let index = VariantIndex(metadata) {
+                let primary = primary
+                steps += rules.variantsToLookUp(index.variants, for: request).map {
+                    (VariantIndex.key(primary, $0), .variant($0))
+                }
+            }
+        }
+
+        private mutating func takeResponse(
             _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
         ) -> Bool {
             // The body has to be as long as the record says.

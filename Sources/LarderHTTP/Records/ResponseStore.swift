@@ -35,7 +35,7 @@ final class ResponseStore: Sendable {
         guard selecting.fields.isEmpty else { return VariantIndex.key(primary, selecting) }
         let key = Key(primary)
         let entry = try await store.get(key, includingExpired: true)
-        return entry.flatMap { VariantIndex($0.metadata) } == nil ? key : VariantIndex.key(primary, selecting)
+        return entry.flatMap { VariantIndex(StoredMember.unwrapped($0.metadata)) } == nil ? key : VariantIndex.key(primary, selecting)
     }
 
     /// What to keep with the body of a response.
@@ -88,10 +88,11 @@ final class ResponseStore: Sendable {
 
     /// Removes every response under a primary key. Returns how many. May wait.
     ///
-    /// With what no record lists yet: the parts that loads of any process write, and variants on their way.
+    /// With what no record lists yet: the parts that loads of any process write, variants on their way, and members of
+    /// a package that is being installed.
     func removeAll(_ primary: String) throws -> Int {
         let count = try removeListed(primary)
-        for mark in [StoredPart.separator, VariantIndex.separator] {
+        for mark in [StoredPart.separator, VariantIndex.separator, StoredMember.separator] {
             let rest = Selection.prefix(Key(primary + mark))
             if try store.hasCommitted(rest) { try store.remove(rest) }
         }
@@ -101,7 +102,9 @@ final class ResponseStore: Sendable {
     private func removeListed(_ primary: String) throws -> Int {
         let key = Key(primary)
         guard let entry = try store.get(key, includingExpired: true) else { return 0 }
-        guard let index = VariantIndex(entry.metadata) else { return try removeOne(key) ? 1 : 0 }
+        guard let index = VariantIndex(StoredMember.unwrapped(entry.metadata)) else {
+            return try removeOne(key) ? 1 : 0
+        }
         return try lock(primary).locked {
             var count = 0
             for variant in index.variants where try removeOne(VariantIndex.key(primary, variant)) { count += 1 }
@@ -120,7 +123,9 @@ final class ResponseStore: Sendable {
     }
 
     private func index(_ primary: String) throws -> VariantIndex? {
-        try store.get(Key(primary), includingExpired: true).flatMap { VariantIndex($0.metadata) }
+        try store.get(Key(primary), includingExpired: true).flatMap {
+            VariantIndex(StoredMember.unwrapped($0.metadata))
+        }
     }
 
     /// Until it may not even be served stale, and the retention.

@@ -58,7 +58,7 @@ package struct StoredContent: Sendable {
 package enum StoredKeys {
     /// Whether an entry is a list without a body: of a URL's variants, or of the variations of a path.
     package static func isList(_ entry: Attributes) -> Bool {
-        VariantIndex(entry.metadata) != nil || VariationList(entry.metadata) != nil
+        VariantIndex(StoredMember.unwrapped(entry.metadata)) != nil || VariationList(entry.metadata) != nil
     }
 
     /// Whether an entry is a part of the response under another key.

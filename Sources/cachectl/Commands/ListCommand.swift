@@ -2,6 +2,7 @@ import ArgumentParser
 import CachectlCore
 import Larder
 import LarderHTTP
+import LarderPackages
 
 /// `ls`: the entries, one per line.
 struct ListCommand: ParsableCommand {
@@ -12,8 +13,8 @@ struct ListCommand: ParsableCommand {
             Options that select entries can be combined: an entry is listed if each of them selects it. Without --sort, \
             entries are printed as they are read, and memory use does not depend on the size of the \
             store. Flags: P pinned, X expired, F body in its own file, S session, I incomplete HTTP response. Braces \
-            hold the request fields that select a variant. Lists of variants, and the parts of incomplete responses, \
-            are shown only with --all. Does not change the store.
+            hold the request fields that select a variant. Lists of variants, the parts of incomplete responses, and \
+            the records of packages are shown only with --all. Does not change the store.
             """)
 
     /// What `--sort` orders by.
@@ -36,7 +37,7 @@ struct ListCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Maximum number of entries to list.", valueName: "n"))
     var limit: Int?
 
-    @Flag(help: "Also list the lists of variants and the parts of incomplete responses.")
+    @Flag(help: "Also list the lists of variants, the parts of incomplete responses, and the records of packages.")
     var all = false
 
     func validate() throws {
@@ -47,7 +48,9 @@ struct ListCommand: ParsableCommand {
         var selection = selecting.selection ?? .all
         // Only a selection that names them lists bodies in progress: parts are such.
         if all { selection = selection && (.incomplete || !.incomplete) }
-        func isListed(_ entry: Attributes) -> Bool { all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) }
+        func isListed(_ entry: Attributes) -> Bool {
+            all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) && !PackageStore.isOwn(entry)
+        }
         try options.withStore(.reading) { store in
             var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store))
             if let sort {

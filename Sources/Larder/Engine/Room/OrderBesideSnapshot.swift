@@ -27,7 +27,7 @@ extension Mutation {
                 order.looks -= 1
                 order.position = row.field(0, as: UInt64.self) &+ 1
                 let key = Array(value)
-                if let record = try record(key), try givesRoom(record, beside: order.mark),
+                if let record = try record(key), try givesRoom(record, beside: order.mark), record.ledTag == nil,
                     try !hasLeases || !isLeased(key: key, record)
                 {
                     return (key, record)

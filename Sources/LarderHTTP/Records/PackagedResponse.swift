@@ -1,0 +1,51 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// A response that did not come over a connection, as an entry of an HTTP cache's store has it: for packages.
+package struct PackagedResponse: Sendable {
+    /// The entry's metadata.
+    package let metadata: [UInt8]
+
+    /// Makes a record of a whole response to GET.
+    ///
+    /// - Parameters:
+    ///   - head: status and fields. Those of one connection are left out, and so is `Set-Cookie`: it was meant for
+    ///     somebody else.
+    ///   - date: when the response was current: its `Date`, where it has none of its own.
+    ///   - length: of the body, in bytes.
+    ///   - rules: those of the cache that reads it, or any others.
+    package init(head: HTTPResponse, date: Instant, length: Int64, rules: CacheRules) {
+        var head = head
+        head.headerFields[.setCookie] = nil
+        head.headerFields = rules.storedFields(of: head, responseTime: date)
+        head.headerFields[.contentLength] = String(length)
+        let policy = rules.policy(for: head, requestTime: date, responseTime: date)
+        metadata =
+            StoredRecord(
+                StoredResponse(
+                    head: head, requestTime: date, responseTime: date, body: .complete(length: length), policy: policy)
+            ).encoded
+    }
+
+    /// The stored response that metadata describe, if it is whole and answers a GET whatever its fields; nil for any
+    /// other.
+    package static func read(_ metadata: [UInt8]) -> StoredResponse? {
+        guard let response = StoredRecord(StoredMember.unwrapped(metadata))?.response, response.body.isComplete,
+            response.method == .get
+        else { return nil }
+        return response
+    }
+
+    /// Whether an entry has a response of any kind, or a list of variants.
+    package static func isResponse(_ metadata: [UInt8]) -> Bool {
+        let metadata = StoredMember.unwrapped(metadata)
+        return StoredRecord(metadata) != nil || VariantIndex(metadata) != nil
+    }
+
+    /// The key of a URL, and the URL in the form that keys have; nil for one that nothing is stored for.
+    package static func key(of url: String, rules: CacheRules) -> Key? {
+        guard let request = try? HTTPCache.request(for: url) else { return nil }
+        return rules.cacheKey(for: request).map { Key($0.description) }
+    }
+}

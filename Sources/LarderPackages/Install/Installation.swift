@@ -1,0 +1,183 @@
+import HTTPCaching
+import Larder
+import LarderHTTP
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What has to be known of an installation to finish it, or to take it back, after the process was killed: the body of
+/// its row.
+struct Installation: Codable {
+    let id: String
+    let name: String
+    let mode: DisplacementMode
+    /// The installation that it replaces.
+    let previousID: String?
+    /// Whether the tag of the members was pinned before.
+    let wasPinned: Bool
+
+    var row: Key { PackageKeys.row(id) }
+    var tag: String { PackageKeys.tag(name) }
+    var leader: Key { PackageKeys.leader(name) }
+
+    /// What a member's metadata are when the installation is over.
+    func settled(_ inner: [UInt8]) -> [UInt8] {
+        mode == .whole ? StoredMember(.added, row: leader, inner: inner).encoded : inner
+    }
+
+    /// Options of what belongs to the installation itself.
+    static func ownOptions(_ metadata: [UInt8] = []) -> PutOptions {
+        PutOptions(lifetime: .never, tags: [PackageKeys.ownTag], metadata: metadata)
+    }
+}
+
+extension Installation {
+    static func encode(_ value: some Encodable) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return [UInt8](try encoder.encode(value))
+    }
+
+    static func decode<T: Decodable>(_ type: T.Type, _ entry: Entry?) throws -> T? {
+        guard let bytes = try entry?.body.bytes() else { return nil }
+        return try? JSONDecoder().decode(type, from: Data(bytes))
+    }
+}
+
+/// Writes many operations, some hundred in a commit.
+struct BatchedWrites {
+    private let store: Store
+    private var batch = WriteBatch()
+    static let limit = 512
+
+    init(_ store: Store) { self.store = store }
+
+    /// Adds operations that have to be in one commit.
+    mutating func add(_ operations: (inout WriteBatch) -> Void) throws {
+        operations(&batch)
+        if batch.count >= Self.limit { try flush() }
+    }
+
+    mutating func flush() throws {
+        if batch.isEmpty { return }
+        try store.write(batch).throwIfFailed()
+        batch = WriteBatch()
+    }
+}
+
+/// Ends installations: those that are committed, and those that a killed process has left.
+struct Settling {
+    let store: Store
+
+    /// Gives the members of a committed installation the form in which they stay, and removes what it replaced. Can be
+    /// repeated at any point.
+    func finish(_ installation: Installation) throws {
+        try settleMembers(installation)
+        if installation.mode == .members {
+            if try store.pinnedTags().contains(installation.tag) { try store.unpin(tag: installation.tag) }
+        } else if try !store.pinnedTags().contains(installation.tag) {
+            try store.pin(tag: installation.tag)
+        }
+        if installation.mode != .whole { try store.remove(installation.leader) }
+        if let old = installation.previousID, old != installation.id { try removeFiles(of: old) }
+        try store.remove(installation.row)
+    }
+
+    /// Takes an installation back that was not committed: everything is as before.
+    func undo(_ installation: Installation) throws {
+        var writes = BatchedWrites(store)
+        try store.forEach(.tag(installation.tag)) { entry in
+            guard let member = StoredMember(entry.metadata), member.row == installation.row else { return }
+            try writes.add { batch in
+                switch member.role {
+                case .added: batch.remove(entry)
+                case .replaced, .leaving: batch.update(entry, Self.restoring(entry, member, installation.tag))
+                }
+            }
+        }
+        try writes.flush()
+        if !installation.wasPinned, try store.pinnedTags().contains(installation.tag) {
+            try store.unpin(tag: installation.tag)
+        }
+        try removeFiles(of: installation.id)
+        try store.remove(installation.row)
+    }
+
+    private static func restoring(_ entry: Attributes, _ member: StoredMember, _ tag: String) -> EntryChange {
+        EntryChange(metadata: member.inner, tags: member.hasBorrowedTag ? entry.tags.filter { $0 != tag } : nil)
+    }
+
+    /// The list of members and the user data of an installation.
+    func removeFiles(of id: String) throws {
+        try store.remove(PackageKeys.list(id))
+        let data = Selection.prefix(PackageKeys.dataPrefix(id))
+        if try store.hasCommitted(data) { try store.remove(data) }
+    }
+
+    // MARK: Members
+
+    private func settleMembers(_ installation: Installation) throws {
+        var writes = BatchedWrites(store)
+        var shadows: [(shadow: Attributes, key: Key)] = []
+        try store.forEach(.tag(installation.tag)) { entry in
+            if let key = StoredMember.key(besideWhich: entry.key) {
+                // Of this installation, or of one before that was not settled.
+                shadows.append((entry, key))
+                if shadows.count == 256 {
+                    try settle(shadows, installation, &writes)
+                    shadows = []
+                }
+                return
+            }
+            guard let member = StoredMember(entry.metadata), member.row == installation.row else { return }
+            switch member.role {
+            case .added:
+                try writes.add { $0.update(entry, EntryChange(metadata: installation.settled(member.inner))) }
+            case .leaving: try writes.add { $0.remove(entry) }
+            // Its shadow is settled with it. One that has lost it keeps what it has.
+            case .replaced: break
+            }
+        }
+        try settle(shadows, installation, &writes)
+        try writes.flush()
+        try restoreOrphans(installation)
+    }
+
+    /// Puts members in the places of what they replace.
+    private func settle(
+        _ shadows: [(shadow: Attributes, key: Key)], _ installation: Installation, _ writes: inout BatchedWrites
+    ) throws {
+        if shadows.isEmpty { return }
+        let present = try store.get(shadows.map(\.key), includingExpired: true)
+        for (place, entry) in zip(shadows, present) {
+            let inner = StoredMember.unwrapped(place.shadow.metadata)
+            let options = PutOptions(
+                lifetime: .never, tags: [installation.tag], metadata: installation.settled(inner))
+            try writes.add { batch in
+                if let entry {
+                    // Anything else came over the network since, and is newer.
+                    if let member = StoredMember(entry.metadata), member.row == installation.row {
+                        batch.put(contentOf: place.shadow.digest, replacing: entry, options)
+                    }
+                } else {
+                    batch.put(contentOf: place.shadow.digest, for: place.key, options, unlessPresent: true)
+                }
+                batch.remove(place.shadow.key)
+            }
+        }
+    }
+
+    /// What a member was to replace that is gone: its old form is better than none.
+    private func restoreOrphans(_ installation: Installation) throws {
+        var writes = BatchedWrites(store)
+        try store.forEach(.tag(installation.tag)) { entry in
+            guard let member = StoredMember(entry.metadata), member.row == installation.row, member.role == .replaced
+            else { return }
+            try writes.add { $0.update(entry, Self.restoring(entry, member, installation.tag)) }
+        }
+        try writes.flush()
+    }
+}

@@ -1,0 +1,36 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+
+/// A response that a package brings.
+struct PlannedMember {
+    /// Where its bytes are.
+    enum Content {
+        case archive(ZipReader.Member)
+        /// In the store, as the installed version has them.
+        case installed
+    }
+
+    let key: Key
+    let url: String
+    let head: HTTPResponse
+    /// When the response was current.
+    let date: Instant
+    /// Whether the package says when that was.
+    let hasOwnDate: Bool
+    let content: Content
+    /// What the package says of the content; nil if it says nothing.
+    let digest: Digest?
+    let length: Int64
+    /// The line of the member list, where the package has one.
+    let line: [UInt8]?
+}
+
+/// A file of user data.
+struct PlannedData {
+    let name: String
+    let content: PlannedMember.Content
+    let digest: Digest?
+    let length: Int64
+    let line: [UInt8]?
+}

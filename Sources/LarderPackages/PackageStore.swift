@@ -1,0 +1,289 @@
+import HTTPCaching
+import Larder
+import LarderHTTP
+import SystemPackage
+
+/// The packages of a store: zip archives of responses, which fill an HTTP cache before it has asked any origin.
+///
+///     let packages = PackageStore(store)
+///     try await packages.install("maps.zip")
+///     let answer = try await cache.fetch("https://maps.example/7/1.png", FetchOptions(isOffline: true))
+///
+/// An installation becomes visible with one commit, to every process that has the store open: all members or none,
+/// whenever the process is killed. The members are entries like those that came over the network, and an `HTTPCache`
+/// over the same store answers with them.
+///
+/// A value that can be made again at any time; everything is in the store. One installation or removal runs at a time
+/// in a store, across processes; a second one throws ``PackageError/Code/busy``.
+public struct PackageStore: Sendable {
+    private let store: Store
+    private let rules: CacheRules
+    private let clock: any StoreClock
+    /// Told of steps, for tests.
+    private let reach: @Sendable (String) -> Void
+
+    /// The packages of a store.
+    ///
+    /// - Parameters:
+    ///   - store: an open store, which stays the caller's to close.
+    ///   - caching: the rules of the cache that answers with the members. Default: those of a private cache.
+    ///   - clock: where the time comes from. Default: the machine's clock.
+    public init(
+        _ store: Store, caching: CachingOptions = .privateCache, clock: any StoreClock = SystemClock()
+    ) {
+        self.init(store, caching: caching, clock: clock) { _ in }
+    }
+
+    package init(
+        _ store: Store, caching: CachingOptions = .privateCache, clock: any StoreClock = SystemClock(),
+        reach: @escaping @Sendable (String) -> Void
+    ) {
+        self.store = store
+        rules = CacheRules(caching)
+        self.clock = clock
+        self.reach = reach
+    }
+
+    /// The key of a URL's response in the store; nil for a URL that nothing is stored for.
+    ///
+    /// - Parameter url: absolute, with `http` or `https`.
+    public static func key(of url: String) -> Key? { PackagedResponse.key(of: url, rules: CacheRules()) }
+
+    /// Whether an entry is a part of what is known of packages, and no response of one.
+    ///
+    /// - Parameter entry: any entry of a store.
+    public static func isOwn(_ entry: Attributes) -> Bool {
+        entry.tags.contains { $0 == PackageKeys.ownTag || $0.hasPrefix(Store.leaderTag(of: "")) }
+            || StoredMember.key(besideWhich: entry.key) != nil
+    }
+
+    // MARK: Installing
+
+    /// Installs a package, or another version of it. Memory stays bounded, whatever the archive has: about 350 bytes
+    /// for each member, and some megabytes.
+    ///
+    /// What is needed beside the members of the earlier version is the room for those that have changed. A package whose
+    /// archive is installed already changes nothing, unless ``InstallOptions/restoresMembers`` is set.
+    ///
+    /// - Parameters:
+    ///   - archive: the path of a zip archive.
+    ///   - options: how to install it.
+    /// - Returns: what was done.
+    /// - Throws: ``PackageError``; `LarderError` of the store; `CancellationError` in a cancelled task, until the
+    ///   members are visible. Nothing has changed then.
+    @discardableResult
+    public func install(_ archive: FilePath, _ options: InstallOptions = InstallOptions()) async throws -> InstallResult
+    {
+        if let name = options.name { try PackageKeys.validate(name) }
+        return try await alone { [self] in
+            let reader = try ZipReader(archive, password: options.password, limits: options.limits)
+            let now = clock.now()
+            let contents = try PackageContents(
+                reader, options, rules: rules, now: Instant(milliseconds: now.microseconds / 1_000))
+            let name = options.name ?? contents.header?.name ?? PackageKeys.name(from: archive.stem ?? "")
+            try PackageKeys.validate(name)
+            let previous = try PackageRecords(store).package(name)
+            if let previous, previous.state == .installed, previous.archiveDigest == reader.digest.hexadecimal,
+                previous.mode == options.mode ?? previous.mode, !options.restoresMembers
+            {
+                return InstallResult(package: previous, wasInstalled: true)
+            }
+            return try Installer(
+                store, contents, options, rules: rules, name: name, previous: previous, at: now, reach: reach
+            ).run()
+        }
+    }
+
+    /// Finishes or takes back what a killed process has left. Each installation and removal does so first; a program
+    /// that calls it when it starts gets the room back earlier.
+    ///
+    /// - Throws: `LarderError` of the store, ``PackageError/Code/busy``.
+    public func recover() async throws { try await alone {} }
+
+    /// Runs `body` on a thread that may wait, while no one else changes packages of the store.
+    private func alone<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+        try Task.checkCancellation()
+        let path = store.path
+        guard ActiveStores.enter(path) else { throw busy }
+        defer { ActiveStores.leave(path) }
+        guard let claim = try await store.claim(PackageKeys.claim) else { throw busy }
+        do {
+            let result = try await store.performCancellable { [self] in
+                try recoverWaiting()
+                return try body()
+            }
+            await claim.release()
+            return result
+        } catch {
+            await claim.release()
+            throw error
+        }
+    }
+
+    /// Runs `body` on a thread that may wait.
+    func withStore<R: Sendable>(_ body: @escaping @Sendable (Store, Timestamp) throws -> R) async throws -> R {
+        try await store.performCancellable { [store, clock] in try body(store, clock.now()) }
+    }
+
+    private var busy: PackageError {
+        PackageError(.busy, "a package of this store is being installed or removed: try again when that is over")
+    }
+
+    private func recoverWaiting() throws {
+        let settling = Settling(store: store)
+        for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
+            guard let entry = try store.get(key, includingExpired: true) else { continue }
+            guard let installation = try Installation.decode(Installation.self, entry) else {
+                try store.remove(key)
+                continue
+            }
+            if StoredMember.isInstalled(entry) {
+                try settling.finish(installation)
+            } else {
+                try settling.undo(installation)
+            }
+        }
+        for package in try PackageRecords(store).all() where package.state == .removing {
+            try remove(package, keepsMembers: false)
+        }
+    }
+
+    // MARK: What is installed
+
+    /// The installed packages, by name. Does not count as a use of them.
+    ///
+    /// - Throws: `LarderError` of the store.
+    public func packages() async throws -> [InstalledPackage] {
+        try await store.performLong { [store] in try PackageRecords(store).all() }
+    }
+
+    /// The package of a name; nil if it is not installed.
+    ///
+    /// - Parameter name: as it was installed.
+    /// - Throws: `LarderError` of the store.
+    public func package(_ name: String) async throws -> InstalledPackage? {
+        try await store.performLong { [store] in try PackageRecords(store).package(name) }
+    }
+
+    /// Calls `body` with each member of a package, from its list: as it was installed, whatever has become of it.
+    ///
+    /// - Parameters:
+    ///   - name: of the package.
+    ///   - body: runs on another thread. Throw from it to stop.
+    /// - Throws: ``PackageError/Code/notInstalled``, `LarderError` of the store, and what `body` throws.
+    public func forEachMember(
+        of name: String, _ body: @escaping @Sendable (PackageMember) throws -> Void
+    ) async throws {
+        try await store.performCancellable { [store] in
+            let package = try require(name)
+            let isThere = try InstalledList(store, package).forEach { line in
+                guard let url = line.url, let digest = Digest(hexadecimal: line.sha256) else { return }
+                try body(PackageMember(url: url, digest: digest, length: line.size, status: line.status ?? 200))
+            }
+            if !isThere { throw listIsGone(package) }
+        }
+    }
+
+    /// The names of a package's user data, in their order.
+    ///
+    /// - Parameter name: of the package.
+    /// - Throws: ``PackageError/Code/notInstalled``, `LarderError` of the store.
+    public func dataNames(of name: String) async throws -> [String] {
+        try await store.performLong { [store] in
+            let prefix = PackageKeys.dataPrefix(try require(name).id)
+            return try store.keys(.prefix(prefix)).map {
+                String(decoding: $0.bytes[prefix.bytes.count...], as: UTF8.self)
+            }
+        }
+    }
+
+    /// User data of a package.
+    ///
+    /// - Parameters:
+    ///   - data: its name, such as `KEY/settings.json`.
+    ///   - name: of the package.
+    /// - Returns: nil if the package has no such data.
+    /// - Throws: ``PackageError/Code/notInstalled``, `LarderError` of the store.
+    public func data(_ data: String, of name: String) async throws -> Body? {
+        try await store.performLong { [store] in
+            try store.get(PackageKeys.data(try require(name).id, data), includingExpired: true)?.body
+        }
+    }
+
+    private func require(_ name: String) throws -> InstalledPackage {
+        if let package = try PackageRecords(store).package(name) { return package }
+        throw PackageError(.notInstalled, "there is no installed package '\(Key(name))'")
+    }
+
+    private func listIsGone(_ package: InstalledPackage) -> PackageError {
+        PackageError(.missingMember, "the list of the members of '\(package.name)' is gone or damaged: install it again")
+    }
+
+    /// Looks at every member of a package.
+    ///
+    /// - Parameters:
+    ///   - name: of the package.
+    ///   - isDeep: reads each body and compares it with its digest. Default: false, the index alone is asked.
+    /// - Returns: what was found.
+    /// - Throws: ``PackageError/Code/notInstalled``; `LarderError` of the store; `CancellationError`.
+    public func verify(_ name: String, isDeep: Bool = false) async throws -> PackageReport {
+        try await store.performCancellable { [store, rules] in
+            try Verification(store, require(name), rules: rules, isDeep: isDeep).run()
+        }
+    }
+
+    // MARK: Removing
+
+    /// Removes a package.
+    ///
+    /// - Parameters:
+    ///   - name: of the package.
+    ///   - keepsMembers: leaves the responses in the store, as if they had come over the network. Default: false, they
+    ///     are removed, but for those that were replaced since.
+    /// - Returns: the package that was removed.
+    /// - Throws: ``PackageError/Code/notInstalled``, ``PackageError/Code/busy``, `LarderError` of the store.
+    @discardableResult
+    public func remove(_ name: String, keepsMembers: Bool = false) async throws -> InstalledPackage {
+        try await alone { [self] in
+            let package = try require(name)
+            try remove(package, keepsMembers: keepsMembers)
+            return package
+        }
+    }
+
+    private func remove(_ package: InstalledPackage, keepsMembers: Bool) throws {
+        let tag = PackageKeys.tag(package.name)
+        if keepsMembers {
+            try release(package, tag)
+        } else {
+            // Displaced together, they go together.
+            try store.remove(PackageKeys.leader(package.name))
+            if package.state != .removing {
+                var removing = package
+                removing.state = .removing
+                try PackageRecords(store).write(removing)
+            }
+            reach("remove.begun")
+            try store.remove(.tag(tag))
+        }
+        if try store.pinnedTags().contains(tag) { try store.unpin(tag: tag) }
+        try Settling(store: store).removeFiles(of: package.id)
+        try store.remove(PackageKeys.leader(package.name))
+        try store.remove(PackageKeys.record(package.name))
+        try store.flush()
+    }
+
+    /// Makes the members of a package entries like any other.
+    private func release(_ package: InstalledPackage, _ tag: String) throws {
+        var writes = BatchedWrites(store)
+        try store.forEach(.tag(tag)) { entry in
+            try writes.add { batch in
+                batch.update(
+                    entry,
+                    EntryChange(
+                        metadata: StoredMember.unwrapped(entry.metadata), tags: entry.tags.filter { $0 != tag }))
+            }
+        }
+        try writes.flush()
+    }
+}

@@ -1,0 +1,69 @@
+import ArgumentParser
+import CachectlCore
+import Larder
+import LarderPackages
+import SystemPackage
+
+/// `package remove NAME`.
+struct PackageRemoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Remove an installed package, with or without its members.")
+
+    @OptionGroup var options: StoreOptions
+
+    @Argument(help: "The name of the package.")
+    var name: String
+
+    @Flag(help: "Leave the responses in the store, as if they had come over the network.")
+    var keepMembers = false
+
+    func run() throws {
+        try options.withStore(.changing) { store in
+            let (name, keepMembers) = (name, keepMembers)
+            let package = try Blocking.run {
+                try await PackageStore(store).remove(name, keepsMembers: keepMembers)
+            }
+            try options.print(PackageJSON(package), orText: "\(package.name): removed\n")
+        }
+    }
+}
+
+/// `package export`: an archive of responses that are in the store.
+struct PackageExportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "export",
+        abstract: "Make a package of responses that are in the store.",
+        discussion: """
+            Options that select entries can be combined. Whole responses to GET are packed that do not vary; others \
+            are left out, and named. Set-Cookie is left out.
+            """)
+
+    @OptionGroup var options: StoreOptions
+
+    @OptionGroup var selecting: SelectionOptions
+
+    @Flag(help: "Every response.")
+    var all = false
+
+    @OptionGroup var output: PackageOutputOptions
+
+    func validate() throws {
+        if all == (selecting.selection != nil) {
+            throw ValidationError("Give either --all or options that select entries.")
+        }
+    }
+
+    func run() throws {
+        Interruption.listen()
+        let packing = try output.options(defaultForm: .fourFields)
+        let archive = FilePath(output.output)
+        let selection = selecting.selection ?? .all
+        try options.withStore(.reading) { store in
+            let summary = try Blocking.run {
+                try await PackageStore(store).export(selection, to: archive, packing)
+            }
+            try options.print(
+                SummaryJSON(summary, output.output), orText: SummaryJSON.text(summary, output.output))
+        }
+    }
+}
