@@ -280,10 +280,9 @@ let package = Package(
         .testTarget(
             name: "LarderPackagesTests",
             dependencies: [
-                "HTTPCaching", "Larder", "LarderHTTP", "LarderPackages", "SeededData", "TestSupport", .crypto,
-                .httpTypes, .systemPackage,
-            ],
-            exclude: ["Fixtures"]
+                "HTTPCaching", "HTTPTestSupport", "Larder", "LarderHTTP", "LarderPackages", "SeededData", "TestSupport",
+                .crypto, .httpTypes, .systemPackage,
+            ]
         ),
         .testTarget(
             name: "LarderURLSessionTests",

@@ -378,7 +378,7 @@ def read_base(options):
             text = archive.read(LIST)
         except KeyError:
             raise PackageError("%s has no list of members" % options.base) from None
-    lines = [json.loads(line) for line in text.decode("utf-8").splitlines() if line]
+    lines = [json.loads(line) for line in text.decode("utf-8").split("\n") if line]
     digests = {line.get("url") or "data " + line["data"]: line["sha256"] for line in lines[1:]}
     return {
         "header": {"version": lines[0]["version"], "list": hashlib.sha256(text).hexdigest()}, "lines": digests}

@@ -81,11 +81,26 @@ public struct PackageStore: Sendable {
             let contents = try PackageContents(
                 reader, options, rules: rules, now: Instant(milliseconds: now.microseconds / 1_000))
             let name = options.name ?? contents.header?.name ?? PackageKeys.name(from: archive.stem ?? "")
-            try PackageKeys.validate(name)
+            do {
+                try PackageKeys.validate(name)
+            } catch let error as PackageError {
+                throw PackageError(error.code, error.message, archive: archive)
+            }
             let previous = try PackageRecords(store).package(name)
-            if let previous, previous.state == .installed, previous.archiveDigest == reader.digest.hexadecimal,
-                previous.mode == options.mode ?? previous.mode, !options.restoresMembers
+            if let previous, previous.isTrusted, contents.signer?.description != previous.signer,
+                !options.acceptsOtherSigner
             {
+                throw PackageError(
+                    .untrusted, "the installed package '\(name)' is signed with another key", archive: archive)
+            }
+            if var previous, previous.state == .installed, previous.archiveDigest == reader.digest.hexadecimal,
+                previous.mode == options.mode ?? previous.mode, previous.baseURL == options.baseURL,
+                !options.restoresMembers
+            {
+                if !options.trustedKeys.isEmpty, !previous.isTrusted {
+                    previous.isTrusted = true
+                    try PackageRecords(store).write(previous)
+                }
                 return InstallResult(package: previous, wasInstalled: true)
             }
             return try Installer(
@@ -98,7 +113,13 @@ public struct PackageStore: Sendable {
     /// that calls it when it starts gets the room back earlier.
     ///
     /// - Throws: `LarderError` of the store, ``PackageError/Code/busy``.
-    public func recover() async throws { try await alone {} }
+    public func recover() async throws {
+        let isWaiting = try await store.performLong { [store] in
+            try store.hasCommitted(.prefix(Key(PackageKeys.rowPrefix)))
+                || PackageRecords(store).all().contains { $0.state == .removing }
+        }
+        if isWaiting { try await alone {} }
+    }
 
     /// Runs `body` on a thread that may wait, while no one else changes packages of the store.
     private func alone<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
@@ -106,7 +127,7 @@ public struct PackageStore: Sendable {
         let path = store.path
         guard ActiveStores.enter(path) else { throw busy }
         defer { ActiveStores.leave(path) }
-        guard let claim = try await store.claim(PackageKeys.claim) else { throw busy }
+        guard let claim = try await store.claimForAllVersions(PackageKeys.claim) else { throw busy }
         do {
             let result = try await store.performCancellable { [self] in
                 try recoverWaiting()
@@ -133,10 +154,11 @@ public struct PackageStore: Sendable {
         let settling = Settling(store: store)
         for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
             guard let entry = try store.get(key, includingExpired: true) else { continue }
-            guard let installation = try Installation.decode(Installation.self, entry) else {
-                try store.remove(key)
-                continue
-            }
+            // Of another application version: its own processes end it. A row that cannot be read helps nobody, and must
+            // not keep others from installing.
+            guard entry.attributes.version == store.applicationVersion,
+                let installation = try? Installation.decode(Installation.self, entry)
+            else { continue }
             if StoredMember.isInstalled(entry) {
                 try settling.finish(installation)
             } else {
@@ -216,7 +238,8 @@ public struct PackageStore: Sendable {
     }
 
     private func listIsGone(_ package: InstalledPackage) -> PackageError {
-        PackageError(.missingMember, "the list of the members of '\(package.name)' is gone or damaged: install it again")
+        PackageError(
+            .missingMember, "the list of the members of '\(package.name)' is gone or damaged: install it again")
     }
 
     /// Looks at every member of a package.
@@ -258,6 +281,7 @@ public struct PackageStore: Sendable {
         } else {
             // Displaced together, they go together.
             try store.remove(PackageKeys.leader(package.name))
+            try store.remove(Store.remains(of: tag))
             if package.state != .removing {
                 var removing = package
                 removing.state = .removing
@@ -268,8 +292,9 @@ public struct PackageStore: Sendable {
         }
         if try store.pinnedTags().contains(tag) { try store.unpin(tag: tag) }
         try Settling(store: store).removeFiles(of: package.id)
-        try store.remove(PackageKeys.leader(package.name))
-        try store.remove(PackageKeys.record(package.name))
+        for key in [PackageKeys.leader(package.name), Store.remains(of: tag), PackageKeys.record(package.name)] {
+            try store.remove(key)
+        }
         try store.flush()
     }
 
@@ -278,6 +303,8 @@ public struct PackageStore: Sendable {
         var writes = BatchedWrites(store)
         try store.forEach(.tag(tag)) { entry in
             try writes.add { batch in
+                // What was displaced as a whole does not come back.
+                if package.state == .displaced, StoredMember(entry.metadata) != nil { return batch.remove(entry) }
                 batch.update(
                     entry,
                     EntryChange(

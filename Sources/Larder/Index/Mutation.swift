@@ -294,7 +294,7 @@ final class Mutation {
         }
     }
 
-    private func deleteRows(of record: EntryRecord) throws {
+    func deleteRows(of record: EntryRecord) throws {
         try transaction.delete(record.isKept ? index.pinned : index.recency, record.stamp)
         if record.expires != .max, !record.isKept {
             try transaction.delete(index.expiry, Index.expiryKey(record.expires, id: record.id))

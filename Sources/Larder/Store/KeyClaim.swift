@@ -38,6 +38,15 @@ extension Store {
         return KeyClaim(self, row)
     }
 
+    /// As above, for processes that have the store open with any application version, or with none.
+    package func claimForAllVersions(_ key: Key) async throws -> KeyClaim? {
+        let job = PendingJob(
+            [.claim(key.bytes, .seconds(24 * 3600))], configuration: configuration, version: nil, isDurable: false)
+        try await engine.run(job)
+        guard case .leased(let row)? = job.results.first else { return nil }
+        return KeyClaim(self, row)
+    }
+
     /// Whether a living process has claimed a key, other than this one.
     package func isClaimedElsewhere(_ key: Key) async throws -> Bool {
         try await perform { [self] in try engine.isClaimedElsewhere(key, version) }

@@ -32,8 +32,11 @@ extension Store {
     }
 
     /// The tag that makes an entry the leader of those with another tag, which has to be pinned: when the leader is
-    /// displaced they go with it, and it loses its metadata before the first of them goes.
+    /// displaced they go with it, and it moves to ``remains(of:)`` before the first of them goes.
     package static func leaderTag(of tag: String) -> String { EntryRecord.leaderPrefix + tag }
+
+    /// Where the leader of a tag's entries is while they are displaced.
+    package static func remains(of tag: String) -> Key { Key(bytes: EntryRecord.remains(of: tag)) }
 
     /// A checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
     package func checkpoint() throws {

@@ -17,6 +17,11 @@ package enum Cancellation {
     /// True if the task is cancelled that runs this, or that this thread works for.
     static var isCancelled: Bool { flag?.isSet ?? Task.isCancelled }
 
+    /// Runs `body` to its end, whatever becomes of the task.
+    package static func masked<R>(_ body: () throws -> R) rethrows -> R {
+        try $flag.withValue(CancellationFlag(), operation: body)
+    }
+
     /// Throws `CancellationError` if that is so. Long loops call it once a batch.
     package static func check() throws {
         if isCancelled { throw CancellationError() }

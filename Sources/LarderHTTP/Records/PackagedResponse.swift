@@ -43,6 +43,23 @@ package struct PackagedResponse: Sendable {
         return StoredRecord(metadata) != nil || VariantIndex(metadata) != nil
     }
 
+    /// Whether an entry counts: it is no member of a package, or that package is there.
+    package static func counts(_ metadata: [UInt8], in store: Store) throws -> Bool {
+        var metadata = metadata
+        while let member = StoredMember(metadata) {
+            let isInstalled = StoredMember.isInstalled(try store.get(member.row, includingExpired: true))
+            if isInstalled != (member.role == .added) { return false }
+            metadata = member.inner
+        }
+        return true
+    }
+
+    /// The URL of a response that is one of several of its URL; nil for any other.
+    package static func url(ofVariant key: Key) -> String? {
+        let primary = VariantIndex.primaryKey(of: key)
+        return primary == key ? nil : primary.text
+    }
+
     /// The key of a URL, and the URL in the form that keys have; nil for one that nothing is stored for.
     package static func key(of url: String, rules: CacheRules) -> Key? {
         guard let request = try? HTTPCache.request(for: url) else { return nil }

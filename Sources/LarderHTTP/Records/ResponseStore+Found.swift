@@ -211,7 +211,12 @@ extension ResponseStore {
             case (.variant(let selecting), .entry(let entry)?): take(entry, entry.metadata, key, selecting)
             case (.row(let member, let entry, let key, let selecting), let row):
                 var isInstalled = false
-                if case .entry(let row)? = row { isInstalled = StoredMember.isInstalled(row) }
+                if case .entry(let row)? = row {
+                    isInstalled = StoredMember.isInstalled(row)
+                } else {
+                    // The installation may just have ended, and the entry has its lasting form.
+                    hasLostPart = true
+                }
                 switch (member.role, isInstalled) {
                 case (.added, true), (.replaced, false), (.leaving, false):
                     take(entry, member.inner, key, selecting)
@@ -240,7 +245,9 @@ extension ResponseStore {
         private mutating func takeListed(
             _ entry: Entry, _ metadata: [UInt8], _ key: Key, _ selecting: SelectingFields?
         ) {
-            if !takeResponse(entry, metadata, key, selecting), selecting == nil, let rules, let index = VariantIndex(metadata) {
+            if !takeResponse(entry, metadata, key, selecting), selecting == nil, let rules,
+                let index = VariantIndex(metadata)
+            {
                 let primary = primary
                 steps += rules.variantsToLookUp(index.variants, for: request).map {
                     (VariantIndex.key(primary, $0), .variant($0))

@@ -46,7 +46,8 @@ extension ResponseStore {
                 batch.update(
                     entry,
                     EntryChange(
-                        metadata: StoredRecord(new, parts: kept).encoded, lifetime: lifetime,
+                        metadata: StoredMember.rewrapped(
+                            entry.metadata, around: StoredRecord(new, parts: kept).encoded), lifetime: lifetime,
                         tags: tags == known.tags ? nil : tags))
                 batch.change(
                     part.key(key),

@@ -35,7 +35,8 @@ final class ResponseStore: Sendable {
         guard selecting.fields.isEmpty else { return VariantIndex.key(primary, selecting) }
         let key = Key(primary)
         let entry = try await store.get(key, includingExpired: true)
-        return entry.flatMap { VariantIndex(StoredMember.unwrapped($0.metadata)) } == nil ? key : VariantIndex.key(primary, selecting)
+        return entry.flatMap { VariantIndex(StoredMember.unwrapped($0.metadata)) } == nil
+            ? key : VariantIndex.key(primary, selecting)
     }
 
     /// What to keep with the body of a response.
@@ -66,7 +67,8 @@ final class ResponseStore: Sendable {
         var response = response
         response.body = found.own
         let lifetime = lifetime(of: response.policy)
-        let metadata = StoredRecord(response, parts: found.parts.map(\.part)).encoded
+        let metadata = StoredMember.rewrapped(
+            found.entry.metadata, around: StoredRecord(response, parts: found.parts.map(\.part)).encoded)
         // Its parts stay as long, give or take half of the retention.
         let due = found.parts.filter { part in
             guard case .until(let end) = lifetime else { return false }
@@ -82,6 +84,8 @@ final class ResponseStore: Sendable {
     /// Removes a stored response; false if it was replaced or removed meanwhile.
     func remove(_ found: Found) async throws -> Bool {
         let isRemoved = try await store.remove(found.entry)
+        // What a member of a package was about to replace must not come back.
+        if found.entry.key != found.key { try await store.remove(found.key) }
         for part in found.parts { try await store.remove(part.part.key(found.key)) }
         return isRemoved
     }

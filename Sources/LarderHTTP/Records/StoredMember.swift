@@ -74,6 +74,13 @@ package struct StoredMember: Sendable, Hashable {
         return metadata
     }
 
+    /// New metadata of a response in the place of others: a member stays one.
+    package static func rewrapped(_ metadata: [UInt8], around inner: [UInt8]) -> [UInt8] {
+        guard metadata.first == kind, var member = Self(metadata) else { return inner }
+        member.inner = rewrapped(member.inner, around: inner)
+        return member.encoded
+    }
+
     /// Whether the members of a row count.
     package static func isInstalled(_ row: Entry?) -> Bool { row?.metadata == installed }
 
@@ -88,7 +95,9 @@ package struct StoredMember: Sendable, Hashable {
     package static func key(besideWhich shadow: Key) -> Key? {
         let mark = Array(separator.utf8)
         // From the end: what is in front is a URL, which has no space, or what a key policy made of one.
-        guard let space = shadow.bytes.lastIndex(of: 0x20), shadow.bytes[space...].starts(with: mark) else { return nil }
+        guard let space = shadow.bytes.lastIndex(of: 0x20), shadow.bytes[space...].starts(with: mark) else {
+            return nil
+        }
         return Key(bytes: Array(shadow.bytes[..<space]))
     }
 }

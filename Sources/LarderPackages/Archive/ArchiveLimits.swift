@@ -9,6 +9,8 @@ public struct ArchiveLimits: Sendable, Hashable {
     public var memberBytes = ByteCount.gibibytes(4)
     /// Bytes of all members, unpacked. Default: 64 GiB. A package must also fit the budget of its store.
     public var totalBytes = ByteCount.gibibytes(64)
+    /// Bytes of a manifest or a list of members, in addition to 4 KiB for each file. Default: 64 MiB.
+    public var manifestBytes = ByteCount.mebibytes(64)
     /// Bytes of one line of a manifest. Default: 256 KiB.
     public var lineBytes = ByteCount.kibibytes(256)
 

@@ -34,7 +34,8 @@ enum ArchiveTail {
     private static func read(_ file: FileDescriptor, at offset: Int64, count: Int) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled..<count])
+                let rest = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[filled..<count])
                 let got = try file.read(fromAbsoluteOffset: offset + Int64(filled), into: rest)
                 if got == 0 { break }
                 filled += got

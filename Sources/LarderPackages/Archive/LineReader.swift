@@ -16,6 +16,12 @@ struct LineReader {
     private(set) var endsWithLineFeed = true
 
     init(_ member: ZipReader.Member, in archive: ZipReader) throws {
+        let most = archive.limits.manifestBytes.bytes.addingReportingOverflow(Int64(archive.fileCount) << 12)
+        if !most.overflow, member.length > most.partialValue {
+            throw PackageError(
+                .tooLarge, "it has \(member.length) bytes; the most for so few files is \(most.partialValue)",
+                archive: archive.path, member: member.name)
+        }
         stream = try archive.open(member)
         name = member.name
         self.archive = archive.path

@@ -49,14 +49,7 @@ final class ZipReader {
                 throw PackageError(
                     .tooLarge, "the archive claims \(count) members; the most is \(limits.members)", archive: path)
             }
-            // zip_fdopen(3) closes its descriptor, and fails for one whose archive is damaged.
-            let copy = try file.duplicate()
-            var number: Int32 = 0
-            guard let opened = zip_fdopen(copy.rawValue, ZIP_CHECKCONS, &number) else {
-                try? copy.close()
-                throw ZipFailure.make(number, system: errno, path, nil)
-            }
-            zip = opened
+            zip = try Self.open(file, path)
         } catch {
             try? file.close()
             throw error as? PackageError
@@ -68,6 +61,26 @@ final class ZipReader {
     deinit {
         zip_discard(zip)
         try? file.close()
+    }
+
+    /// Opens the archive behind a descriptor, which stays the caller's: the file that was looked at is the one that is
+    /// read.
+    private static func open(_ file: FileDescriptor, _ path: FilePath) throws -> OpaquePointer {
+        let copy = fcntl(file.rawValue, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0, let stream = fdopen(copy, "rb") else { throw Errno(rawValue: errno) }
+        var error = zip_error_t()
+        zip_error_init(&error)
+        defer { zip_error_fini(&error) }
+        // It closes the stream when it is freed.
+        guard let source = zip_source_filep_create(stream, 0, -1, &error) else {
+            fclose(stream)
+            throw ZipFailure.error(&error, path)
+        }
+        guard let zip = zip_open_from_source(source, ZIP_CHECKCONS | ZIP_RDONLY, &error) else {
+            zip_source_free(source)
+            throw ZipFailure.error(&error, path)
+        }
+        return zip
     }
 
     private static func digest(of file: FileDescriptor, _ path: FilePath) throws -> (Digest, Int64) {
@@ -103,8 +116,9 @@ final class ZipReader {
                 throw PackageError(.unsafeName, objection, archive: path, member: text)
             }
             let entry = try status(index, text)
-            packedBytes = packedBytes.addingReportingOverflow(entry.comp_size).partialValue
-            if packedBytes > UInt64(length) {
+            let sum = packedBytes.addingReportingOverflow(entry.comp_size)
+            packedBytes = sum.partialValue
+            if sum.overflow || packedBytes > UInt64(length) {
                 throw PackageError(
                     .overlap, "the members up to this one have more data than the archive", archive: path, member: text)
             }
@@ -113,15 +127,19 @@ final class ZipReader {
             if places.updateValue(UInt32(index), forKey: name.hashValue) != nil {
                 throw PackageError(.duplicate, "two members have this name", archive: path, member: text)
             }
-            if isDirectory { continue }
+            if isDirectory {
+                if entry.size == 0 { continue }
+                throw PackageError(.notAFile, "the member is a directory with content", archive: path, member: text)
+            }
             if entry.size > UInt64(limits.memberBytes.bytes) {
                 throw PackageError(
                     .tooLarge, "the member has \(entry.size) bytes; the most is \(limits.memberBytes.bytes)",
                     archive: path, member: text)
             }
             fileCount += 1
-            totalBytes += Int64(entry.size)
-            if totalBytes > limits.totalBytes.bytes {
+            let total = totalBytes.addingReportingOverflow(Int64(clamping: entry.size))
+            totalBytes = total.partialValue
+            if total.overflow || totalBytes > limits.totalBytes.bytes {
                 throw PackageError(
                     .tooLarge, "the members have more than \(limits.totalBytes.bytes) bytes", archive: path)
             }
@@ -162,15 +180,16 @@ final class ZipReader {
     /// The member of a name; nil if there is none.
     func member(_ name: String) throws -> Member? {
         let bytes = Array(name.utf8)
-        guard let place = places[bytes.hashValue], try rawName(UInt64(place)) == bytes else { return nil }
+        guard bytes.last != UInt8(ascii: "/"), let place = places[bytes.hashValue],
+            try rawName(UInt64(place)) == bytes
+        else { return nil }
         return try member(at: UInt64(place))
     }
 
     /// Runs `body` on all files, in the order of the archive.
     func forEach(_ body: (Member) throws -> Void) throws {
         for index in 0..<UInt64(max(0, zip_get_num_entries(zip, 0))) {
-            let member = try member(at: index)
-            if !member.name.hasSuffix("/") { try body(member) }
+            if try rawName(index).last != UInt8(ascii: "/") { try body(member(at: index)) }
         }
     }
 
@@ -178,7 +197,7 @@ final class ZipReader {
         let name = String(decoding: try rawName(index), as: UTF8.self)
         let entry = try status(index, name)
         return Member(
-            index: index, name: name, length: Int64(entry.size),
+            index: index, name: name, length: Int64(clamping: entry.size),
             isEncrypted: entry.encryption_method != UInt16(ZIP_EM_NONE), modified: entry.mtime)
     }
 
@@ -189,7 +208,7 @@ final class ZipReader {
         guard let stream = zip_fopen_index_encrypted(zip, member.index, 0, password) else {
             throw ZipFailure.error(zip_get_error(zip), path, member.name)
         }
-        return MemberStream(stream, member, of: path)
+        return MemberStream(stream, member, of: self)
     }
 
     /// All bytes of a member of at most `limit` bytes.
@@ -211,12 +230,13 @@ final class ZipReader {
 final class MemberStream {
     private let stream: OpaquePointer
     private let member: ZipReader.Member
-    private let archive: FilePath
+    /// Kept open for as long as this.
+    private let archive: ZipReader
     private var count: Int64 = 0
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
     fileprivate init(
-        _ stream: OpaquePointer, _ member: ZipReader.Member, of archive: FilePath
+        _ stream: OpaquePointer, _ member: ZipReader.Member, of archive: ZipReader
     ) {
         self.stream = stream
         self.member = member
@@ -229,17 +249,17 @@ final class MemberStream {
     func next() throws -> ArraySlice<UInt8>? {
         try Cancellation.check()
         let got = buffer.withUnsafeMutableBytes { zip_fread(stream, $0.baseAddress, UInt64($0.count)) }
-        if got < 0 { throw ZipFailure.error(zip_file_get_error(stream), archive, member.name) }
+        if got < 0 { throw ZipFailure.error(zip_file_get_error(stream), archive.path, member.name) }
         count += got
         if count > member.length {
             throw PackageError(
                 .tooLarge, "the member is longer than the \(member.length) bytes that the archive gives",
-                archive: archive, member: member.name)
+                archive: archive.path, member: member.name)
         }
         if got > 0 { return buffer[..<Int(got)] }
         if count < member.length {
             throw PackageError(
-                .damagedMember, "the member has \(count) of \(member.length) bytes", archive: archive,
+                .damagedMember, "the member has \(count) of \(member.length) bytes", archive: archive.path,
                 member: member.name)
         }
         return nil

@@ -21,11 +21,11 @@ extension PackageStore {
         try await performExport(selection, archive, options)
     }
 
-    fileprivate static func member(_ entry: Attributes, _ response: StoredResponse, in store: Store)
-        -> PackageWriter.Member
-    {
-        let url = entry.key.text
-        let fields = response.head.headerFields.filter { $0.name != .setCookie && $0.name != .contentLength }
+    private static func member(
+        _ url: String, _ entry: Attributes, _ response: StoredResponse, in store: Store
+    ) -> PackageWriter.Member {
+        let own: Set<HTTPField.Name> = [.setCookie, .contentLength, .vary]
+        let fields = response.head.headerFields.filter { !own.contains($0.name) }
         func moment(_ name: HTTPField.Name) -> Timestamp? {
             response.head.headerFields[values: name].first.flatMap {
                 HTTPDate.parse(Array($0.utf8), now: response.responseTime)
@@ -37,7 +37,8 @@ extension PackageStore {
             lastModified: moment(.lastModified),
             // A lifetime that is stated in another way has the same end.
             expires: response.policy.lifetimeMilliseconds > 0
-                ? Timestamp(microseconds: response.policy.freshUntil.milliseconds / 1_000 * 1_000_000) : moment(.expires),
+                ? Timestamp(microseconds: response.policy.freshUntil.milliseconds / 1_000 * 1_000_000)
+                : moment(.expires),
             mediaType: response.head.headerFields[.contentType],
             source: BodySource(entry.digest, length: entry.length.bytes, in: store))
     }
@@ -57,20 +58,47 @@ extension PackageStore {
     ) async throws -> PackageSummary {
         try await withStore { store, now in
             let writer = try PackageWriter(archive, options, style: ManifestStyle(.fourFields), at: now)
+            var urls: Set<Int> = []
             try store.forEach(selection) { entry in
-                guard entry.key.text.contains("://"), PackagedResponse.isResponse(entry.metadata) else { return }
-                guard let response = PackagedResponse.read(entry.metadata) else {
-                    return writer.skip(entry.key.text, "not a whole response to GET")
+                guard entry.key.text.contains("://"), let response = PackagedResponse.read(entry.metadata) else {
+                    if PackagedResponse.isResponse(entry.metadata), !StoredKeys.isList(entry) {
+                        writer.skip(entry.key.text, "not a whole response to GET")
+                    }
+                    return
                 }
-                guard response.selecting.fields.isEmpty, !entry.key.bytes.contains(0x20) else {
-                    return writer.skip(entry.key.text, "one of several responses of its URL")
+                let url = PackagedResponse.url(ofVariant: entry.key) ?? entry.key.text
+                if let objection = try Self.objection(entry, response, url, store) {
+                    return writer.skip(entry.key.text, objection)
                 }
-                guard response.head.status.code >= 200, response.head.status.code <= 599 else {
-                    return writer.skip(entry.key.text, "status \(response.head.status.code)")
+                if urls.insert(url.hashValue).inserted {
+                    try writer.add(Self.member(url, entry, response, in: store))
                 }
-                try writer.add(Self.member(entry, response, in: store))
             }
             return try writer.finish(baseURL: nil)
         }
+    }
+
+    /// Why a response is not packed; nil for one that is.
+    private static func objection(
+        _ entry: Attributes, _ response: StoredResponse, _ url: String, _ store: Store
+    ) throws -> String? {
+        if url.utf8.contains(0x20) || StoredMember.key(besideWhich: entry.key) != nil {
+            return "not stored under its URL"
+        }
+        if try !PackagedResponse.counts(entry.metadata, in: store) { return "of a package that is not there" }
+        if response.isInvalidated { return "invalidated" }
+        let status = response.head.status.code
+        if !(200...599).contains(status) || [206, 304, 401, 407, 412, 416].contains(status) {
+            return "status \(status)"
+        }
+        let directives = CacheRules().directives(of: response.head)
+        if directives.noStore || directives.isPrivate != .absent { return "for one user only" }
+        // What is not encoded is right for every client.
+        let fields = response.head.headerFields
+        let varies = fields[values: .vary].joined(separator: ",").split(separator: ",").contains {
+            $0.filter { !$0.isWhitespace }.lowercased() != "accept-encoding"
+        }
+        let isEncoded = fields.contains(.contentEncoding)
+        return varies || (isEncoded && fields.contains(.vary)) ? "one of several responses of its URL" : nil
     }
 }

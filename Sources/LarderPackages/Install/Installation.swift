@@ -77,11 +77,15 @@ struct Settling {
     func finish(_ installation: Installation) throws {
         try settleMembers(installation)
         if installation.mode == .members {
-            if try store.pinnedTags().contains(installation.tag) { try store.unpin(tag: installation.tag) }
+            // Also where the tag is not pinned any more: a kill may have cut the unpinning of its entries off.
+            if installation.wasPinned { try store.unpin(tag: installation.tag) }
         } else if try !store.pinnedTags().contains(installation.tag) {
             try store.pin(tag: installation.tag)
         }
-        if installation.mode != .whole { try store.remove(installation.leader) }
+        if installation.mode != .whole {
+            try store.remove(installation.leader)
+            try store.remove(Store.remains(of: installation.tag))
+        }
         if let old = installation.previousID, old != installation.id { try removeFiles(of: old) }
         try store.remove(installation.row)
     }
@@ -99,11 +103,19 @@ struct Settling {
             }
         }
         try writes.flush()
-        if !installation.wasPinned, try store.pinnedTags().contains(installation.tag) {
-            try store.unpin(tag: installation.tag)
-        }
+        // Also where the tag is not pinned: a kill may have cut the pinning of its entries off.
+        if !installation.wasPinned, installation.mode != .members { try store.unpin(tag: installation.tag) }
+        try leadRemains(installation)
         try removeFiles(of: installation.id)
         try store.remove(installation.row)
+    }
+
+    /// What is left of a package that was displaced as a whole goes on being displaced.
+    private func leadRemains(_ installation: Installation) throws {
+        guard try PackageRecords(store).package(installation.name)?.state == .displaced else { return }
+        try store.put(
+            [], for: Store.remains(of: installation.tag),
+            PutOptions(lifetime: .never, tags: [Store.leaderTag(of: installation.tag)]))
     }
 
     private static func restoring(_ entry: Attributes, _ member: StoredMember, _ tag: String) -> EntryChange {
@@ -126,7 +138,7 @@ struct Settling {
             if let key = StoredMember.key(besideWhich: entry.key) {
                 // Of this installation, or of one before that was not settled.
                 shadows.append((entry, key))
-                if shadows.count == 256 {
+                if shadows.count == 64 {
                     try settle(shadows, installation, &writes)
                     shadows = []
                 }

@@ -22,6 +22,8 @@ final class Installer {
     private let reach: (String) -> Void
 
     private var result: InstallResult
+    private var lease: Lease?
+    private var leased: ContinuousClock.Instant?
     private var waiting: [Waiting] = []
     private var waitingBytes = 0
     private var list: BodyWriter?
@@ -70,8 +72,9 @@ final class Installer {
                 name: name, version: contents.header?.version ?? "", mode: mode,
                 source: options.source ?? archive.path.string, archiveDigest: archive.digest.hexadecimal,
                 listDigest: "", created: contents.header?.created, installed: now.seconds, memberCount: 0,
-                memberBytes: 0, dataCount: 0, signer: contents.signer?.description,
-                isTrusted: !options.trustedKeys.isEmpty, state: .installed, id: installation.id))
+                memberBytes: 0, dataCount: 0, dataBytes: 0, signer: contents.signer?.description,
+                isTrusted: !options.trustedKeys.isEmpty, state: .installed, baseURL: options.baseURL,
+                id: installation.id))
         progress = InstallProgress(
             members: 0, totalMembers: archive.fileCount, bytes: 0, totalBytes: archive.totalBytes)
     }
@@ -79,25 +82,40 @@ final class Installer {
     func run() throws -> InstallResult {
         try requireBase()
         try requireRoom()
+        defer { lease = nil }
         do {
             try begin()
-            // Displacement must not take what nobody can have used yet.
-            let leases = [
-                try store.lease(tag: installation.tag, for: .seconds(86_400)),
-                try store.lease(installation.leader, for: .seconds(86_400)),
-            ]
-            defer { for lease in leases { lease.release() } }
             try stage()
             try commit()
         } catch {
             list?.cancel()
-            // What cannot be undone now, the next installation undoes.
-            try? Settling(store: store).undo(installation)
-            throw translated(error)
+            try end(after: error)
         }
         reach("install.committed")
-        try Settling(store: store).finish(installation)
+        // The members are visible. What cannot be settled now, the next installation settles; readers do not notice.
+        Cancellation.masked { try? Settling(store: store).finish(installation) }
         return result
+    }
+
+    /// Undoes the installation, unless it was committed and only its sync failed; throws why it ended.
+    private func end(after error: any Error) throws -> Never {
+        Cancellation.masked {
+            let row = try? store.get(installation.row, includingExpired: true)
+            // What cannot be undone now, the next installation undoes.
+            if StoredMember.isInstalled(row ?? nil) {
+                try? Settling(store: store).finish(installation)
+            } else {
+                try? Settling(store: store).undo(installation)
+            }
+        }
+        throw translated(error)
+    }
+
+    /// Displacement must not take what nobody can have used yet. After a kill it may, some minutes later.
+    private func renewLease() throws {
+        if let leased, ContinuousClock.now - leased < .seconds(60) { return }
+        let new = try store.lease(tag: installation.tag, for: .seconds(600))
+        (lease, leased) = (new, .now)
     }
 
     /// A store without room means that the package does not fit.
@@ -131,13 +149,12 @@ final class Installer {
     private func requireRoom() throws {
         let budget = try store.budget()
         // A kilobyte for the rows of each.
-        let needed = contents.archive.totalBytes + Int64(contents.archive.fileCount) << 10
+        var needed = contents.archive.totalBytes + Int64(contents.archive.fileCount) << 10
+        // Of an increment most is in the store.
+        if contents.header?.base != nil, let previous { needed += previous.room }
         if budget.bytes == .unlimited { return }
-        var taken: Int64 = 0
-        if installation.mode == .pin {
-            taken = try PackageRecords(store).all().filter { $0.mode == .pin && $0.name != installation.name }
-                .reduce(0) { $0 + $1.memberBytes + Int64($1.memberCount) << 10 }
-        }
+        let taken = try PackageRecords(store).all().filter { $0.mode == .pin && $0.name != installation.name }
+            .reduce(0) { $0 + $1.room }
         if needed + taken <= budget.usableBytes { return }
         let others = taken == 0 ? "" : ", and other pinned packages have \(taken) bytes"
         throw PackageError(
@@ -154,6 +171,9 @@ final class Installer {
         try store.flush()
         reach("install.begun")
         if installation.mode != .members, !installation.wasPinned { try store.pin(tag: installation.tag) }
+        try renewLease()
+        // Of an earlier version that was displaced: it would take the new members for its own.
+        try store.remove(Store.remains(of: installation.tag))
         list = try store.writer(for: PackageKeys.list(installation.id), Installation.ownOptions())
     }
 
@@ -170,6 +190,8 @@ final class Installer {
         }
         try writeWaiting()
         result.ignored = contents.ignoredCount
+        (progress.members, progress.bytes) = (progress.totalMembers, progress.totalBytes)
+        options.onProgress?(progress)
         if previous != nil { try removeLeaving() }
         listDigest = try list?.commit()
         list = nil
@@ -179,7 +201,10 @@ final class Installer {
     private func stage(_ member: PlannedMember) throws {
         if let line = member.line { try append(line) }
         switch member.content {
-        case .installed: waiting.append(Waiting(member: member, body: .installed))
+        case .installed:
+            waiting.append(Waiting(member: member, body: .installed))
+            // The lookup of the entry may bring its bytes.
+            waitingBytes += Int(clamping: min(member.length, Self.longBody))
         case .archive(let file) where member.length > Self.longBody:
             waiting.append(Waiting(member: member, body: .written(try write(file, member))))
             tell(file.length)
@@ -190,6 +215,7 @@ final class Installer {
             waitingBytes += bytes.count
             tell(file.length)
         }
+        waitingBytes += member.line?.count ?? 200
         result.package.memberCount += 1
         result.package.memberBytes += member.length
         if waiting.count >= Self.batchCount || waitingBytes >= Self.batchBytes { try writeWaiting() }
@@ -204,7 +230,7 @@ final class Installer {
     private func tell(_ bytes: Int64) {
         progress.members += 1
         progress.bytes += bytes
-        if progress.members % 64 == 0 || progress.members == progress.totalMembers { options.onProgress?(progress) }
+        if progress.members % 64 == 0 { options.onProgress?(progress) }
     }
 
     /// The member's record, as it is when the installation is over.
@@ -265,6 +291,7 @@ final class Installer {
             guard try store.write(batch)[0].isSuccess else { throw missing(data.name) }
         }
         result.package.dataCount += 1
+        result.package.dataBytes += data.length
         if let line = data.line {
             try append(line)
         } else if let digest {
@@ -275,7 +302,8 @@ final class Installer {
 
     private func missing(_ name: String) -> PackageError {
         PackageError(
-            .missingBase, "the increment does not bring it, and the installed version does not have it any more: "
+            .missingBase,
+            "the increment does not bring it, and the installed version does not have it any more: "
                 + "install a whole package", archive: contents.archive.path, member: name)
     }
 
@@ -284,6 +312,7 @@ final class Installer {
     // MARK: Batches
 
     private func writeWaiting() throws {
+        try renewLease()
         var members = waiting
         (waiting, waitingBytes) = ([], 0)
         // A response that comes over the network meanwhile is looked at like one that was there.
@@ -308,13 +337,19 @@ final class Installer {
         // The operation that tells what became of a member.
         var checks: [(member: Int, operation: Int, Decision)] = []
         var digests: [Digest?] = Array(repeating: nil, count: members.count)
+        // Members that were written beside their place, and are not to go there.
+        var unneeded: [Int] = []
         for (index, (waiting, entry)) in zip(members, entries).enumerated() {
             let (decision, digest) = try decide(waiting, entry)
             digests[index] = digest
             let member = waiting.member
             switch decision {
-            case .keep: result.kept += 1
-            case .unchanged: result.unchanged += 1
+            case .keep:
+                result.kept += 1
+                unneeded.append(index)
+            case .unchanged:
+                result.unchanged += 1
+                unneeded.append(index)
             case .missing:
                 // What displacement took is not brought back by an increment.
                 guard installation.mode == .members else { throw missing(member.url) }
@@ -327,19 +362,17 @@ final class Installer {
                 retire(entry, known, .replaced, &batch)
                 add(waiting, to: shadowKey(member.key), &batch)
             }
-            if case .written = waiting.body {
-                switch decision {
-                case .replace: break
-                default: batch.remove(shadowKey(member.key))
-                }
-            }
         }
         let results = batch.isEmpty ? [] : try store.write(batch)
         try results.throwIfFailed()
         var taken: [Waiting] = []
+        var surplus = WriteBatch()
         for (member, operation, decision) in checks {
             switch (results[operation], decision) {
-            case (.stored, .add): result.added += 1
+            case (.stored, .add):
+                result.added += 1
+                // In its place now.
+                if case .written = members[member].body { surplus.remove(shadowKey(members[member].member.key)) }
             case (.done, .replace): result.replaced += 1
             case (.absent, .add): throw missing(members[member].member.url)
             default:
@@ -347,6 +380,10 @@ final class Installer {
                 digests[member] = nil
             }
         }
+        for index in unneeded {
+            if case .written = members[index].body { surplus.remove(shadowKey(members[index].member.key)) }
+        }
+        if !surplus.isEmpty { try store.write(surplus).throwIfFailed() }
         for (waiting, digest) in zip(members, digests) {
             if waiting.member.line == nil, let digest { try append(line(waiting.member, digest)) }
         }
@@ -407,11 +444,18 @@ final class Installer {
         let old = PackagedResponse.read(entry.metadata)
         if isOwn, entry.digest == digest, let old, isSettled(entry.metadata) {
             // The origin may have confirmed it since: then it is newer than the package.
-            let isConfirmed = options.conflicts == .keepNewer && member.hasOwnDate && isNewer(old, than: member)
+            let isConfirmed = options.conflicts == .keepNewer && old.responseTime > (member.stated ?? installedBefore)
             if isConfirmed || isSame(old, member) { return (.unchanged, digest) }
         }
         if isOwn {
             if case .installed = waiting.body, entry.digest != digest { return (.missing, digest) }
+            return (.replace(entry, known), digest)
+        }
+        // Of a package that was displaced as a whole: no reader finds it.
+        if let other = StoredMember(entry.metadata), other.role == .added,
+            !StoredMember.isInstalled(try store.get(other.row, includingExpired: true))
+        {
+            if case .installed = waiting.body { return (.missing, digest) }
             return (.replace(entry, known), digest)
         }
         if case .installed = waiting.body { return (.keep, digest) }
@@ -448,14 +492,21 @@ final class Installer {
         guard let new = PackagedResponse.read(record(member)) else { return true }
         if old.isInvalidated { return false }
         let (left, right) = (old.policy, new.policy)
+        // What the origin has said last counts while it is fresh. AFCache's manifests do not say when they were made.
+        let isLater = member.stated.map { left.responseTime >= $0 } ?? true
+        if isLater, left.freshUntil > contents.now { return true }
         if left.flags.contains(.hasLastModified), right.flags.contains(.hasLastModified),
             left.lastModified != right.lastModified
         {
             return left.lastModified > right.lastModified
         }
-        if member.hasOwnDate, left.date != right.date { return left.date > right.date }
-        // A manifest does not say when its responses were current: the one that is fresh is not given up.
-        return left.freshUntil >= right.freshUntil || (!member.hasOwnDate && left.freshUntil > member.date)
+        if let stated = member.stated, left.date != stated { return left.date > stated }
+        return left.freshUntil >= right.freshUntil
+    }
+
+    /// When the earlier version was installed.
+    private var installedBefore: Instant {
+        Instant(milliseconds: previous.map { Int64(clamping: Int($0.installed * 1_000)) } ?? .max)
     }
 
     // MARK: The earlier version
@@ -479,7 +530,7 @@ final class Installer {
         try store.forEach(.tag(installation.tag)) { entry in
             guard StoredMember(entry.metadata)?.row != installation.row, !contents.has(entry.key) else { return }
             found.append(entry.key)
-            if found.count == Self.batchCount { try mark() }
+            if found.count == 64 { try mark() }
         }
         try mark()
     }

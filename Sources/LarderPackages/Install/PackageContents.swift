@@ -28,7 +28,7 @@ final class PackageContents {
     private let form: Form
     private let options: InstallOptions
     private let rules: CacheRules
-    private let now: Instant
+    let now: Instant
     /// Of the member list; nil without one.
     let header: MemberList.Header?
     /// The first line of the member list; nil without one.
@@ -157,7 +157,8 @@ final class PackageContents {
                 .response(
                     PlannedMember(
                         key: key, url: url, head: head, date: min(ownDate ?? created ?? now, now),
-                        hasOwnDate: ownDate != nil, content: content, digest: digest, length: line.size, line: text)))
+                        stated: ownDate ?? created, hasOwnDate: ownDate != nil, content: content, digest: digest,
+                        length: line.size, line: text)))
         }
         if let header, header.members != count {
             throw lines.objection("is the last, and the list says that it has \(header.members) members, not \(count)")
@@ -182,7 +183,8 @@ final class PackageContents {
     private func head(of line: MemberList.Line, _ lines: LineReader) throws -> HTTPResponse {
         let status = line.status ?? 200
         // 206 and 304 are no whole responses, and 1xx no final ones.
-        guard (200...599).contains(status), status != 206, status != 304 else {
+        // 401, 407, 412 and 416 answer one request only.
+        guard (200...599).contains(status), ![206, 304, 401, 407, 412, 416].contains(status) else {
             throw lines.objection("has status \(status)")
         }
         var head = HTTPResponse(status: HTTPResponse.Status(code: status))
@@ -192,6 +194,8 @@ final class PackageContents {
             else { throw lines.objection("has a field that is none") }
             head.headerFields.append(HTTPField(name: name, value: field[1]))
         }
+        if head.headerFields.contains(.vary) { throw lines.objection("has a response that varies") }
+        if rules.directives(of: head).noStore { throw lines.objection("has a response that must not be stored") }
         return head
     }
 
@@ -235,7 +239,8 @@ final class PackageContents {
         if let date = entry.lastModified { head.headerFields[.lastModified] = Self.date(date) }
         if let date = entry.expires { head.headerFields[.expires] = Self.date(date) }
         return PlannedMember(
-            key: key, url: url, head: head, date: now, hasOwnDate: false, content: .archive(member), digest: nil,
+            key: key, url: url, head: head, date: now, stated: nil, hasOwnDate: false, content: .archive(member),
+            digest: nil,
             length: member.length, line: nil)
     }
 
@@ -273,7 +278,8 @@ final class PackageContents {
             try body(
                 .response(
                     PlannedMember(
-                        key: key, url: url, head: head, date: now, hasOwnDate: false, content: .archive(member),
+                        key: key, url: url, head: head, date: now, stated: nil, hasOwnDate: false,
+                        content: .archive(member),
                         digest: nil, length: member.length, line: nil)))
         }
         try readData(body)

@@ -9,9 +9,8 @@ struct PackageRecords {
 
     /// The package of a name; nil if there is none.
     func package(_ name: String) throws -> InstalledPackage? {
-        guard var package = try Installation.decode(InstalledPackage.self, store.get(PackageKeys.record(name))) else {
-            return nil
-        }
+        let entry = try store.get(PackageKeys.record(name), includingExpired: true)
+        guard var package = try Installation.decode(InstalledPackage.self, entry) else { return nil }
         if package.state == .installed, package.mode == .whole {
             // Not a use of the package.
             let leader = try store.attributes(of: PackageKeys.leader(name))

@@ -16,7 +16,9 @@ struct PlannedMember {
     let head: HTTPResponse
     /// When the response was current.
     let date: Instant
-    /// Whether the package says when that was.
+    /// When that was, or when the package was made, as the package says; nil if it does not.
+    let stated: Instant?
+    /// Whether the package says it of this response.
     let hasOwnDate: Bool
     let content: Content
     /// What the package says of the content; nil if it says nothing.

@@ -61,7 +61,7 @@ struct Verification {
                 let digest = Digest(hexadecimal: line.sha256)
             else { return }
             waiting.append((url, key, digest))
-            if waiting.count == 256 {
+            if waiting.count == 64 {
                 try look(at: waiting, &report)
                 waiting = []
             }

@@ -25,8 +25,9 @@ struct ManifestParser {
             return nil
         }
         // An entry whose media type is on the next line, as the description of the format has it.
-        if line.starts(with: Self.separator), var entry = held, entry.mediaType == nil {
-            entry.mediaType = Self.known(text.dropFirst(Self.separator.count))
+        let rest = text.dropFirst(Self.separator.count)
+        if line.starts(with: Self.separator), !rest.contains(" ; "), var entry = held, entry.mediaType == nil {
+            entry.mediaType = Self.known(rest)
             held = entry
             style.form = max(style.form, .fourFields)
             return nil
@@ -48,7 +49,8 @@ struct ManifestParser {
         let fields = text.split(separator: " ; ", omittingEmptySubsequences: false)
         guard let form = ManifestStyle.Form(rawValue: fields.count) else {
             throw Objection(
-                message: "has \(fields.count) fields; an entry has 3 to 5: URL ; last-modified ; expires ; mimetype ; file")
+                message:
+                    "has \(fields.count) fields; an entry has 3 to 5: URL ; last-modified ; expires ; mimetype ; file")
         }
         style.form = max(style.form, form)
         let url = String(fields[0])

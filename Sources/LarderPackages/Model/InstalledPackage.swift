@@ -45,14 +45,21 @@ public struct InstalledPackage: Sendable, Hashable, Codable {
     public internal(set) var memberBytes: Int64
     /// Files of user data in it.
     public internal(set) var dataCount: Int
+    /// Bytes of these.
+    public internal(set) var dataBytes: Int64
     /// The public key that it is signed with, in Base64. Nil: it is not signed.
     public internal(set) var signer: String?
     /// Whether that key was one of those that the installer trusts.
     public internal(set) var isTrusted: Bool
     /// What has become of it.
     public internal(set) var state: State
+    /// The URL that it was installed below, where one was given.
+    var baseURL: String?
     /// Of the installation, for the keys of what belongs to it.
     var id: String
+
+    /// What it takes in the store, about: a kilobyte for the rows of each response.
+    var room: Int64 { memberBytes + dataBytes + Int64(memberCount + dataCount) << 10 }
 }
 
 /// What to do with a URL that something is stored for already.
@@ -82,6 +89,9 @@ public struct InstallOptions: Sendable {
     public var password: String?
     /// The keys of which one must have signed the package. Empty: none has to. Default: empty.
     public var trustedKeys: [PackageKey] = []
+    /// Whether a package that is signed with another key, or not at all, may take the place of one whose key was trusted.
+    /// Default: false.
+    public var acceptsOtherSigner = false
     /// The URL that relative URLs of the manifest, those of the scheme `afcpkg`, and the members of an archive without
     /// a manifest are below. Nil: an archive without a manifest is taken for `https://HOST/PATH`. Default: nil.
     public var baseURL: String?

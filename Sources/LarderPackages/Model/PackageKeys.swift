@@ -2,8 +2,8 @@ import Larder
 
 /// Where what is known of packages is in a store. None of these keys is a URL, and none can be one.
 enum PackageKeys {
-    /// The tag of all entries below but the leaders: it is pinned.
-    static let ownTag = "larder:packages"
+    /// The tag of all entries below but the leaders: it is pinned. No response can bring it, as it has spaces.
+    static let ownTag = "larder: records of packages"
     /// Claimed while a package is installed or removed.
     static let claim = Key("larder:packages")
 
@@ -31,7 +31,8 @@ enum PackageKeys {
         if isValid { return }
         throw PackageError(
             .invalidName,
-            "'\(Key(name))' is not the name of a package: it has 1 to 128 letters, digits and . _ + -, and no dot first")
+            "'\(Key(name))' is not the name of a package: it has 1 to 128 letters, digits and . _ + -, and no dot first"
+        )
     }
 
     /// A name made of any text, such as that of a file.

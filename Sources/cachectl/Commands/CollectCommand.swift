@@ -1,6 +1,7 @@
 import ArgumentParser
 import CachectlCore
 import Larder
+import LarderPackages
 
 /// `gc`: collects what the store no longer needs.
 struct CollectCommand: ParsableCommand {
@@ -25,6 +26,13 @@ struct CollectCommand: ParsableCommand {
     @Flag(help: "Return every free page of the index to the file system, not only long runs of pages.")
     var compact = false
 
+    /// Ends what killed installations have left. One that is under way goes on.
+    static func recoverPackages(_ store: Store) async throws {
+        do {
+            try await PackageStore(store).recover()
+        } catch let error as PackageError where error.code == .busy {}
+    }
+
     func run() throws {
         Interruption.listen()
         let bar = ProgressBar("gc", isQuiet: options.json)
@@ -33,6 +41,7 @@ struct CollectCommand: ParsableCommand {
         let report = try options.withStore(dryRun ? .reading : .changing) { store in
             let before = try store.statistics()
             if let budget, !dryRun { try store.setByteBudget(budget) }
+            if !dryRun { try Blocking.run { try await Self.recoverPackages(store) } }
             var report = try store.collect(dryRun: dryRun, compact: compact) { step, report in
                 try Interruption.check()
                 let number = Int64(CollectionStep.allCases.firstIndex(of: step) ?? 0)

@@ -112,7 +112,10 @@ struct FetchCommand: ParsableCommand {
         if let timeout { fetchOptions.timeouts = Timeouts(connect: timeout, read: timeout, write: timeout) }
         try options.withStore(.creating) { store in
             let transport = NIOTransport()
-            let cache = HTTPCache(store: store, transport: transport)
+            var configuration = HTTPCacheConfiguration()
+            // Asked for explicitly: whatever its age (RFC 9111 section 4.2.4).
+            if offline { configuration.caching.disconnectedStaleLimitSeconds = .max }
+            let cache = HTTPCache(store: store, transport: transport, configuration: configuration)
             do {
                 let (last, response) = try answer(step, cache, fetchOptions)
                 try write(response, of: last, to: target)

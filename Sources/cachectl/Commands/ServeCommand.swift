@@ -91,6 +91,7 @@ struct ServeCommand: ParsableCommand {
         let hasDefaultBudget: Bool
         do {
             hasDefaultBudget = try Self.setBudget(of: store, setup)
+            try await CollectCommand.recoverPackages(store)
         } catch {
             await gateway.stop(drain: .zero)
             throw error

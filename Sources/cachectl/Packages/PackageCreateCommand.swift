@@ -139,6 +139,13 @@ struct PackageCreateCommand: ParsableCommand {
         return try Package.create(FilePath(output.output), from: files, packing) { _ in }
     }
 
+    /// Where the responses of a URL are: under its key, or under those of its variants.
+    private static func keys(of url: String, in store: Store) throws -> [Key] {
+        guard let key = PackageStore.key(of: url) else { return [] }
+        try store.flush()
+        return [key] + (try store.attributes(of: key).flatMap { VariantList($0)?.keys } ?? [])
+    }
+
     private func packCache(_ packing: PackageOptions) throws -> PackageSummary {
         var urls = url
         if let urlList {
@@ -159,7 +166,7 @@ struct PackageCreateCommand: ParsableCommand {
                     let step = try FetchStep(url: url, method: "GET", fields: [], content: nil)
                     let response = try Blocking.run { try await cache.fetch(step.request) }
                     try FetchCommand.read(response.body) { _ in }
-                    keys.insert(PackageStore.key(of: url) ?? Key(url))
+                    keys.formUnion(try Self.keys(of: url, in: store))
                 } catch let error as FetchError {
                     failed.append((url, error.message))
                 }

@@ -1,0 +1,134 @@
+import Foundation
+import Larder
+import LarderHTTP
+import LarderPackages
+import TestSupport
+import Testing
+
+@Suite struct DisplacementTests {
+    private let names = (0..<40).map { "f\($0)" }
+
+    private func install(_ setting: Setting, _ mode: DisplacementMode) async throws {
+        let files = Dictionary(
+            uniqueKeysWithValues: names.map { ($0, $0 + String(repeating: "x", count: 20_000)) })
+        var options = InstallOptions()
+        options.mode = mode
+        try await setting.packages.install(setting.package(files), options)
+    }
+
+    private func press(_ setting: Setting, _ count: Int, from first: Int = 0, _ step: () async throws -> Void = {})
+        async throws
+    {
+        for number in first..<(first + count) {
+            var bytes = [UInt8](repeating: UInt8(number & 0xFF), count: 30_000)
+            bytes[0] = UInt8(number >> 8)
+            try await setting.store.put(bytes, for: Key("other \(number)"))
+            if number % 20 == 0 { try await step() }
+        }
+    }
+
+    private func found(_ setting: Setting) async throws -> Int {
+        var count = 0
+        for name in names where try await setting.response("http://a.example/\(name)") != nil { count += 1 }
+        return count
+    }
+
+    private static let budget = Budget(bytes: .mebibytes(4))
+
+    @Test func pinnedMembersStay() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await install(setting, .pin)
+            try await press(setting, 400)
+            try await #expect(found(setting) == 40)
+            try await #expect(setting.packages.verify("site", isDeep: true).counts == [.intact: 40])
+        }
+    }
+
+    @Test func membersGoLikeOthers() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await install(setting, .members)
+            let used = "http://a.example/f7"
+            try await press(setting, 400) { try await #expect(setting.response(used) != nil) }
+            try await #expect(found(setting) == 1)
+            let report = try await setting.packages.verify("site")
+            #expect(report.counts == [.intact: 1, .missing: 39] && !report.isWhole)
+            try await #expect(setting.packages.package("site")?.state == .installed)
+        }
+    }
+
+    /// Never some of them; and not while one of them is in use.
+    @Test func aPackageGoesAsAWhole() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await install(setting, .whole)
+            try await press(setting, 400) { try await #expect(setting.response("http://a.example/f7") != nil) }
+            try await #expect(found(setting) == 40)
+            try await #expect(setting.packages.package("site")?.state == .installed)
+            var counts: Set<Int> = []
+            try await press(setting, 400, from: 400) {
+                // Without a use: what a reader would find.
+                let isThere = try await setting.store.attributes(of: "larder:package-state site")
+                counts.insert(isThere?.metadata.isEmpty == false ? 40 : 0)
+            }
+            try await #expect(found(setting) == 0)
+            #expect(counts.contains(0))
+            try await #expect(setting.packages.package("site")?.state == .displaced)
+            try await #expect(setting.packages.verify("site").counts == [.missing: 40])
+            // All the room was given to others.
+            #expect(try setting.keys().allSatisfy { $0.hasPrefix("other ") })
+            // It comes back.
+            try await install(setting, .whole)
+            try await #expect(found(setting) == 40)
+            try await setting.packages.remove("site")
+        }
+    }
+
+    /// At every moment while it goes, readers find all of it or nothing.
+    @Test func readersNeverSeeAPart() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await install(setting, .whole)
+            var seen: Set<Int> = []
+            for number in 0..<300 {
+                try await setting.store.put(
+                    [UInt8](repeating: UInt8(number & 0xFF), count: 30_000 + number), for: Key("other \(number)"))
+                // Not by the cache, which would use the package.
+                let leader = try await setting.store.attributes(of: "larder:package-state site")
+                let isThere = leader.map { !$0.metadata.isEmpty } ?? false
+                let members = try names.count { try setting.store.contains(Key("http://a.example/\($0)")) }
+                if isThere { #expect(members == 40) }
+                seen.insert(isThere ? 1 : members > 0 ? 2 : 0)
+            }
+            #expect(seen.isSuperset(of: [0, 1]))
+        }
+    }
+
+    @Test func packagesThatDoNotFit() async throws {
+        try await Setting.run(budget: Self.budget) { setting in
+            try await press(setting, 20)
+            let before = try setting.keys()
+            let files = Dictionary(
+                uniqueKeysWithValues: (0..<40).map { ("g\($0)", "\($0)" + String(repeating: "y", count: 200_000)) })
+            let archive = try setting.package(files, "large.zip") { $0.name = "large" }
+            for mode in DisplacementMode.allCases {
+                var options = InstallOptions()
+                options.mode = mode
+                try await #expect(
+                    packageCode { try await setting.packages.install(archive, options) } == .exceedsBudget)
+            }
+            #expect(try setting.keys() == before)
+            // Alone each of them fits, pinned together they do not.
+            try await install(setting, .pin)
+            let second = Dictionary(
+                uniqueKeysWithValues: (0..<30).map { ("h\($0)", "\($0)" + String(repeating: "z", count: 100_000)) })
+            let other = try setting.package(second, "second.zip") { $0.name = "second" }
+            var options = InstallOptions()
+            options.mode = .pin
+            try await #expect(packageCode { try await setting.packages.install(other, options) } == .exceedsBudget)
+            try await #expect(found(setting) == 40)
+            // Beside pinned ones there is less room than a budget says.
+            options.mode = .members
+            try await #expect(packageCode { try await setting.packages.install(other, options) } == .exceedsBudget)
+            try await #expect(found(setting) == 40)
+            #expect(try setting.keys().allSatisfy { !$0.contains("/h") })
+        }
+    }
+}

@@ -1,0 +1,214 @@
+import Larder
+import LarderHTTP
+import LarderPackages
+import TestSupport
+import Testing
+
+@Suite struct UpgradeTests {
+    @Test func anUpgradeIsADifference() async throws {
+        try await Setting.run { setting in
+            try await setting.packages.install(setting.package(["same": "s", "old": "o", "new": "1"], "1.zip"))
+            setting.clock.advance(by: .seconds(100))
+            let second = try setting.package(["same": "s", "new": "2", "more": "m"], "2.zip", version: "2") {
+                $0.created = Timestamp(microseconds: 1_767_225_600_000_000)
+            }
+            let result = try await setting.packages.install(second)
+            #expect(result.added == 1 && result.replaced == 1 && result.unchanged == 1 && result.removed == 1)
+            try await #expect(setting.offline("http://a.example/new") == "2")
+            try await #expect(setting.offline("http://a.example/old") == nil)
+            #expect(
+                try setting.keys() == ["http://a.example/more", "http://a.example/new", "http://a.example/same"])
+            try await #expect(setting.packages.package("site")?.version == "2")
+        }
+    }
+
+    @Test func incrementsNeedTheirBase() async throws {
+        try await Setting.run { setting in
+            let first = try setting.package(["same": "s", "new": "1"], "1.zip")
+            let increment = try setting.package(["same": "s", "new": "2"], "2.zip", version: "2") {
+                $0.base = first.string
+            }
+            try await #expect(packageCode { try await setting.packages.install(increment) } == .missingBase)
+            try await setting.packages.install(first)
+            let result = try await setting.packages.install(increment)
+            #expect(result.replaced == 1 && result.unchanged == 1)
+            try await #expect(setting.offline("http://a.example/same") == "s")
+            try await #expect(setting.packages.install(increment).wasInstalled)
+            try await #expect(setting.packages.verify("site", isDeep: true).counts == [.intact: 2])
+            // Of a version that is not there any more.
+            let other = try setting.package(["same": "s", "new": "3"], "3.zip", version: "3") { $0.base = first.string }
+            try await #expect(packageCode { try await setting.packages.install(other) } == .missingBase)
+            try await #expect(setting.offline("http://a.example/new") == "2")
+        }
+    }
+
+    /// An increment cannot bring back what was displaced.
+    @Test(arguments: DisplacementMode.allCases) func aBaseWithGaps(_ mode: DisplacementMode) async throws {
+        try await Setting.run { setting in
+            let first = try setting.package(["same": "s", "new": "1"], "1.zip")
+            var options = InstallOptions()
+            options.mode = mode
+            try await setting.packages.install(first, options)
+            let increment = try setting.package(["same": "s", "new": "2"], "2.zip", version: "2") {
+                $0.base = first.string
+            }
+            try await setting.store.remove("http://a.example/same")
+            let code = try await packageCode { try await setting.packages.install(increment) }
+            #expect(code == (mode == .members ? nil : .missingBase))
+            try await #expect(setting.offline("http://a.example/new") == (mode == .members ? "2" : "1"))
+        }
+    }
+
+    @Test func userDataOfAnIncrement() async throws {
+        try await Setting.run { setting in
+            func data(_ options: inout FolderOptions) { options.dataFolder = options.folder }
+            let first = try setting.package(["a": "1"], "1.zip", folder: data)
+            try await setting.packages.install(first)
+            let second = try setting.package(
+                ["a": "1", "b": "2"], "2.zip", version: "2", { $0.base = first.string }, folder: data)
+            try await setting.packages.install(second)
+            try await #expect(setting.packages.dataNames(of: "site") == ["a", "b"])
+            try await #expect(setting.packages.data("a", of: "site")?.bytes() == Array("1".utf8))
+        }
+    }
+
+    @Test(arguments: DisplacementMode.allCases, DisplacementMode.allCases)
+    func theModeChanges(_ from: DisplacementMode, _ to: DisplacementMode) async throws {
+        try await Setting.run { setting in
+            let archive = try setting.package(["a": "1", "b": "2"])
+            var options = InstallOptions()
+            options.mode = from
+            try await setting.packages.install(archive, options)
+            options.mode = to
+            let result = try await setting.packages.install(archive, options)
+            #expect(result.wasInstalled == (from == to) && result.package.mode == to)
+            try await #expect(setting.offline("http://a.example/a") == "1")
+            let entry = try #require(try await setting.store.attributes(of: "http://a.example/a"))
+            #expect(entry.isPinned == (to != .members))
+            #expect(try setting.store.contains("larder:package-state site") == (to == .whole))
+            try await #expect(setting.packages.verify("site").counts == [.intact: 2])
+            try await setting.packages.remove("site")
+            try await #expect(setting.store.keys().isEmpty)
+            #expect(try setting.store.pinnedTags() == ["larder: records of packages"])
+        }
+    }
+
+    @Test(arguments: DisplacementMode.allCases) func removing(_ mode: DisplacementMode) async throws {
+        try await Setting.run { setting in
+            var options = InstallOptions()
+            options.mode = mode
+            let archive = try setting.package(["a": "1", "b": "2"])
+            try await setting.packages.install(archive, options)
+            try await setting.fetched("http://a.example/other", "network")
+            try await setting.packages.remove("site", keepsMembers: true)
+            try await #expect(setting.packages.packages().isEmpty)
+            try await #expect(setting.offline("http://a.example/a") == "1")
+            let entry = try #require(try await setting.store.attributes(of: "http://a.example/a"))
+            #expect(!entry.isPinned && entry.tags.isEmpty)
+            // Not a member of the next installation, but as good as one.
+            try await #expect(setting.packages.install(archive, options).kept == 2)
+            try await setting.packages.remove("site")
+            try await #expect(setting.offline("http://a.example/a") == "1")
+            try await #expect(setting.offline("http://a.example/other") == "network")
+        }
+    }
+}
+
+@Suite struct ConflictTests {
+    private let url = "http://a.example/a"
+
+    /// Last-Modified of the package: 2026-01-01.
+    @Test(arguments: [
+        ("Fri, 02 Jan 2026 00:00:00 GMT", ConflictMode.keepNewer, "network"),
+        ("Wed, 31 Dec 2025 00:00:00 GMT", .keepNewer, "package"),
+        ("Wed, 31 Dec 2025 00:00:00 GMT", .keepExisting, "network"),
+        ("Fri, 02 Jan 2026 00:00:00 GMT", .replace, "package"),
+    ]) func whatStays(_ lastModified: String, _ mode: ConflictMode, _ expected: String) async throws {
+        try await Setting.run { setting in
+            try await setting.fetched(url, "network", lastModified: lastModified)
+            // The package is made later than that came.
+            setting.clock.advance(by: .seconds(10))
+            var options = InstallOptions()
+            options.conflicts = mode
+            let result = try await setting.packages.install(setting.package(["a": "package", "b": "2"]), options)
+            #expect(result.added == 1 && result.kept + result.replaced == 1)
+            try await #expect(setting.offline(url) == expected)
+            try await #expect(setting.offline("http://a.example/b") == "2")
+            let report = try await setting.packages.verify("site")
+            #expect(report.isWhole && report.counts[.replaced, default: 0] == (expected == "network" ? 1 : 0))
+            // What was there before is not the package's to remove.
+            try await setting.packages.remove("site")
+            try await #expect(setting.offline(url) == (expected == "network" ? "network" : nil))
+        }
+    }
+
+    /// A response that says nothing of its age is newer than a package that was made before it came.
+    @Test func withoutLastModifiedTheDateCounts() async throws {
+        try await Setting.run { setting in
+            let archive = try setting.package(["a": "package"])
+            setting.clock.advance(by: .seconds(60))
+            try await setting.fetched(url, "network")
+            try await #expect(setting.packages.install(archive).kept == 1)
+            setting.clock.advance(by: .seconds(7_200))
+            // A manifest of AFCache does not say when it was made: what is stale by now gives way.
+            let plain = RawZip.manifest(
+                ["\(url) ; NULL ; Fri, 02 Jan 2026 00:00:00 GMT"], [.init("a.example/a", Array("plain".utf8))])
+            try await setting.packages.install(setting.archive(plain, "plain.zip"))
+            try await #expect(setting.offline(url) == "plain")
+        }
+    }
+
+    /// What the origin has said since the package was made counts, as long as it is fresh, whatever Last-Modified says.
+    @Test func aFreshResponseIsNotGivenUp() async throws {
+        try await Setting.run { setting in
+            let archive = try setting.package(["a": "package"])
+            setting.clock.advance(by: .seconds(60))
+            try await setting.fetched(
+                url, "network", lastModified: "Mon, 01 Dec 2025 00:00:00 GMT", cacheControl: "max-age=864000")
+            try await #expect(setting.packages.install(archive).kept == 1)
+            try await #expect(setting.offline(url) == "network")
+        }
+    }
+
+    /// A member that the origin has confirmed since is newer than the package, and stays the package's.
+    @Test(arguments: DisplacementMode.allCases) func aConfirmedMember(_ mode: DisplacementMode) async throws {
+        try await Setting.run { setting in
+            var options = InstallOptions()
+            options.mode = mode
+            options.restoresMembers = true
+            let archive = try setting.package(["a": "package"], maxAge: 10)
+            try await setting.packages.install(archive, options)
+            setting.clock.advance(by: .seconds(60))
+            try await setting.confirmed(url)
+            let response = try #require(try await setting.response(url))
+            #expect(response.freshSeconds == 3_600)
+            let entry = try #require(try await setting.store.attributes(of: Key(url)))
+            #expect(entry.tags == ["larder:package site"] && entry.isPinned == (mode != .members))
+            try await #expect(setting.packages.install(archive, options).unchanged == 1)
+            try await #expect(setting.response(url)?.freshSeconds == 3_600)
+        }
+    }
+
+    @Test func whatIsNoResponseStays() async throws {
+        try await Setting.run { setting in
+            try await setting.store.put([1, 2, 3], for: Key(url))
+            try await #expect(setting.packages.install(setting.package(["a": "package"])).kept == 1)
+            #expect(try setting.store[Key(url)] == [1, 2, 3])
+        }
+    }
+
+    /// A refreshed member is not the package's any more, and the next version does not overwrite it.
+    @Test func aMemberThatCameOverTheNetworkSince() async throws {
+        try await Setting.run { setting in
+            try await setting.packages.install(setting.package(["a": "1", "b": "1"], "1.zip"))
+            setting.clock.advance(by: .seconds(50_000))
+            try await setting.fetched(url, "network", lastModified: "Thu, 01 Jan 2026 13:00:00 GMT")
+            let second = try setting.package(["a": "2", "b": "2"], "2.zip", version: "2") {
+                $0.created = Timestamp(microseconds: 1_767_225_700_000_000)
+            }
+            let result = try await setting.packages.install(second)
+            #expect(result.kept == 1 && result.replaced == 1)
+            try await #expect(setting.offline(url) == "network")
+        }
+    }
+}
