@@ -318,7 +318,8 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: [
                 "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
-                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderURLSession", .asyncHTTPClient,
+                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages", "LarderURLSession",
+                .asyncHTTPClient,
                 .httpTypes, .hummingbird,
             ]
         ),

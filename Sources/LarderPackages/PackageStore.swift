@@ -154,7 +154,7 @@ public struct PackageStore: Sendable {
         let settling = Settling(store: store)
         for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
             guard let entry = try store.get(key, includingExpired: true) else { continue }
-            // Of another application version: its own processes end it. A row that cannot be read helps nobody, and must
+            // Of another application version: its own processes end it. A row that cannot be read is of no use, and must
             // not keep others from installing.
             guard entry.attributes.version == store.applicationVersion,
                 let installation = try? Installation.decode(Installation.self, entry)
@@ -187,7 +187,7 @@ public struct PackageStore: Sendable {
         try await store.performLong { [store] in try PackageRecords(store).package(name) }
     }
 
-    /// Calls `body` with each member of a package, from its list: as it was installed, whatever has become of it.
+    /// Calls `body` with each member of a package, from its list: as it was installed, even if it is gone by now.
     ///
     /// - Parameters:
     ///   - name: of the package.

@@ -5,6 +5,7 @@ import Larder
 import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
+import LarderPackages
 import LarderURLSession
 
 #if canImport(FoundationNetworking)
@@ -150,6 +151,16 @@ enum Examples {
         await cache.drain()
         await transport.close()
         try await store.close()
+    }
+
+    static func packages(store: Store, cache: HTTPCache) async throws {
+        let packages = PackageStore(store)
+        var options = InstallOptions()
+        options.mode = .pin
+        let result = try await packages.install("Resources/site.zip", options)
+        print("\(result.added) responses, \(result.kept) were newer already")
+        let answer = try await cache.fetch("https://www.example.com/index.html", FetchOptions(isOffline: true))
+        _ = answer
     }
 
     static func urlSessionFiveMinutes() async throws {

@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    /// A removal that is cut off is finished by whoever comes next.
+    /// A removal that is cut off is finished by the next process.
     @Test func aRemovalThatEnds() async throws {
         try await withDirectory { root in
             let clock = TestClock()

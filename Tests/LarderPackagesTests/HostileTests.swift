@@ -52,7 +52,7 @@ import Testing
     @Test func links() async throws {
         let link = RawZip.File("a.example/link", Array("/etc/passwd".utf8)) { $0.attributes = 0o120777 << 16 }
         try await expect(.notAFile, RawZip.manifest([Self.line], [Self.fine, link]), member: "a.example/link")
-        // A directory is no place for content, which no limit would count.
+        // A directory must not have content: no limit would count it.
         let directory = RawZip.File("a.example/d/", Array("content".utf8)) { $0.attributes = 0o040755 << 16 }
         try await expect(.notAFile, RawZip.manifest([Self.line], [Self.fine, directory]), member: "a.example/d/")
         let empty = RawZip.File("a.example/d/") { $0.attributes = 0o040755 << 16 }
@@ -79,7 +79,7 @@ import Testing
     @Test func damagedData() async throws {
         let crc = RawZip.File("a.example/x", Array("content".utf8)) { $0.crc = 1 }
         try await expect(.damagedMember, RawZip.manifest([Self.line], [crc]), member: "a.example/x")
-        // Deflate that is none.
+        // Not a deflate stream.
         let packed = RawZip.File("a.example/x", Array("content".utf8)) {
             $0.method = 8
             $0.length = 100
@@ -240,7 +240,7 @@ import Testing
             list([header, #"{"data":"../x","path":"a.example/x","sha256":"\#(digest)","size":7}"#]))
     }
 
-    /// Fields that are somebody else's, or of a connection, do not come in.
+    /// Fields of another client, or of a connection, are left out.
     @Test func fieldsThatStayOutside() async throws {
         let header = #"{"larder":1,"name":"n","version":"1","created":"2026-01-01T00:00:00Z","members":1}"#
         let digest = Digest.of(Array("content".utf8)).hexadecimal

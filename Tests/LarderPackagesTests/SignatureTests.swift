@@ -70,7 +70,7 @@ import Testing
         return Array(data)
     }
 
-    /// RFC 8410 section 10.3, and a key of one's own.
+    /// RFC 8410 section 10.3, and a key made here.
     @Test func keysAsFiles() throws {
         let privatePEM = """
             -----BEGIN PRIVATE KEY-----

@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// A response that says nothing of its age is newer than a package that was made before it came.
+    /// A response without a date of its own is newer than a package that was made before it came.
     @Test func withoutLastModifiedTheDateCounts() async throws {
         try await Setting.run { setting in
             let archive = try setting.package(["a": "package"])

@@ -17,7 +17,7 @@ package enum Cancellation {
     /// True if the task is cancelled that runs this, or that this thread works for.
     static var isCancelled: Bool { flag?.isSet ?? Task.isCancelled }
 
-    /// Runs `body` to its end, whatever becomes of the task.
+    /// Runs `body` to its end, even if the task is cancelled.
     package static func masked<R>(_ body: () throws -> R) rethrows -> R {
         try $flag.withValue(CancellationFlag(), operation: body)
     }

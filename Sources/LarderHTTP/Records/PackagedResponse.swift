@@ -11,7 +11,7 @@ package struct PackagedResponse: Sendable {
     ///
     /// - Parameters:
     ///   - head: status and fields. Those of one connection are left out, and so is `Set-Cookie`: it was meant for
-    ///     somebody else.
+    ///     another client.
     ///   - date: when the response was current: its `Date`, where it has none of its own.
     ///   - length: of the body, in bytes.
     ///   - rules: those of the cache that reads it, or any others.
@@ -43,7 +43,7 @@ package struct PackagedResponse: Sendable {
         return StoredRecord(metadata) != nil || VariantIndex(metadata) != nil
     }
 
-    /// Whether an entry counts: it is no member of a package, or that package is there.
+    /// Whether an entry counts: it is not a member of a package, or that package is there.
     package static func counts(_ metadata: [UInt8], in store: Store) throws -> Bool {
         var metadata = metadata
         while let member = StoredMember(metadata) {

@@ -4,7 +4,7 @@ import SystemPackage
 
 /// An archive that is open for reading. Used by one thread at a time.
 ///
-/// All members are looked at when it is opened, and nothing of an archive that has a bad one is read: see
+/// All members are looked at when it is opened, and an archive that has a bad one is not read: see
 /// ``PackageError/Code``.
 final class ZipReader {
     /// What the directory of the archive says of a member.

@@ -110,7 +110,7 @@ struct Settling {
         try store.remove(installation.row)
     }
 
-    /// What is left of a package that was displaced as a whole goes on being displaced.
+    /// What is left of a package that was displaced as a whole continues to be displaced.
     private func leadRemains(_ installation: Installation) throws {
         guard try PackageRecords(store).package(installation.name)?.state == .displaced else { return }
         try store.put(

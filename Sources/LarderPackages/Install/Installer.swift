@@ -111,7 +111,7 @@ final class Installer {
         throw translated(error)
     }
 
-    /// Displacement must not take what nobody can have used yet. After a kill it may, some minutes later.
+    /// Displacement must not take what cannot have been used yet. After a kill it may, some minutes later.
     private func renewLease() throws {
         if let leased, ContinuousClock.now - leased < .seconds(60) { return }
         let new = try store.lease(tag: installation.tag, for: .seconds(600))
@@ -334,7 +334,7 @@ final class Installer {
     private func write(_ members: [Waiting]) throws -> [Waiting] {
         let entries = try store.get(members.map(\.member.key), includingExpired: true)
         var batch = WriteBatch()
-        // The operation that tells what became of a member.
+        // The operation that tells what was done with a member.
         var checks: [(member: Int, operation: Int, Decision)] = []
         var digests: [Digest?] = Array(repeating: nil, count: members.count)
         // Members that were written beside their place, and are not to go there.

@@ -182,7 +182,7 @@ final class PackageContents {
 
     private func head(of line: MemberList.Line, _ lines: LineReader) throws -> HTTPResponse {
         let status = line.status ?? 200
-        // 206 and 304 are no whole responses, and 1xx no final ones.
+        // 206 and 304 are not whole responses, and 1xx not final ones.
         // 401, 407, 412 and 416 answer one request only.
         guard (200...599).contains(status), ![206, 304, 401, 407, 412, 416].contains(status) else {
             throw lines.objection("has status \(status)")
@@ -191,7 +191,7 @@ final class PackageContents {
         for field in line.fields ?? [] {
             guard field.count == 2, let name = HTTPField.Name(field[0]),
                 !field[1].utf8.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D })
-            else { throw lines.objection("has a field that is none") }
+            else { throw lines.objection("has an invalid field") }
             head.headerFields.append(HTTPField(name: name, value: field[1]))
         }
         if head.headerFields.contains(.vary) { throw lines.objection("has a response that varies") }

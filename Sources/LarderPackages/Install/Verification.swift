@@ -12,7 +12,7 @@ struct InstalledList {
         self.package = package
     }
 
-    /// Runs `body` on each line; false if the list is gone, or is none.
+    /// Runs `body` on each line; false if the list is gone, or damaged.
     func forEach(_ body: (MemberList.Line) throws -> Void) throws -> Bool {
         guard let entry = try store.get(PackageKeys.list(package.id), includingExpired: true) else { return false }
         var offset: Int64 = 0

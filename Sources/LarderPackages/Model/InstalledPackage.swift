@@ -13,11 +13,11 @@ public enum DisplacementMode: String, Sendable, Codable, CaseIterable {
 
 /// An installed package.
 public struct InstalledPackage: Sendable, Hashable, Codable {
-    /// What has become of it.
+    /// Whether it is there.
     public enum State: String, Sendable, Codable {
         /// It is there. Members may have been displaced or replaced since: ``PackageStore/verify(_:isDeep:)`` tells.
         case installed
-        /// Displaced as a whole: nothing of it is found any more.
+        /// Displaced as a whole: no member is found any more.
         case displaced
         /// It is being removed; a process that was killed has not finished that.
         case removing
@@ -51,7 +51,7 @@ public struct InstalledPackage: Sendable, Hashable, Codable {
     public internal(set) var signer: String?
     /// Whether that key was one of those that the installer trusts.
     public internal(set) var isTrusted: Bool
-    /// What has become of it.
+    /// Whether it is there.
     public internal(set) var state: State
     /// The URL that it was installed below, where one was given.
     var baseURL: String?
@@ -143,7 +143,7 @@ public struct InstallResult: Sendable, Hashable {
 
 /// What was found of an installed package.
 public struct PackageReport: Sendable, Hashable {
-    /// What has become of a member.
+    /// What was found of a member.
     public enum Finding: String, Sendable, CaseIterable {
         /// As it was installed.
         case intact

@@ -3,7 +3,7 @@ import SystemPackage
 
 /// Why a package could not be read, installed, made or removed.
 ///
-/// Nothing of a package that could not be installed is in the store. A store that fails throws `LarderError`, and a
+/// A package that could not be installed leaves the store as it was. A store that fails throws `LarderError`, and a
 /// cancelled task `CancellationError`.
 public struct PackageError: Error, Sendable, CustomStringConvertible {
     /// What is wrong.
@@ -12,7 +12,7 @@ public struct PackageError: Error, Sendable, CustomStringConvertible {
         case notAnArchive
         /// A member cannot be read: its data are cut off or damaged, or its CRC-32 does not match.
         case damagedMember
-        /// The name of a member would leave the directory that it is unpacked in, or is no name at all.
+        /// The name of a member would leave the directory that it is unpacked in, or is invalid.
         case unsafeName
         /// A member is a symbolic link, or anything else that is not a file.
         case notAFile
@@ -28,7 +28,7 @@ public struct PackageError: Error, Sendable, CustomStringConvertible {
         case wrongPassword
         /// A member is compressed or encrypted in a way that is not supported.
         case unsupported
-        /// A manifest has a line that is none.
+        /// A manifest has an invalid line.
         case badManifest
         /// A member that the manifest names is not in the archive.
         case missingMember

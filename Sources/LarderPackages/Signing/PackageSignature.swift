@@ -22,7 +22,7 @@ struct PackageSignature: Codable {
         signature = Data(try key.signature(for: Self.message(list))).base64EncodedString()
     }
 
-    /// The key, if the signature is that key's for a list; nil if it is none.
+    /// The key, if the signature is that key's for a list; nil if it is not.
     func signer(of list: Digest) -> PackageKey? {
         guard algorithm == "Ed25519", let key = PackageKey(key), let bytes = Data(base64Encoded: signature),
             key.isValid(Array(bytes), for: Self.message(list))

@@ -26,7 +26,7 @@ struct CollectCommand: ParsableCommand {
     @Flag(help: "Return every free page of the index to the file system, not only long runs of pages.")
     var compact = false
 
-    /// Ends what killed installations have left. One that is under way goes on.
+    /// Ends what killed installations have left. One that is under way is left alone.
     static func recoverPackages(_ store: Store) async throws {
         do {
             try await PackageStore(store).recover()

@@ -59,6 +59,9 @@ struct PackageInstallCommand: ParsableCommand {
             valueName: "url"))
     var baseURL: String?
 
+    @Flag(help: "Accept another signature, or none, than that of the installed package.")
+    var acceptSigner = false
+
     @Flag(help: "Install it again although it is installed: brings back members that were displaced.")
     var restore = false
 
@@ -76,6 +79,7 @@ struct PackageInstallCommand: ParsableCommand {
         install.password = try PackageSecrets.password(passwordFile)
         install.trustedKeys = try trust.map(PackageSecrets.publicKey)
         install.baseURL = baseURL
+        install.acceptsOtherSigner = acceptSigner
         install.restoresMembers = restore
         if let maxMembers { install.limits.members = maxMembers }
         let progress = ProgressLine("installing", isQuiet: options.json)
