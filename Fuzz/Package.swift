@@ -21,6 +21,7 @@ let package = Package(
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderHTTP", package: "larder"),
                 .product(name: "LarderObjects", package: "larder"),
+                .product(name: "LarderPackages", package: "larder"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 .product(name: "_FuzzedModules", package: "larder"),
             ]

@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// What an archive of files alone says, made by a program that knows nothing of packages.
+    /// What an archive of files alone says, made by a program that does not know packages.
     @Test func filesOfOtherPrograms() throws {
         let place = try Workplace()
         _ = try place.file("tree/www.example.com/a/b c.css", Array("css".utf8))

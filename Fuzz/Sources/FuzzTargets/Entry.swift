@@ -23,7 +23,8 @@ let targets: [String: @Sendable ([UInt8]) -> Void] = [
     "requests": fuzzRequests, "responses": fuzzResponses, "chunks": fuzzChunks,
     "fields": fuzz(HTTPDecoders.field), "exchanges": fuzz(HTTPDecoders.exchange),
     "metadata": fuzz(HTTPDecoders.metadata), "calls": fuzzCalls, "paths": fuzz(ObjectDecoders.path),
-    "results": fuzz(ObjectDecoders.result),
+    "results": fuzz(ObjectDecoders.result), "manifests": fuzz(PackageDecoders.manifest),
+    "archives": fuzz(PackageDecoders.archive),
 ]
 
 /// What libFuzzer calls.

@@ -1,0 +1,1 @@
+../../../Tests/LarderPackagesTests/Fuzzing/PackageDecoders.swift
