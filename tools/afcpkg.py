@@ -540,7 +540,14 @@ def create(options):
         write(archive, name, options.output, password)
     return {
         "archive": options.output, "name": name, "members": len(archive.lines) - data,
-        "unchanged": archive.unchanged, "bytes": archive.bytes, "dataFiles": data, "skipped": skipped}
+        "unchanged": archive.unchanged, "bytes": archive.bytes, "dataFiles": data, "skipped": skipped,
+        "resources": [
+            {
+                "url": member.url, "lastModified": member.last_modified, "expires": member.expires,
+                "mimetype": member.media_type, "filename": path,
+            }
+            for member, path in archive.entries
+        ]}
 
 
 def main():

@@ -24,6 +24,14 @@ import Testing
         return process.terminationStatus
     }
 
+    /// Runs a command with `--json`, whose output goes to a file, in the directory of a test.
+    private func system(_ arguments: [String], _ output: String, _ place: Workplace) throws -> [String: Any] {
+        let shell = arguments.map { "'" + $0.replacing("'", with: "'\\''") + "'" }.joined(separator: " ")
+        #expect(try system(["sh", "-c", shell + " --json >" + output], in: place.path) == 0)
+        let data = try #require(FileManager.default.contents(atPath: place.path.appending(output).string))
+        return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    }
+
     private func python(_ program: String, _ arguments: [String], in folder: FilePath) throws -> Int32 {
         try system(["python3", "-c", program] + arguments, in: folder)
     }
@@ -54,8 +62,10 @@ import Testing
             ["--folder", "tree", "--created", "1700000000", "--name", "p"]
             + options.map { $0 == "TYPES" ? types : $0 }
         let tool = Self.root.appending("tools/afcpkg.py").string
-        #expect(try system([CommandRun.path, "package", "create", "-o", "1.zip"] + options, in: place.path) == 0)
-        #expect(try system(["python3", tool, "-o", "2.zip"] + options, in: place.path) == 0)
+        let first = try system([CommandRun.path, "package", "create", "-o", "1.zip"] + options, "1.json", place)
+        let second = try system(["python3", tool, "-o", "2.zip"] + options, "2.json", place)
+        #expect(first["resources"] as? NSArray == second["resources"] as? NSArray)
+        #expect(first["bytes"] as? Int == second["bytes"] as? Int && first["bytes"] != nil)
         let (one, two) = (place.path.appending("1.zip").string, place.path.appending("2.zip").string)
         let manifest = try member("manifest.afcache", one, place)
         #expect(try !manifest.isEmpty && manifest == member("manifest.afcache", two, place))

@@ -8,8 +8,8 @@ public struct PackageOptions: Sendable {
     public var version = ""
     /// When it is made: the `Last-Modified` of files, where nothing else is said. Nil: now. Default: nil.
     public var created: Timestamp?
-    /// How AFCache's manifest is written. Its form is raised where members need it. Default: three fields, as AFCache
-    /// reads it; four with ``hasMediaTypes``.
+    /// How AFCache's manifest is written. Its form is raised where members need it. Nil: four fields, three for a package
+    /// without media types. Default: nil.
     public var style: ManifestStyle?
     /// Whether the list of members with digests is written, too. Without it there is nothing to sign, to verify or to
     /// make increments with, and programs that know AFCache's form only see no file that they do not know. Default: true.
@@ -71,6 +71,8 @@ public struct PackageSummary: Sendable, Hashable {
     public var bytes: Int64 = 0
     /// Files of user data.
     public var dataFiles = 0
+    /// The entries of the manifest, with the name of the file of each.
+    public var entries: [ManifestEntry] = []
     /// What was left out, and why: a path or URL, and the reason. The first 1,000.
     public var skipped: [String: String] = [:]
 }

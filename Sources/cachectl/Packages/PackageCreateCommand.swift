@@ -194,6 +194,24 @@ struct SummaryJSON: Encodable {
     let bytes: Int64
     let dataFiles: Int
     let skipped: [String: String]
+    let resources: [Resource]
+
+    /// An entry of the manifest.
+    struct Resource: Encodable {
+        let url: String
+        @Nullable var lastModified: Int64?
+        @Nullable var expires: Int64?
+        @Nullable var mimetype: String?
+        @Nullable var filename: String?
+
+        init(_ entry: ManifestEntry) {
+            url = entry.url
+            lastModified = entry.lastModified.map { $0.microseconds / 1_000_000 }
+            expires = entry.expires.map { $0.microseconds / 1_000_000 }
+            mimetype = entry.mediaType
+            filename = entry.fileName
+        }
+    }
 
     init(_ summary: PackageSummary, _ archive: String) {
         self.archive = archive
@@ -203,6 +221,7 @@ struct SummaryJSON: Encodable {
         bytes = summary.bytes
         dataFiles = summary.dataFiles
         skipped = summary.skipped
+        resources = summary.entries.map(Resource.init)
     }
 
     static func text(_ summary: PackageSummary, _ archive: String) -> String {
