@@ -130,10 +130,12 @@ def objection(name):
         return "the name is an absolute path"
     if "\\" in name:
         return "the name has a backslash"
-    if len(raw) > 1 and raw[1:2] == b":" and 0x41 <= raw[0] <= 0x7A:
+    if len(raw) > 1 and raw[1:2] == b":" and 0x61 <= raw[0] | 0x20 <= 0x7A:
         return "the name starts with a drive"
     if ".." in name.split("/"):
         return "the name leads out of its directory"
+    if "." in name.split("/"):
+        return "the name has a part that means the directory itself"
     return None
 
 

@@ -84,7 +84,7 @@ public struct PackageStore: Sendable {
             do {
                 try PackageKeys.validate(name)
             } catch let error as PackageError {
-                throw PackageError(error.code, error.message, archive: archive)
+                throw PackageError(.badManifest, error.message, archive: archive, member: MemberList.fileName)
             }
             let previous = try PackageRecords(store).package(name)
             if let previous, previous.isTrusted, contents.signer?.description != previous.signer,
@@ -159,18 +159,30 @@ public struct PackageStore: Sendable {
             guard entry.attributes.version == store.applicationVersion,
                 let installation = try? Installation.decode(Installation.self, entry)
             else { continue }
-            if StoredMember.isInstalled(entry) {
-                try settling.finish(installation)
-            } else {
-                try settling.undo(installation)
-            }
+            // A store without room must not keep anyone from removing packages.
+            do {
+                if StoredMember.isInstalled(entry) {
+                    try settling.finish(installation)
+                } else {
+                    try settling.undo(installation)
+                }
+            } catch let error as LarderError where error.code == .noSpace {}
         }
         for package in try PackageRecords(store).all() where package.state == .removing {
-            try remove(package, keepsMembers: false)
+            try remove(package, keepsMembers: package.keepsMembers ?? false)
         }
     }
 
     // MARK: What is installed
+
+    /// Whether readers of an HTTP cache find an entry: it is not a member of a package that is being installed, nor of
+    /// one that was displaced as a whole.
+    ///
+    /// - Parameter entry: any entry of the store.
+    /// - Throws: `LarderError` of the store.
+    public func isFound(_ entry: Attributes) throws -> Bool {
+        try PackagedResponse.counts(entry.metadata, in: store)
+    }
 
     /// The installed packages, by name. Does not count as a use of them.
     ///
@@ -276,19 +288,27 @@ public struct PackageStore: Sendable {
 
     private func remove(_ package: InstalledPackage, keepsMembers: Bool) throws {
         let tag = PackageKeys.tag(package.name)
+        if package.state != .removing {
+            var removing = package
+            removing.state = .removing
+            removing.keepsMembers = keepsMembers
+            // In a full store a removal that is cut off is not continued.
+            do { try PackageRecords(store).write(removing) } catch let error as LarderError where error.code == .noSpace
+            {}
+        }
         if keepsMembers {
             try release(package, tag)
         } else {
             // Displaced together, they go together.
             try store.remove(PackageKeys.leader(package.name))
             try store.remove(Store.remains(of: tag))
-            if package.state != .removing {
-                var removing = package
-                removing.state = .removing
-                try PackageRecords(store).write(removing)
-            }
             reach("remove.begun")
             try store.remove(.tag(tag))
+        }
+        // Of an installation that could not be settled.
+        for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
+            let row = try store.get(key, includingExpired: true)
+            if try Installation.decode(Installation.self, row)?.name == package.name { try store.remove(key) }
         }
         if try store.pinnedTags().contains(tag) { try store.unpin(tag: tag) }
         try Settling(store: store).removeFiles(of: package.id)
@@ -300,7 +320,7 @@ public struct PackageStore: Sendable {
 
     /// Makes the members of a package entries like any other.
     private func release(_ package: InstalledPackage, _ tag: String) throws {
-        var writes = BatchedWrites(store)
+        var writes = try BatchedWrites(store)
         try store.forEach(.tag(tag)) { entry in
             try writes.add { batch in
                 // What was displaced as a whole does not come back.

@@ -31,7 +31,8 @@ struct ErrorReport {
         case let error as PackageError:
             let place = [error.archive?.string, error.member.map { Key($0).description }].compactMap { $0 }
             self.init(
-                (error.cause as? Errno).map(ExitStatus.init) ?? error.code.status, error.code.rawValue,
+                error.code == .io ? (error.cause as? Errno).map(ExitStatus.init) ?? .inputOutput : error.code.status,
+                error.code.rawValue,
                 (place + [error.message]).joined(separator: ": "), path: error.archive, cause: error.cause)
         case is CancellationError:
             self.init(.interrupted, "cancelled", nil)

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderHTTP
 import LarderPackages
+import SystemPackage
 import TestSupport
 import Testing
 
@@ -98,6 +99,38 @@ import Testing
                 seen.insert(isThere ? 1 : members > 0 ? 2 : 0)
             }
             #expect(seen.isSuperset(of: [0, 1]))
+        }
+    }
+
+    /// Two packages that fit together, or do not: what an installation reports is there, and everything can be removed.
+    @Test(arguments: DisplacementMode.allCases, [5, 6, 8, 12])
+    func twoInASmallBudget(_ mode: DisplacementMode, _ megabytes: Int) async throws {
+        try await Setting.run(budget: Budget(bytes: .megabytes(Int64(megabytes)))) { setting in
+            var archives: [FilePath] = []
+            for name in ["p", "q"] {
+                let files = Dictionary(
+                    uniqueKeysWithValues: (0..<100).map {
+                        ("\(name)\($0)", "\(name)\($0)" + String(repeating: name, count: 20_000))
+                    })
+                archives.append(try setting.package(files, "\(name).zip") { $0.name = name })
+            }
+            var options = InstallOptions()
+            options.mode = mode
+            for (name, archive) in zip(["p", "q"], archives) {
+                do {
+                    try await setting.packages.install(archive, options)
+                    let found = try await (0..<100).asyncCount {
+                        try await setting.response("http://a.example/\(name)\($0)") != nil
+                    }
+                    #expect(found == 100)
+                } catch let error as PackageError {
+                    #expect(error.code == .exceedsBudget)
+                    try await #expect(setting.packages.package(name) == nil)
+                }
+            }
+            for package in try await setting.packages.packages() { try await setting.packages.remove(package.name) }
+            try await #expect(setting.store.keys().isEmpty)
+            try await setting.packages.install(archives[1], options)
         }
     }
 

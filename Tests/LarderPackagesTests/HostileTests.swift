@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "../x", "a/../../x", "/etc/passwd", "a\\..\\x", "C:/x", "C:x", "a\u{1}b", "a/..",
+        "../x", "a/../../x", "/etc/passwd", "a\\..\\x", "C:/x", "C:x", "a\u{1}b", "a/..", "./a.example/x",
     ]) func namesThatLeaveTheDirectory(_ name: String) async throws {
         try await expect(.unsafeName, RawZip.manifest([Self.line], [Self.fine, .init(name)]), member: name)
     }
@@ -198,6 +198,8 @@ import Testing
             .missingMember, RawZip.manifest([Self.line, "http://a.example/no ; NULL ; NULL"], [Self.fine]))
         try await expect(.badManifest, RawZip.manifest(["ftp://a.example/x ; NULL ; NULL"], [Self.fine]))
         try await expect(.badManifest, RawZip.manifest(["what is this"], [Self.fine]))
+        try await expect(.badManifest, RawZip.manifest([Self.line] + Array(repeating: "", count: 5_000), [Self.fine]))
+        try await expect(.badManifest, RawZip([]))
         let long = "http://a.example/" + String(repeating: "x", count: 300_000) + " ; NULL ; NULL"
         try await expect(.badManifest, RawZip.manifest([long], [Self.fine]))
         try await expect(.tooLarge, RawZip.manifest([String(long.prefix(20_000)) + " ; NULL ; NULL"], [Self.fine]))
@@ -224,20 +226,47 @@ import Testing
         try await expect(.badManifest, list([header, line(#","status":304"#)]))
         try await expect(.badManifest, list([header, line(#","status":99999"#)]))
         try await expect(.badManifest, list([header, line(#","status":401"#)]))
+        try await expect(.badManifest, list([header, line(#","status":204"#)]))
+        try await expect(.badManifest, list([header, line(), "", ""]))
+        try await expect(
+            .badManifest, list([header.replacing(#""version":"1""#, with: #""version":"\u001b[31m""#), line()]))
+        try await expect(.badManifest, list([header, line(size: .max)]))
         try await expect(.badManifest, list([header, line(#","fields":[["Vary","Cookie"]]"#)]))
         try await expect(.badManifest, list([header, line(#","fields":[["Cache-Control","no-store"]]"#)]))
         try await expect(.badManifest, list([header, line(#","fields":[["a","b\r\nc: d"]]"#)]))
         try await expect(.badManifest, list([header, line(#","fields":[["no name","b"]]"#)]))
         try await expect(.badManifest, list([header, line(#","fields":[["a"]]"#)]))
-        try await expect(.duplicate, list([header, line(), line(url: "http://a.example/y")]))
-        try await expect(.badManifest, list([header.replacing("\"members\":1", with: "\"members\":2"), line()]))
+        let two = header.replacing("\"members\":1", with: "\"members\":2")
+        try await expect(.duplicate, list([two, line(), line(url: "http://a.example/y")]))
+        try await expect(.badManifest, list([two, line()]))
         try await expect(.badManifest, list([header, #"{"url":"http://a.example/x","sha256":"\#(digest)","size":7}"#]))
         try await expect(.badManifest, list([header, line(url: "not a url")]))
         try await expect(.badManifest, list([header, String(repeating: "[", count: 100_000)]))
-        try await expect(.invalidName, list([header.replacing("\"n\"", with: "\"../n\""), line()]).bytes) { _ in }
+        try await expect(.badManifest, list([header.replacing("\"n\"", with: "\"../n\""), line()]).bytes) { _ in }
         try await expect(
             .unsafeName,
             list([header, #"{"data":"../x","path":"a.example/x","sha256":"\#(digest)","size":7}"#]))
+    }
+
+    /// An increment that says of a body in the store what is not so.
+    @Test func incrementsThatLie() async throws {
+        try await Setting.run { setting in
+            try await setting.packages.install(setting.package(["x": "content", "y": "other"]))
+            let base = try #require(try await setting.packages.package("site")).listDigest
+            let digest = Digest.of(Array("content".utf8)).hexadecimal
+            for size in [0, 5, 500, 1 << 32, Int.max] {
+                let increment = list(
+                    [
+                        #"{"larder":1,"name":"site","version":"2","created":"2026-01-01T00:00:00Z","base":{"version":"1","list":"\#(base)"},"members":1}"#,
+                        #"{"url":"http://a.example/x","sha256":"\#(digest)","size":\#(size)}"#,
+                    ], [.init("unused")])
+                let path = try setting.archive(increment, "\(size).zip")
+                let code = try await packageCode { try await setting.packages.install(path) }
+                #expect(code == (size > 4 << 30 ? .badManifest : .digestMismatch), "\(size)")
+                try await #expect(setting.offline("http://a.example/x") == "content")
+                try await #expect(setting.offline("http://a.example/y") == "other")
+            }
+        }
     }
 
     /// Fields of another client, or of a connection, are left out.

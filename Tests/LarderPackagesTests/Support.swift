@@ -154,3 +154,11 @@ func packageCode<R>(_ body: () async throws -> R) async throws -> PackageError.C
         return error.code
     }
 }
+
+extension Sequence {
+    func asyncCount(_ isWanted: (Element) async throws -> Bool) async throws -> Int {
+        var count = 0
+        for element in self where try await isWanted(element) { count += 1 }
+        return count
+    }
+}

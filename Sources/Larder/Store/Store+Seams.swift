@@ -31,6 +31,12 @@ extension Store {
         return false
     }
 
+    /// The most operations of a `WriteBatch` that `isHousekeeping`.
+    package func housekeepingLimit() throws -> Int { max(1, try engine.context.removalLimit() / 2) }
+
+    /// Bytes that can be allocated on the store's file system.
+    package func freeDiskBytes() throws -> Int64 { try FileSystem.freeBytes(engine.files.staging) }
+
     /// The tag that makes an entry the leader of those with another tag, which has to be pinned: when the leader is
     /// displaced they go with it, and it moves to ``remains(of:)`` before the first of them goes.
     package static func leaderTag(of tag: String) -> String { EntryRecord.leaderPrefix + tag }

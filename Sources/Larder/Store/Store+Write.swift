@@ -63,8 +63,12 @@ extension Store {
         return job.writeResults[0]
     }
 
-    func makeJob(_ operations: [PendingJob.Operation], _ durability: Durability?) -> PendingJob {
-        PendingJob(operations, configuration: configuration, version: version, isDurable: isDurable(durability))
+    func makeJob(
+        _ operations: [PendingJob.Operation], _ durability: Durability?, isHousekeeping: Bool = false
+    ) -> PendingJob {
+        PendingJob(
+            operations, configuration: configuration, version: version, isDurable: isDurable(durability),
+            isHousekeeping: isHousekeeping)
     }
 
     // MARK: Steps
@@ -84,7 +88,7 @@ extension Store {
             for file in makeJob(operations, durability).stagedFiles { writing.staged.discard(file) }
             throw error
         }
-        return makeJob(operations, durability)
+        return makeJob(operations, durability, isHousekeeping: batch.isHousekeeping)
     }
 
     /// As the synchronous form. One body at a time is staged where that may wait for the disk, so others get their
@@ -118,7 +122,7 @@ extension Store {
             }
             throw error
         }
-        return makeJob(operations, durability)
+        return makeJob(operations, durability, isHousekeeping: batch.isHousekeeping)
     }
 
     /// A batch that can never fit must not displace what is there.

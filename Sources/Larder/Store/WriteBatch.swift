@@ -38,6 +38,10 @@ public struct WriteBatch: Sendable {
 
     private(set) var operations: [Operation] = []
 
+    /// Whether its changes, and its puts of content that is in the store, may use the headroom as removals do: what they
+    /// make of entries is smaller than before. It holds for `Store.housekeepingLimit` operations.
+    package var isHousekeeping = false
+
     /// An empty batch.
     public init() {}
 

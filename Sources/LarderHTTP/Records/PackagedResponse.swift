@@ -17,7 +17,7 @@ package struct PackagedResponse: Sendable {
     ///   - rules: those of the cache that reads it, or any others.
     package init(head: HTTPResponse, date: Instant, length: Int64, rules: CacheRules) {
         var head = head
-        head.headerFields[.setCookie] = nil
+        for name in [HTTPField.Name.setCookie, .contentRange, .cacheStatus] { head.headerFields[name] = nil }
         head.headerFields = rules.storedFields(of: head, responseTime: date)
         head.headerFields[.contentLength] = String(length)
         let policy = rules.policy(for: head, requestTime: date, responseTime: date)

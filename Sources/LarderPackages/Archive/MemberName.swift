@@ -11,11 +11,16 @@ enum MemberName {
         if name.contains(where: { $0 < 0x20 || $0 == 0x7F }) { return "the name has a control character" }
         if name[0] == UInt8(ascii: "/") { return "the name is an absolute path" }
         if name.contains(UInt8(ascii: "\\")) { return "the name has a backslash" }
-        if name.count > 1, name[1] == UInt8(ascii: ":"), (UInt8(ascii: "A")...UInt8(ascii: "z")).contains(name[0]) {
+        if name.count > 1, name[1] == UInt8(ascii: ":"),
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(name[0] | 0x20)
+        {
             return "the name starts with a drive"
         }
         if name.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) }) {
             return "the name leads out of its directory"
+        }
+        if name.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual(".".utf8) }) {
+            return "the name has a part that means the directory itself"
         }
         return nil
     }

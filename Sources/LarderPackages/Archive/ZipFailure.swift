@@ -17,7 +17,9 @@ enum ZipFailure {
         let type = zip_error_system_type(&error)
         zip_error_fini(&error)
         let cause = type == ZIP_ET_SYS && system != 0 ? Errno(rawValue: system) : nil
-        return PackageError(code(number, isMember: member != nil), text, archive: archive, member: member, cause: cause)
+        let code = code(number, isMember: member != nil)
+        return PackageError(
+            code, text, archive: archive, member: member, cause: code == .io && number != ZIP_ER_MEMORY ? cause : nil)
     }
 
     private static func code(_ number: Int32, isMember: Bool) -> PackageError.Code {
@@ -27,8 +29,8 @@ enum ZipFailure {
         case ZIP_ER_COMPNOTSUPP, ZIP_ER_ENCRNOTSUPP, ZIP_ER_OPNOTSUPP, ZIP_ER_MULTIDISK: .unsupported
         case ZIP_ER_EXISTS: .duplicate
         case ZIP_ER_OPEN, ZIP_ER_TMPOPEN, ZIP_ER_WRITE, ZIP_ER_RENAME, ZIP_ER_CLOSE, ZIP_ER_REMOVE, ZIP_ER_MEMORY: .io
-        case ZIP_ER_READ, ZIP_ER_SEEK, ZIP_ER_TELL: isMember ? .damagedMember : .io
-        case ZIP_ER_NOENT: isMember ? .missingMember : .io
+        // The file is open and was read once: what leads to places that are not there is the archive's fault.
+        case ZIP_ER_READ, ZIP_ER_SEEK, ZIP_ER_TELL, ZIP_ER_NOENT: isMember ? .damagedMember : .notAnArchive
         default: isMember ? .damagedMember : .notAnArchive
         }
     }

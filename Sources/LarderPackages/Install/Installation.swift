@@ -47,24 +47,33 @@ extension Installation {
     }
 }
 
-/// Writes many operations, some hundred in a commit.
+/// Writes many operations that make entries smaller, some hundred in a commit: they need no room.
 struct BatchedWrites {
     private let store: Store
-    private var batch = WriteBatch()
-    static let limit = 512
+    private let limit: Int
+    private var batch = Self.empty
 
-    init(_ store: Store) { self.store = store }
+    init(_ store: Store) throws {
+        self.store = store
+        limit = try store.housekeepingLimit()
+    }
+
+    private static var empty: WriteBatch {
+        var batch = WriteBatch()
+        batch.isHousekeeping = true
+        return batch
+    }
 
     /// Adds operations that have to be in one commit.
     mutating func add(_ operations: (inout WriteBatch) -> Void) throws {
         operations(&batch)
-        if batch.count >= Self.limit { try flush() }
+        if batch.count >= limit { try flush() }
     }
 
     mutating func flush() throws {
         if batch.isEmpty { return }
         try store.write(batch).throwIfFailed()
-        batch = WriteBatch()
+        batch = Self.empty
     }
 }
 
@@ -92,7 +101,7 @@ struct Settling {
 
     /// Takes an installation back that was not committed: everything is as before.
     func undo(_ installation: Installation) throws {
-        var writes = BatchedWrites(store)
+        var writes = try BatchedWrites(store)
         try store.forEach(.tag(installation.tag)) { entry in
             guard let member = StoredMember(entry.metadata), member.row == installation.row else { return }
             try writes.add { batch in
@@ -132,7 +141,7 @@ struct Settling {
     // MARK: Members
 
     private func settleMembers(_ installation: Installation) throws {
-        var writes = BatchedWrites(store)
+        var writes = try BatchedWrites(store)
         var shadows: [(shadow: Attributes, key: Key)] = []
         try store.forEach(.tag(installation.tag)) { entry in
             if let key = StoredMember.key(besideWhich: entry.key) {
@@ -184,7 +193,7 @@ struct Settling {
 
     /// What a member was to replace that is gone: its old form is better than none.
     private func restoreOrphans(_ installation: Installation) throws {
-        var writes = BatchedWrites(store)
+        var writes = try BatchedWrites(store)
         try store.forEach(.tag(installation.tag)) { entry in
             guard let member = StoredMember(entry.metadata), member.row == installation.row, member.role == .replaced
             else { return }

@@ -46,7 +46,7 @@ final class Installer {
 
     /// Members that one commit takes, and bytes of their bodies.
     private static let batchCount = 256
-    private static let batchBytes = 4 << 20
+    private var batchBytes = 4 << 20
     /// Longer bodies are written as they are read.
     private static let longBody: Int64 = 256 << 10
 
@@ -148,11 +148,20 @@ final class Installer {
 
     private func requireRoom() throws {
         let budget = try store.budget()
-        // A kilobyte for the rows of each.
-        var needed = contents.archive.totalBytes + Int64(contents.archive.fileCount) << 10
+        let files = contents.archive
+        var needed = files.totalBytes + Int64(files.fileCount) * InstalledPackage.rowBytes
         // Of an increment most is in the store.
         if contents.header?.base != nil, let previous { needed += previous.room }
+        // What is stored may be displaced for it, but no more.
+        let disk = try store.freeDiskBytes() + store.statistics().allocatedBytes.bytes
+        if needed > disk {
+            throw PackageError(
+                .exceedsBudget, "the package has \(needed) bytes with its rows, and the disk has room for \(disk)",
+                archive: files.path)
+        }
         if budget.bytes == .unlimited { return }
+        // One commit must fit beside what is pinned.
+        batchBytes = Int(clamping: min(4 << 20, max(64 << 10, budget.usableBytes / 16)))
         let taken = try PackageRecords(store).all().filter { $0.mode == .pin && $0.name != installation.name }
             .reduce(0) { $0 + $1.room }
         if needed + taken <= budget.usableBytes { return }
@@ -218,7 +227,7 @@ final class Installer {
         waitingBytes += member.line?.count ?? 200
         result.package.memberCount += 1
         result.package.memberBytes += member.length
-        if waiting.count >= Self.batchCount || waitingBytes >= Self.batchBytes { try writeWaiting() }
+        if waiting.count >= Self.batchCount || waitingBytes >= batchBytes { try writeWaiting() }
     }
 
     private func mismatch(_ name: String) -> PackageError {
@@ -438,6 +447,12 @@ final class Installer {
         guard let entry else {
             if case .installed = waiting.body { return (.missing, digest) }
             return (.add, digest)
+        }
+        if case .installed = waiting.body, entry.digest == digest, entry.body.length.bytes != member.length {
+            throw PackageError(
+                .digestMismatch,
+                "the content has \(entry.body.length.bytes) bytes, and \(member.length) by the list",
+                archive: contents.archive.path, member: member.url)
         }
         let known = entry.attributes
         let isOwn = known.tags.contains(installation.tag)

@@ -83,7 +83,17 @@ final class PackageContents {
                 .unsupported, "the list of members has version \(header.larder); this code reads 1",
                 archive: archive.path, member: list.name)
         }
-        while try lines.next() != nil {}
+        let isText =
+            header.version.utf8.count <= 200
+            && !(header.version + header.created).unicodeScalars.contains {
+                $0.properties.generalCategory == .control
+            }
+        guard isText else { throw lines.objection("has a version or a date with control characters, or a long one") }
+        while try lines.next() != nil {
+            if lines.number > header.members + 1 {
+                throw lines.objection("is one more than the first line says")
+            }
+        }
         return (header, first, lines.digest)
     }
 
@@ -120,7 +130,11 @@ final class PackageContents {
         switch form {
         case .list(let list): try readList(list, body)
         case .manifest(let manifest): try readManifest(manifest, body)
-        case .files: try readFiles(body)
+        case .files:
+            if archive.fileCount == 0 {
+                throw PackageError(.badManifest, "the archive has neither files nor a manifest", archive: archive.path)
+            }
+            try readFiles(body)
         }
     }
 
@@ -132,7 +146,8 @@ final class PackageContents {
         let created = header.flatMap { Self.moment($0.created) }
         var count = 0
         while let text = try lines.next() {
-            guard let line = MemberList.decode(MemberList.Line.self, text), line.size >= 0,
+            guard let line = MemberList.decode(MemberList.Line.self, text),
+                (0...archive.limits.memberBytes.bytes).contains(line.size),
                 let digest = Digest(hexadecimal: line.sha256), (line.url == nil) != (line.data == nil)
             else { throw lines.objection("does not describe a member") }
             count += 1
@@ -190,10 +205,11 @@ final class PackageContents {
         var head = HTTPResponse(status: HTTPResponse.Status(code: status))
         for field in line.fields ?? [] {
             guard field.count == 2, let name = HTTPField.Name(field[0]),
-                !field[1].utf8.contains(where: { $0 == 0 || $0 == 0x0A || $0 == 0x0D })
+                !field[1].utf8.contains(where: { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7F })
             else { throw lines.objection("has an invalid field") }
             head.headerFields.append(HTTPField(name: name, value: field[1]))
         }
+        if [204, 205].contains(status), line.size > 0 { throw lines.objection("has content with status \(status)") }
         if head.headerFields.contains(.vary) { throw lines.objection("has a response that varies") }
         if rules.directives(of: head).noStore { throw lines.objection("has a response that must not be stored") }
         return head
@@ -204,7 +220,10 @@ final class PackageContents {
     private func readManifest(_ manifest: ZipReader.Member, _ body: (Item) throws -> Void) throws {
         var lines = try LineReader(manifest, in: archive)
         var parser = ManifestParser()
+        // Lines without an entry cost time, too.
+        let most = 4 * archive.fileCount + 1_000
         while let line = try lines.next() {
+            if lines.number > most { throw lines.objection("is one more than so few files can have") }
             do {
                 if let entry = try parser.take(line) { try body(.response(planned(entry, parser.baseURL, lines))) }
             } catch let error as ManifestParser.Objection {

@@ -53,13 +53,18 @@ public struct InstalledPackage: Sendable, Hashable, Codable {
     public internal(set) var isTrusted: Bool
     /// Whether it is there.
     public internal(set) var state: State
+    /// Of a package that is being removed: whether its members stay.
+    var keepsMembers: Bool?
     /// The URL that it was installed below, where one was given.
     var baseURL: String?
     /// Of the installation, for the keys of what belongs to it.
     var id: String
 
-    /// What it takes in the store, about: a kilobyte for the rows of each response.
-    var room: Int64 { memberBytes + dataBytes + Int64(memberCount + dataCount) << 10 }
+    /// What it takes in the store, about.
+    var room: Int64 { memberBytes + dataBytes + Int64(memberCount + dataCount) * Self.rowBytes }
+
+    /// What the rows of a response take, and what is lost to whole pages, about.
+    static let rowBytes: Int64 = 2_048
 }
 
 /// What to do with a URL that something is stored for already.

@@ -48,21 +48,24 @@ struct ListCommand: ParsableCommand {
         var selection = selecting.selection ?? .all
         // Only a selection that names them lists bodies in progress: parts are such.
         if all { selection = selection && (.incomplete || !.incomplete) }
-        func isListed(_ entry: Attributes) -> Bool {
-            all || !StoredKeys.isList(entry) && !StoredKeys.isPart(entry) && !PackageStore.isOwn(entry)
-        }
         try options.withStore(.reading) { store in
+            let packages = PackageStore(store)
+            func isListed(_ entry: Attributes) throws -> Bool {
+                if all { return true }
+                if StoredKeys.isList(entry) || StoredKeys.isPart(entry) || PackageStore.isOwn(entry) { return false }
+                return try packages.isFound(entry)
+            }
             var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store))
             if let sort {
                 var entries: [Attributes] = []
-                try store.forEach(selection) { if isListed($0) { entries.append($0) } }
+                try store.forEach(selection) { if try isListed($0) { entries.append($0) } }
                 Self.sort(&entries, by: sort)
                 for entry in entries.prefix(limit ?? .max) { try printer.print(entry) }
             } else {
                 var count = 0
                 do {
                     try store.forEach(selection) { entry in
-                        guard isListed(entry) else { return }
+                        guard try isListed(entry) else { return }
                         try printer.print(entry)
                         count += 1
                         if count == limit { throw Enough() }

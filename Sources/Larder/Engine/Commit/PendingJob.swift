@@ -70,7 +70,14 @@ final class PendingJob: @unchecked Sendable {
     /// Why it could not be committed, or is not sure to survive power loss.
     private(set) var failure: LarderError?
 
-    init(_ operations: [Operation], configuration: Configuration, version: UInt16?, isDurable: Bool) {
+    /// Its changes and puts of content make things smaller.
+    private let isHousekeeping: Bool
+
+    init(
+        _ operations: [Operation], configuration: Configuration, version: UInt16?, isDurable: Bool,
+        isHousekeeping: Bool = false
+    ) {
+        self.isHousekeeping = isHousekeeping
         self.operations = operations
         self.configuration = configuration
         self.version = version
@@ -114,8 +121,13 @@ final class PendingJob: @unchecked Sendable {
             // A row for as long as a computation lasts: not worth displacing anything for.
             case .claim: claims = true
             case .change(_, let change, _):
+                if isHousekeeping {
+                    count += 2
+                    break
+                }
                 if change != EntryChange(isPinned: false) { return .put }
                 count += 1
+            case .putContent where isHousekeeping: count += 2
             case .put, .putContent, .replace, .timedLease, .heldLease: return .put
             case .partial(let change):
                 switch change.kind {
