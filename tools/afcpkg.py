@@ -225,8 +225,8 @@ def type_of(name, types):
 def folder_members(options, created, skipped):
     base = encoded_url(options.base_url[:-1] if options.base_url.endswith("/") else options.base_url)
     place = host_and_path(base)
-    if place is None:
-        raise PackageError("the base URL '%s' has no host" % options.base_url)
+    if place is None or not re.match(r"https?://[^@?]*$", base, re.IGNORECASE):
+        raise PackageError("the base URL '%s' is not one of HTTP without a query" % options.base_url)
     types = media_types(options)
     offset = options.last_modified_plus or -(options.last_modified_minus or 0)
     for name, path, status in walk(options.folder, options, skipped):
@@ -258,13 +258,27 @@ def cache_members(options, folder, skipped):
             call += ["--store", options.store]
         done = subprocess.run(call + [url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
-            skipped[url] = done.stderr.decode("utf-8", "replace").strip() or "cachectl: %d" % done.returncode
+            text = done.stderr.decode("utf-8", "replace").strip()
+            try:
+                text = json.loads(text)["error"]["message"]
+            except (ValueError, KeyError):
+                pass
+            skipped[url] = text or "cachectl: %d" % done.returncode
             continue
         answer = json.loads(done.stdout)
-        if not answer["isStored"] and answer["source"] == "origin":
+        if not answer["isStored"] and answer["source"] == "network":
             skipped[url] = "not stored"
             continue
-        own = {"set-cookie", "content-length", "age", "cache-status"}
+        if answer["status"] in (206, 304, 401, 407, 412, 416):
+            skipped[url] = "status %d" % answer["status"]
+            continue
+        directives = {
+            word.split("=")[0].strip().lower()
+            for name, value in answer["fields"] if name.lower() == "cache-control" for word in value.split(",")}
+        if directives & {"no-store", "private"}:
+            skipped[url] = "for one user only"
+            continue
+        own = {"set-cookie", "content-length", "age", "cache-status", "content-range"}
         fields = [field for field in answer["fields"] if field[0].lower() not in own]
         if any(field[0].lower() == "vary" for field in fields):
             skipped[url] = "one of several responses of its URL"
@@ -406,6 +420,9 @@ def open_zip(path, mode, password):
     archive = pyzipper.AESZipFile(
         path, mode, compression=pyzipper.ZIP_DEFLATED, encryption=pyzipper.WZ_AES if mode == "w" else None)
     archive.setpassword(password.encode("utf-8"))
+    if mode == "w":
+        # AE-1: libzip 1.7 compares the CRC-32, which AE-2 leaves out.
+        archive.setencryption(pyzipper.WZ_AES, nbits=256, force_wz_aes_version=1)
     return archive
 
 
@@ -454,11 +471,15 @@ def signature(members, key):
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout
         public = subprocess.run(
             ["openssl", "pkey", "-in", key, "-pubout", "-outform", "DER"], check=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE).stdout[-32:]
+            stderr=subprocess.PIPE).stdout
     except FileNotFoundError:
         raise PackageError("--sign needs the program openssl, 3.0 or later") from None
     except subprocess.CalledProcessError as error:
         raise PackageError("openssl cannot sign with %s: %s" % (key, error.stderr.decode().strip())) from None
+    # RFC 8410: 12 bytes that say that 32 bytes of an Ed25519 key follow.
+    if len(public) != 44 or public[:12] != bytes.fromhex("302a300506032b6570032100"):
+        raise PackageError("%s is not an Ed25519 key: openssl genpkey -algorithm ed25519" % key)
+    public = public[12:]
     return (canonical({
         "algorithm": "Ed25519", "key": base64.b64encode(public).decode("ascii"),
         "signature": base64.b64encode(signed).decode("ascii")}) + "\n").encode("ascii")
@@ -539,6 +560,8 @@ def create(options):
                 key = options.user_data_key + "/" if options.user_data_key else ""
                 archive.add_data(key + relative, path, status)
                 data += 1
+        if options.from_cache and not archive.lines:
+            raise PackageError("nothing was packed: " + "; ".join("%s: %s" % item for item in sorted(skipped.items())))
         write(archive, name, options.output, password)
     return {
         "archive": options.output, "name": name, "members": len(archive.lines) - data,

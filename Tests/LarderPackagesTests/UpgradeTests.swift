@@ -59,6 +59,46 @@ import Testing
         }
     }
 
+    /// A version that was made earlier than the installed one brings its own fields, with the same content, too.
+    @Test func fieldsOfAnEarlierVersion() async throws {
+        try await Setting.run { setting in
+            let (key, old) = (PackageSigningKey(), setting.clock.now())
+            setting.clock.advance(by: .seconds(1_000))
+            let later = try setting.package(["a.html": "1"], "2.zip", version: "2")
+            try await setting.packages.install(later)
+            let signed = try setting.package(["a.html": "1"], "1.zip", version: "1") {
+                $0.created = old
+                $0.signingKey = key
+            } folder: {
+                $0.mediaTypes = MediaTypes(["html": "text/plain"])
+            }
+            var options = InstallOptions()
+            options.trustedKeys = [key.publicKey]
+            try await #expect(setting.packages.install(signed, options).replaced == 1)
+            let response = try #require(try await setting.response("http://a.example/a.html"))
+            #expect(response.head.headerFields[.contentType] == "text/plain")
+            #expect(response.head.headerFields[.lastModified] == "Thu, 01 Jan 2026 00:00:00 GMT")
+        }
+    }
+
+    /// A crawl without a network makes a package of nothing.
+    @Test func aPackageOfNothing() async throws {
+        try await Setting.run { setting in
+            try await setting.packages.install(setting.package(["a": "1"]))
+            let empty = try setting.package([:], "empty.zip", version: "2")
+            try await #expect(packageCode { try await setting.packages.install(empty) } == .badManifest)
+            try await #expect(setting.offline("http://a.example/a") == "1")
+        }
+    }
+
+    @Test func baseURLsThatAreNone() async throws {
+        try await Setting.run { setting in
+            for base in ["ftp://a.example", "http://a.example/?q=1", "a.example", "http://"] {
+                #expect(throws: PackageError.self) { try setting.package(["a": "1"], base: base) }
+            }
+        }
+    }
+
     @Test func userDataOfAnIncrement() async throws {
         try await Setting.run { setting in
             func data(_ options: inout FolderOptions) { options.dataFolder = options.folder }

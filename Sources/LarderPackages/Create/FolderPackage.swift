@@ -31,6 +31,10 @@ public enum Package {
         guard let (host, path) = URLText.hostAndPath(base) else {
             throw PackageError(.badManifest, "the base URL '\(Key(files.baseURL))' has no host")
         }
+        if base.contains("?") || PackageStore.key(of: base) == nil {
+            throw PackageError(
+                .badManifest, "the base URL '\(Key(files.baseURL))' is not one of HTTP without a query")
+        }
         let folder = FolderWalk(FilePath(files.folder), files)
         for file in try folder.files(writer.skip) {
             onMember(file.name)

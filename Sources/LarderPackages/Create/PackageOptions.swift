@@ -71,6 +71,8 @@ public struct PackageSummary: Sendable, Hashable {
     public var bytes: Int64 = 0
     /// Files of user data.
     public var dataFiles = 0
+    /// The URLs of all responses in it.
+    public var urls: [String] = []
     /// The entries of the manifest, with the name of the file of each.
     public var entries: [ManifestEntry] = []
     /// What was left out, and why: a path or URL, and the reason. The first 1,000.

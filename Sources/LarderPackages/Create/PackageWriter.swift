@@ -165,6 +165,7 @@ final class PackageWriter {
     /// Writes the archive.
     func finish(baseURL: String?) throws -> PackageSummary {
         summary.entries = entries
+        summary.urls = lines.compactMap(\.url)
         if style.form != .fiveFields { for index in entries.indices { entries[index].fileName = nil } }
         let manifest = Manifest(entries, baseURL: baseURL, style: style)
         let seconds = created.microseconds / 1_000_000

@@ -80,6 +80,7 @@ final class Installer {
     }
 
     func run() throws -> InstallResult {
+        try requireMembers()
         try requireBase()
         try requireRoom()
         defer { lease = nil }
@@ -128,6 +129,14 @@ final class Installer {
     }
 
     // MARK: Before anything is written
+
+    /// A package that was made of nothing, as a crawl without a network makes it, must not remove everything.
+    private func requireMembers() throws {
+        guard let previous, previous.memberCount > 0, contents.header?.members == 0 else { return }
+        throw PackageError(
+            .badManifest, "the package has no members, and would remove all of '\(previous.name)': remove that instead",
+            archive: contents.archive.path, member: MemberList.fileName)
+    }
 
     private func requireBase() throws {
         guard let base = contents.header?.base else { return }
@@ -459,7 +468,9 @@ final class Installer {
         let old = PackagedResponse.read(entry.metadata)
         if isOwn, entry.digest == digest, let old, isSettled(entry.metadata) {
             // The origin may have confirmed it since: then it is newer than the package.
-            let isConfirmed = options.conflicts == .keepNewer && old.responseTime > (member.stated ?? installedBefore)
+            let isConfirmed =
+                options.conflicts == .keepNewer && old.responseTime > installedBefore
+                && old.responseTime > (member.stated ?? installedBefore)
             if isConfirmed || isSame(old, member) { return (.unchanged, digest) }
         }
         if isOwn {

@@ -173,13 +173,25 @@ struct PackageCreateCommand: ParsableCommand {
                 progress.update(Int64(index + 1), of: Int64(urls.count))
             }
             progress.finish()
-            let summary = try Blocking.run { [keys] in
+            var summary = try Blocking.run { [keys] in
                 await cache.drain()
                 await transport.close()
                 return try await PackageStore(store).export(.keys(keys), to: archive, packing)
             }
             for (url, why) in failed { Output.complain("cachectl: \(url) was not fetched: \(why)\n") }
-            if !failed.isEmpty, summary.members == 0 { throw CommandError.found }
+            let packed = Set(summary.urls)
+            for url in urls where !failed.contains(where: { $0.url == url }) {
+                let key = PackageStore.key(of: url)?.text ?? url
+                let isNamed = summary.skipped.keys.contains { $0 == key || $0.hasPrefix(key + " ") }
+                if !packed.contains(key), !isNamed { summary.skipped[url] = "not stored" }
+            }
+            if summary.members == 0 {
+                throw CommandError(
+                    .found,
+                    "nothing was packed: "
+                        + summary.skipped.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(
+                            separator: "; "))
+            }
             return summary
         }
     }
