@@ -1,6 +1,6 @@
 import Foundation
 import HTTPCaching
-import SystemPackage
+import Larder
 
 @testable import LarderPackages
 
