@@ -124,6 +124,8 @@ import Testing
             try await withGateway(transport: Self.transport) {
                 $0.limits.memoryBytes = 2 << 20
                 $0.eventLoops = eventLoops
+                // Both have addresses of this machine; by default each of their connections counts by itself.
+                $0.limits.limitsLoopback = true
             } _: { setting in
                 let honest = try SlowClient(port: setting.port)
                 try honest.send(get("/live"))
