@@ -18,7 +18,7 @@ final class GatewayProcess {
     ///   - place: for the store and what the gateway says.
     init(_ cachectl: String, origin: String, directory: URL, store place: URL, flags: [String]) throws {
         log = place.appendingPathComponent("gateway.log")
-        FileManager.default.createFile(atPath: log.path, contents: nil)
+        _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         process.executableURL = URL(fileURLWithPath: cachectl)
         process.arguments =
             [

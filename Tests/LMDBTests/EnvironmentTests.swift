@@ -122,7 +122,10 @@ import Testing
                 let output = try #require(popen("ls -l /proc/self/fd", "r"))
                 var text = ""
                 var buffer = [CChar](repeating: 0, count: 4096)
-                while fgets(&buffer, Int32(buffer.count), output) != nil { text += String(cString: buffer) }
+                while fgets(&buffer, Int32(buffer.count), output) != nil {
+                    let line = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+                    text += String(decoding: line, as: UTF8.self)
+                }
                 #expect(pclose(output) == 0)
                 #expect(text.contains("/proc/"))
                 #expect(!text.contains(path))

@@ -66,7 +66,7 @@ import Testing
 
         func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(LMDBError) -> Int {
             if offset / 4096 == page { throw LMDBError(code: 5, function: "pread") }
-            return try pages.read(buffer, at: offset)
+            return pages.read(buffer, at: offset)
         }
     }
 

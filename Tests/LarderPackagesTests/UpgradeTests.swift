@@ -233,7 +233,7 @@ import Testing
         try await Setting.run { setting in
             try await setting.store.put([1, 2, 3], for: Key(url))
             try await #expect(setting.packages.install(setting.package(["a": "package"])).kept == 1)
-            #expect(try setting.store[Key(url)] == [1, 2, 3])
+            #expect(setting.store[Key(url)] == [1, 2, 3])
         }
     }
 

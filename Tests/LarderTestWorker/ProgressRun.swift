@@ -16,7 +16,7 @@ struct ProgressRun {
         try write(0..<length / 2, to: writer)
         try store.flush()
         say("HALF")
-        try withExtendedLifetime(writer) { while true { pause() } }
+        withExtendedLifetime(writer) { while true { pause() } }
     }
 
     /// The first half; the rest once there is an entry "go": which says with its first byte what to do then.

@@ -54,7 +54,7 @@ extension Call {
     private func write(file content: RequestBody?, _ key: Key, created: Int) async -> ServiceAnswer {
         await answered {
             // RFC 9110 section 13.1.2: only if there is none.
-            if request.head.headerFields[.ifNoneMatch] == "*", try await objects.store.contains(key) {
+            if request.head.headerFields[.ifNoneMatch] == "*", try objects.store.contains(key) {
                 return ServiceAnswer(412, text: "There is an object of this name.")
             }
             var options = options
@@ -68,7 +68,7 @@ extension Call {
     private func write(record content: RequestBody?, _ key: Key) async -> ServiceAnswer {
         await answered {
             let refusal = ServiceAnswer(409, text: "There is a record of this name.")
-            if try await objects.store.contains(key) { return refusal }
+            if try objects.store.contains(key) { return refusal }
             // Another may have been faster.
             return try await objects.putFirst(content, for: key, options) ? stored(200) : refusal
         }

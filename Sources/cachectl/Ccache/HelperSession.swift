@@ -90,7 +90,7 @@ struct HelperSession {
         var failure: (any Error)?
         var writer: BodyWriter?
         do {
-            let isThere = try await store.contains(key)
+            let isThere = try store.contains(key)
             if overwrites || !isThere {
                 writer = try store.writer(for: key, length: ByteCount(Int64(length)))
             }

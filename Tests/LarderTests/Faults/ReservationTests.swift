@@ -55,7 +55,7 @@
             try withDirectory { directory in
                 let store = try Store(at: directory, .testing(budget: budget))
                 let scope = FaultScope(under: directory.string, try #require(FaultRule.list("stage.written=stall@1")))
-                let first = Thread { try? store.put(body(1_000_000, 1), for: "first") }
+                let first = Thread { _ = try? store.put(body(1_000_000, 1), for: "first") }
                 first.start()
                 scope.waitUntilStalled()
                 scope.at("wait.room") { scope.lift() }

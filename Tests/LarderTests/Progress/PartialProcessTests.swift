@@ -160,7 +160,7 @@ struct PartialProcessTests {
             worker.waitForLine("HALF")
             clock.advance(by: .seconds(100 * 3600))
             // A new lease looks for those whose time is over.
-            for number in 0..<4 { try store.lease(Key("l\(number)"), for: .seconds(60)) }
+            for number in 0..<4 { _ = try store.lease(Key("l\(number)"), for: .seconds(60)) }
             try #expect(code { try store.partialWriter(for: "p") } == .locked)
             try #expect(store.partialBody(of: "p")?.isBeingWritten == true)
             worker.kill()
