@@ -1,4 +1,3 @@
-import Foundation
 import LMDB
 import SystemPackage
 import TestSupport
@@ -89,18 +88,7 @@ import Testing
     }
 
     @Test(arguments: targets) func noInputTraps(_ target: Target) throws {
-        let seed =
-            ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap(UInt64.init) ?? UInt64.random(in: 0..<1_000_000)
-        print("noInputTraps \(target.name): LARDER_SEED=\(seed)")
-        var generator = SeededGenerator(seed: seed)
-        for round in 0..<20_000 {
-            let input = mutation(of: target.seeds[round % target.seeds.count], using: &generator)
-            do {
-                try target.decode(input)
-            } catch {
-                throw LarderError(.invalidArgument, "seed \(seed), round \(round), input \(input): \(error)")
-            }
-        }
+        FuzzRuns.decode(mutationsOf: target.seeds, "noInputTraps \(target.name)", target.decode)
     }
 
     /// Seeds and findings of `tools/fuzz`.
