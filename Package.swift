@@ -61,8 +61,8 @@ let package = Package(
         .trait(name: "LarderURLSession", description: "Caching for URLSession.", enabledTraits: ["LarderHTTP"]),
         .trait(name: "TestOrigin", description: "A scripted origin, for tests."),
         .trait(
-            name: "cachectl", description: "The command line.",
-            enabledTraits: ["LarderGateway", "LarderNIOTransport", "LarderObjectsGRPC", "LarderPackages"]
+            name: "cachectl", description: "The command line; its object server needs LarderObjectsGRPC, too.",
+            enabledTraits: ["LarderGateway", "LarderNIOTransport", "LarderPackages"]
         ),
     ],
     dependencies: [
@@ -193,8 +193,11 @@ let package = Package(
             name: "cachectl",
             dependencies: [
                 "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages", "VisibleLocks",
-                .argumentParser, .httpTypes, .logging, .nioCore, .nioPosix, .systemPackage,
+                "LarderNIOTransport", "LarderPackages", "VisibleLocks", .argumentParser, .httpTypes, .logging, .nioCore,
+                .nioPosix, .systemPackage,
+                // gRPC is a third of a release build, and only `objects` needs it: see tools/run.
+                .target(name: "LarderObjects", condition: .when(traits: ["LarderObjectsGRPC"])),
+                .target(name: "LarderObjectsGRPC", condition: .when(traits: ["LarderObjectsGRPC"])),
             ]
         ),
         .executableTarget(
@@ -339,6 +342,12 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// With LARDER_TEST_TARGETS (names, separated by commas) only these test targets are there, so that tools/test can build the
+// tests of one part: all test targets of a package are one program.
+if let names = Context.environment["LARDER_TEST_TARGETS"]?.split(separator: ",") {
+    package.targets.removeAll { target in target.type == .test && !names.contains { $0 == target.name } }
+}
 
 // Products of other packages. Each product of this package except the engine has a trait of the same name. Products of
 // other packages that only some traits need are used under these traits, so that a package that depends on this one
