@@ -1,5 +1,5 @@
 // The engine calls these functions where something can be made to fail. In a release build each function is empty, and
-// inlined away with its arguments: neither a branch nor a name remains (`tools/check-release` verifies that).
+// inlined away with its arguments: neither a branch nor a name remains (`tools/check-failpoints` verifies that).
 
 /// What a call does instead of its work, under a fault.
 public enum InjectedFault: Sendable, Hashable {

@@ -8,7 +8,7 @@ let package = Package(
     dependencies: [.package(name: "larder", path: "../../..", traits: [])],
     targets: [
         .executableTarget(
-            name: "consumer", dependencies: [.product(name: "Larder", package: "larder")], path: "Sources")
+            name: "EngineOnly", dependencies: [.product(name: "Larder", package: "larder")], path: "Sources")
     ],
     swiftLanguageModes: [.v6]
 )

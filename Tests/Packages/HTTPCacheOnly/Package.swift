@@ -9,7 +9,7 @@ let package = Package(
     dependencies: [.package(name: "larder", path: "../../..", traits: ["LarderHTTP"])],
     targets: [
         .executableTarget(
-            name: "consumer",
+            name: "HTTPCacheOnly",
             dependencies: [
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderHTTP", package: "larder"),

@@ -8,7 +8,7 @@ let package = Package(
     dependencies: [.package(name: "larder", path: "../../..", traits: ["LarderObjectsGRPC"])],
     targets: [
         .executableTarget(
-            name: "consumer",
+            name: "ObjectsGRPCOnly",
             dependencies: [
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderObjects", package: "larder"),

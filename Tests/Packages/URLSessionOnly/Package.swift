@@ -8,7 +8,7 @@ let package = Package(
     dependencies: [.package(name: "larder", path: "../../..", traits: ["LarderURLSession"])],
     targets: [
         .executableTarget(
-            name: "consumer",
+            name: "URLSessionOnly",
             dependencies: [
                 .product(name: "Larder", package: "larder"),
                 .product(name: "LarderHTTP", package: "larder"),
