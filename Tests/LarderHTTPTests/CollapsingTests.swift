@@ -8,7 +8,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Who shares a load with whom, and what each of them gets (RFC 9111 section 4).
-@Suite(.timeLimit(.minutes(3))) struct CollapsingTests {
+struct CollapsingTests {
     private typealias Reply = (response: FetchResponse, text: String)
 
     /// Starts requests; returns when the last of them waits for the first's answer.

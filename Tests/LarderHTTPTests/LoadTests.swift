@@ -9,7 +9,7 @@ import Testing
 @testable import LarderHTTP
 
 /// One load by itself.
-@Suite(.timeLimit(.minutes(3))) struct LoadTests {
+struct LoadTests {
     /// The last reader of a body gives the load up when it goes; a load that lets go of that body must not wait for
     /// itself.
     @Test func lettingGoOfTheOnlyReaderGivesTheLoadUp() async {

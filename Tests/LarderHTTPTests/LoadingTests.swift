@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Loads that are shared, streamed, cancelled, repeated and limited.
-@Suite(.timeLimit(.minutes(3))) struct LoadingTests {
+struct LoadingTests {
     /// A transport whose body comes when a gate opens, piece by piece.
     private func gated(
         _ fixture: Fixture, _ pieces: [[UInt8]], head: Latch? = nil, body: Latch,

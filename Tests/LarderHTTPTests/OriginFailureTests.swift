@@ -7,7 +7,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Origins that fail, and loads that have lost their readers.
-@Suite(.timeLimit(.minutes(3))) struct OriginFailureTests {
+struct OriginFailureTests {
     private func withStale(
         _ change: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Fixture) async throws -> Void
     ) async throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// `No-Vary-Search` (draft-ietf-httpbis-no-vary-search-10): one response for several queries.
-@Suite(.timeLimit(.minutes(3))) struct SearchTests {
+struct SearchTests {
     private static let path = "http://example.org/a"
 
     private func answer(_ fixture: Fixture, _ body: String, _ variation: String?) {

@@ -9,7 +9,7 @@ import Testing
 @testable import LarderHTTP
 
 /// What one caller's time limit, and what is known of an origin, mean for others.
-@Suite(.timeLimit(.minutes(3))) struct SharedTimeTests {
+struct SharedTimeTests {
     /// The time limit of the first request ends no other fetch, and says nothing about the origin.
     @Test func aTotalTimeLimitIsTheCallersOwn() async throws {
         try await Fixture.run { fixture in

@@ -4,7 +4,7 @@ import LarderNIOTransport
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct ResponseTests {
+struct ResponseTests {
     /// Serves one request with these bytes, then closes.
     private func answer(
         _ bytes: String, method: HTTPRequest.Method = .get,

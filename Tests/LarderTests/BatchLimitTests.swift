@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// What a batch may ask for, and what it leaves behind when it is refused or cancelled.
-@Suite struct BatchLimitTests {
+struct BatchLimitTests {
     // MARK: Size
 
     @Test func moreEntriesThanTheBudgetHasAreRefused() throws {
@@ -132,7 +132,7 @@ import Testing
         }
     #endif
 
-    @Test(.timeLimit(.minutes(2))) func bodiesDoNotWaitForLongJobs() async throws {
+    @Test func bodiesDoNotWaitForLongJobs() async throws {
         try await withStore { store in
             let monitor = Monitor()
             let (arrived, isOpen) = (Counter(), Counter())

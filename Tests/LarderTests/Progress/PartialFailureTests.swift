@@ -8,7 +8,6 @@
     @testable import Larder
 
     /// Writers of bodies in progress whose steps fail, or meet other work at a bad moment.
-    @Suite(.timeLimit(.minutes(5)))
     struct PartialFailureTests {
         private let bytes = body(600_000)
 
