@@ -26,7 +26,7 @@ struct CollapsingTests {
                     return (response, String(decoding: try await response.body.bytes(), as: UTF8.self))
                 })
             // The first leads.
-            if tasks.count == 1 { try await waitWhile { fixture.transport.sent.isEmpty } }
+            if tasks.count == 1 { await fixture.transport.waitForRequests() }
         }
         let joinable = fixture.cache.loader.joinable
         let generation = fixture.cache.changes.generations.current(Fixture.url)
@@ -193,7 +193,7 @@ struct CollapsingTests {
                 return .answer(200, [.cacheControl: "max-age=60"], "new")
             }
             try await #expect(fixture.get().text == "old")
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             fixture.clock.advance(by: .seconds(60))
             try await #expect(fixture.get().text == "old")
             #expect(fixture.transport.sent.count == 1)

@@ -103,7 +103,7 @@ struct SearchTests {
                 return .answer(200, [.cacheControl: "max-age=60", .noVarySearch: "except=()"], "old")
             }
             async let first = fixture.get(Self.path + "?1")
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             let post = try HTTPCache.request(for: Self.path + "?2", method: .post)
             _ = try await fixture.cache.fetch(post, body: RequestBody([1])).body.bytes()
             gate.open()

@@ -20,6 +20,7 @@ struct SpoolTests {
         let spool = Spool(length: nil, sink: nil, isDetached: false, held: HeldBytes()) {}
         let readers = (0..<4).compactMap { _ in spool.makeReader() }
         let tasks = readers.map { reader in Task { try? await reader.next() } }
+        // The readers may wait by now: if not, a race is missed.
         await Task.yield()
         let cancelling = Task { for task in tasks { task.cancel() } }
         await spool.append([1])

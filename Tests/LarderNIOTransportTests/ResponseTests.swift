@@ -138,6 +138,7 @@ struct ResponseTests {
                 let log = Log()
                 let text = try await transport.text(
                     get(server) { head in
+                        // For another order of events; nothing is waited for.
                         await Task.yield()
                         log.add("\(head.status.code) \(head.headerFields[.init("Link")!] ?? "")")
                     })

@@ -56,9 +56,9 @@ struct BatchLimitTests {
             let order = Mutex<[String]>([])
             let threads = try store.engine.index.environment.write { _ in
                 var threads = [Threads(1) { _ in try store.touch("a") }]
-                while pending.isDue || pending.waitingJobs < 1 { sched_yield() }
+                blockWhile { pending.isDue || pending.waitingJobs < 1 }
                 threads.append(Threads(1) { _ in try store.touch("b") })
-                while pending.waitingJobs < 2 { sched_yield() }
+                blockWhile { pending.waitingJobs < 2 }
                 threads.append(
                     Threads(1) { _ in
                         var batch = WriteBatch()
@@ -66,14 +66,14 @@ struct BatchLimitTests {
                         try store.write(batch)
                         order.withLock { $0.append("large") }
                     })
-                while pending.jobsInLine < 1 { sched_yield() }
+                blockWhile { pending.jobsInLine < 1 }
                 threads.append(
                     Threads(1) { _ in
                         try store.touch("c")
                         order.withLock { $0.append("small") }
                     })
                 // In line behind it, or let in before it.
-                while pending.jobsInLine < 2, pending.waitingJobs < 3 { sched_yield() }
+                blockWhile { pending.jobsInLine < 2 && pending.waitingJobs < 3 }
                 #expect(pending.waitingJobs == 2)
                 return threads
             }
@@ -113,16 +113,18 @@ struct BatchLimitTests {
                 let store = try Store(at: path, .testing())
                 try await store.put([1], for: "old")
                 let task = Mutex<Task<[WriteResult], any Error>?>(nil)
+                let isKnown = Latch()
                 let scope = FaultScope(under: path.string)
                 scope.at("stage.written") { task.withLock { $0 }?.cancel() }
                 let started = Task {
-                    while task.withLock({ $0 == nil }) { await Task.yield() }
+                    await isKnown.wait()
                     var batch = WriteBatch()
                     batch.remove("old")
                     for number in 0..<5 { batch.put(body(50_000, number), for: Key("k\(number)")) }
                     return try await store.write(batch)
                 }
                 task.withLock { $0 = started }
+                isKnown.open()
                 await #expect(throws: CancellationError.self) { try await started.value }
                 scope.lift()
                 #expect(store.stagedFiles == [])
