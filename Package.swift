@@ -241,7 +241,7 @@ let package = Package(
         .testTarget(
             name: "LarderTests",
             dependencies: ["Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "TestSupport", "VisibleLocks"],
-            exclude: ["Golden"],
+            exclude: ["Effort", "Golden"],
             swiftSettings: failpoints
         ),
         .testTarget(
