@@ -214,6 +214,16 @@ let package = Package(
             path: "Tests/GatewayTorture"
         ),
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
+        // No test depends on these two, or their malloc would be that of the tests; every build of the tests makes them.
+        .target(name: "CGatewayEffort", path: "Tests/CGatewayEffort"),
+        .executableTarget(
+            name: "LarderGatewayEffort",
+            dependencies: [
+                "CGatewayEffort", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport",
+                "TestOrigin", .nioCore, .nioPosix, .nioSSL,
+            ],
+            path: "Tests/LarderGatewayEffort"
+        ),
         .executableTarget(
             name: "torture",
             dependencies: ["Failpoints", "Larder", "SeededData", "VisibleLocks", .systemPackage],
@@ -296,7 +306,8 @@ let package = Package(
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
                 "LarderNIOTransport", "TestOrigin", "TestSupport", "VisibleLocks", .httpTypes, .nioCore, .nioHTTP2,
                 .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
-            ]
+            ],
+            exclude: ["Effort"]
         ),
         .testTarget(
             name: "LarderObjectsTests",
