@@ -7,7 +7,7 @@ import Testing
 #endif
 
 /// `ccache-helper`, by what ccache's specification of the protocol says.
-@Suite(.timeLimit(.minutes(3))) struct CcacheHelperTests {
+struct CcacheHelperTests {
     /// The helper, started as ccache starts it.
     private final class Helper {
         let process: Process

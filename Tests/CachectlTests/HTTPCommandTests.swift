@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `fetch`, `serve` and what `stat` says of responses: the real program, real sockets.
-@Suite(.timeLimit(.minutes(3))) struct HTTPCommandTests {
+struct HTTPCommandTests {
     @Test func fetchStoresAndServesOffline() async throws {
         try await withOrigin { origin, place in
             let url = origin.url + "/a"

@@ -7,7 +7,7 @@ import Testing
 #endif
 
 /// `objects` as a user starts it. What it answers is tested in LarderObjectsTests.
-@Suite(.timeLimit(.minutes(3))) struct ObjectsCommandTests {
+struct ObjectsCommandTests {
     private func objects(_ place: Workplace, _ arguments: String...) async throws -> CommandRun {
         try await CommandRun.cachectl(["objects", "--store", place.store, "--listen", "127.0.0.1:0"] + arguments)
     }

@@ -3,7 +3,7 @@ import TestOrigin
 import Testing
 
 /// Ranges of one response that several processes fetch into one store, real program and real sockets.
-@Suite(.timeLimit(.minutes(3))) struct RangeProcessTests {
+struct RangeProcessTests {
     private static let content = (0..<400_000).map { UInt8(ascii: "a") + UInt8((($0 &* 0x9E37_79B1) >> 16) % 26) }
 
     private func fetch(_ url: String, _ range: Range<Int>) -> [String] {

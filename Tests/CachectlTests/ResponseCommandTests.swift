@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What `get`, `export`, `ls` and `rm` make of HTTP responses that vary or are not complete.
-@Suite(.timeLimit(.minutes(3))) struct ResponseCommandTests {
+struct ResponseCommandTests {
     /// A store with two variants of `/v`, one of `/w`, and the first 10 of 20 bytes of `/cut`.
     private func filled(_ body: (String, Workplace) async throws -> Void) async throws {
         let origin = try await TestOrigin.start()

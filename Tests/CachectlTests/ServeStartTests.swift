@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// How `serve` starts: what it checks before it changes anything, and what it warns of.
-@Suite(.timeLimit(.minutes(3))) struct ServeStartTests {
+struct ServeStartTests {
     /// The program on the store, with an origin that nothing listens on.
     private func serve(_ place: Workplace, _ arguments: [String]) async throws -> CommandRun {
         try await CommandRun.cachectl(["serve", "--store", place.store, "--origin", "http://127.0.0.1:1"] + arguments)

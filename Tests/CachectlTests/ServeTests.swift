@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `serve`: what it says, what its signals do, and its settings; the real program, real sockets.
-@Suite(.timeLimit(.minutes(3))) struct ServeTests {
+struct ServeTests {
     @Test func answersUntilItIsStopped() async throws {
         try await withOrigin { origin, place in
             let gateway = try await RunningGateway(place, "--origin", origin.url)

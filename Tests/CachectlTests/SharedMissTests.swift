@@ -12,7 +12,7 @@ import Testing
 
 /// Two processes with one store that miss the same response at once: the program, which asks a real origin, and a cache
 /// of the test, which comes second.
-@Suite(.timeLimit(.minutes(3))) struct SharedMissTests {
+struct SharedMissTests {
     private static let content = String(repeating: "0123456789", count: 5_000)
     private static let own: ScriptedTransport.Handler = { _ throws(TransportError) in
         .answer(200, [.cacheControl: "max-age=60"], "own")

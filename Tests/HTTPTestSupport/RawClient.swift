@@ -24,13 +24,22 @@ public final class RawClient {
     }
 
     /// Connects to a port of 127.0.0.1.
-    /// - Parameter receiveBuffer: SO_RCVBUF, for a client that cannot take much. Default: the system's.
-    public static func connect(to port: Int, receiveBuffer: Int? = nil) async throws -> RawClient {
+    /// - Parameters:
+    ///   - receiveBuffer: SO_RCVBUF, for a client that cannot take much. Default: the system's.
+    ///   - prepare: adds handlers between the socket and this client, such as TLS. Default: none.
+    public static func connect(
+        to port: Int, receiveBuffer: Int? = nil, _ prepare: @escaping @Sendable (any Channel) throws -> Void = { _ in }
+    ) async throws -> RawClient {
         let (stream, continuation) = AsyncThrowingStream.makeStream(of: [UInt8].self, throwing: (any Error).self)
         var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(.allowRemoteHalfClosure, value: true)
-            .channelInitializer { $0.pipeline.addHandler(Feed(continuation)) }
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try prepare(channel)
+                    try channel.pipeline.syncOperations.addHandler(Feed(continuation))
+                }
+            }
         if let receiveBuffer { bootstrap = bootstrap.channelOption(.socketOption(.so_rcvbuf), value: receiveBuffer) }
         return RawClient(try await bootstrap.connect(host: "127.0.0.1", port: port).get(), stream)
     }

@@ -10,6 +10,7 @@ public final class ScriptedTransport: Transport {
     private struct State {
         var handler: Handler
         var sent: [TransportRequest] = []
+        var watching: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     private let state: Mutex<State>
@@ -45,14 +46,30 @@ public final class ScriptedTransport: Transport {
         }
     }
 
+    /// Waits until `count` requests have been sent since the last call of `takeSent()`.
+    /// - Parameter count: 1 or more. Default: 1.
+    public func waitForRequests(_ count: Int = 1) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.sent.count >= count { return true }
+                state.watching.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
     /// Keeps the request, and answers it.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         var kept = request
         (kept.body, kept.onInformational) = (nil, nil)
-        let handler = state.withLock { [kept] state in
+        let (handler, watching) = state.withLock { [kept] state in
             state.sent.append(kept)
-            return state.handler
+            let reached = state.watching.filter { $0.count <= state.sent.count }
+            state.watching.removeAll { $0.count <= state.sent.count }
+            return (state.handler, reached)
         }
+        for watcher in watching { watcher.continuation.resume() }
         return try await handler(request)
     }
 }

@@ -42,7 +42,7 @@ import Testing
         var generator = SeededGenerator(seed: Self.seed)
         let seeds = seeds.map(bytes)
         for round in 0..<Self.rounds {
-            // Other tests wait for things on the same threads.
+            // Other tests wait for things on the same threads; this one waits for nothing.
             if round % 100 == 0 { await Task.yield() }
             let input = Self.mutate(seeds[round % seeds.count], &generator)
             let cuts = (0..<3).map { _ in Int.random(in: 0...input.count, using: &generator) }.sorted()

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// The client that caches against real sockets, beside one that does not.
-@Suite(.timeLimit(.minutes(3))) struct CachingHTTPClientTests {
+struct CachingHTTPClientTests {
     @Test func theSecondRequestIsAnsweredFromTheStore() async throws {
         try await ClientSetting.run { setting in
             setting.origin.script(

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// The rules of HTTP caching, as a caller of the client meets them.
-@Suite(.timeLimit(.minutes(3))) struct CachingRulesTests {
+struct CachingRulesTests {
     private static let resource = OriginResource(
         String(repeating: "0123456789", count: 10_000), etag: "\"1\"", fields: [.init("Cache-Control", "max-age=60")])
 

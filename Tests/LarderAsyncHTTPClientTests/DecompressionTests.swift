@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Compressed contents are stored as sent and decompressed for the caller, where the client's configuration says so.
-@Suite(.timeLimit(.minutes(3))) struct DecompressionTests {
+struct DecompressionTests {
     private func configuration(_ limit: NIOHTTPDecompression.DecompressionLimit) -> HTTPClient.Configuration {
         HTTPClient.Configuration(decompression: .enabled(limit: limit))
     }

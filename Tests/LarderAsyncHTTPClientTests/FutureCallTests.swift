@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The calls that give futures.
-@Suite(.timeLimit(.minutes(3))) struct FutureCallTests {
+struct FutureCallTests {
     @Test func allMethods() async throws {
         try await ClientSetting.run { setting in
             setting.origin.script("/") { .ok("\($0.method) \($0.text)") }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Redirects are followed above the cache, by the rules that the client has.
-@Suite(.timeLimit(.minutes(3))) struct RedirectTests {
+struct RedirectTests {
     @Test func eachAnswerOnTheWayIsKept() async throws {
         try await ClientSetting.run { setting in
             setting.origin.script(

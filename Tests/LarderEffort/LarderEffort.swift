@@ -2,13 +2,13 @@
 //
 //     LarderEffort STORE
 //
-// Prints one `<name> <value>` a line:
+// Prints one `<operation> <metric> <count>` a line:
 //
-// allocations.<operation>     of the calling thread, for each of 10,000 warm operations; left out where they cannot be
+// <operation> allocations     of the calling thread, for each of 10,000 warm operations; left out where they cannot be
 //                             counted
-// silent.<operation>          1: 10,000 warm hits made no system call at all. After any call the process is killed
+// <operation> calls           0: 10,000 warm operations made no system call at all. After any call the process is killed
 //                             before this line. Left out where the system cannot do that
-// written.<size>              bytes given to write calls for a byte of body put, 8 MiB of bodies of that size
+// put-<size> written          bytes given to write calls for a byte of body put, 8 MiB of bodies of that size
 //
 // Ends with `done`.
 
@@ -88,12 +88,15 @@ func writtenBytes() -> Int? {
 enum LarderEffort {
     static func main() throws {
         let path = FilePath(CommandLine.arguments[1])
-        let store = try Store(at: path)
+        let clock = HoldingClock()
+        var configuration = Larder.Configuration()
+        configuration.clock = clock
+        let store = try Store(at: path, configuration)
         for (index, key) in keys.enumerated() { try store.put(body(1024, index), for: key) }
         try store.flush()
         try countAllocations(store)
         try countWrites(store)
-        try forbidSystemCalls(store)
+        try forbidSystemCalls(store, clock)
         say("done")
         exit(0)
     }
@@ -105,7 +108,7 @@ enum LarderEffort {
             let before = effort_allocations()
             for index in 0..<rounds { try run(index) }
             let count = effort_allocations() - before
-            if effort_counts_allocations() { say("allocations.\(name) \(Double(count) / Double(rounds))") }
+            if effort_counts_allocations() { say("\(name) allocations \(Double(count) / Double(rounds))") }
         }
     }
 
@@ -118,20 +121,26 @@ enum LarderEffort {
                 try store.put(body, for: Key("https://example.org/\(size)/\(index)"))
             }
             try store.flush()
-            if let after = writtenBytes() { say("written.\(size) \(Double(after - before) / Double(count * size))") }
+            if let after = writtenBytes() {
+                say("put-\(size >> 10)KiB written \(Double(after - before) / Double(count * size))")
+            }
         }
     }
 
-    private static func forbidSystemCalls(_ store: Store) throws {
+    private static func forbidSystemCalls(_ store: Store, _ clock: HoldingClock) throws {
         // On a separate thread, which may only read and write from then on. The rest of the process continues.
         var pair: [Int32] = [0, 0]
         guard pipe(&pair) == 0 else { exit(2) }
         let (input, output) = (pair[0], pair[1])
         let thread = Thread {
-            let work = operations(store).map { (name: Array("silent.\($0.name) 1\n".utf8), run: $0.run) }
+            let work = operations(store).map { (name: Array("\($0.name) calls 0\n".utf8), run: $0.run) }
             var isDone: UInt8 = 1
             do {
                 for (_, run) in work { for index in 0..<rounds { try run(index) } }
+                // A hit that meets the committer at a lock would wait for it, by a system call. So nothing is left to
+                // commit, and the committer waits, without a lock that a hit needs, until the process ends.
+                try store.flush()
+                clock.hold()
                 if effort_forbid_system_calls() {
                     for (name, run) in work {
                         for index in 0..<rounds { try run(index) }

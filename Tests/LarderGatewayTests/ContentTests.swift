@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The content of requests, on its way to the origin.
-@Suite(.timeLimit(.minutes(3))) struct ContentTests {
+struct ContentTests {
     /// Answers with the content it got.
     static let echo = ScriptedTransport { request throws(TransportError) in
         guard let pull = request.body?.makePull() else { return .text("none") }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Client, gateway, transport and origin, all over sockets.
-@Suite(.timeLimit(.minutes(3))) struct EndToEndTests {
+struct EndToEndTests {
     @Test func theOriginSeesTheClientsHostAndEndToEndFields() async throws {
         try await withOrigin { _ in
             .ok("hello").header("Cache-Control", "max-age=60").header("X", "1").header("X", "2")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Requests and answers over HTTP/1.1.
-@Suite(.timeLimit(.minutes(3))) struct ExchangeTests {
+struct ExchangeTests {
     @Test func missesAreStoredAndTheNextRequestHits() async throws {
         let transport = ScriptedTransport { _ in .text("hello", fresh) }
         try await withGateway(transport: transport) { setting in

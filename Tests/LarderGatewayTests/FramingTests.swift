@@ -4,7 +4,7 @@ import LarderHTTP
 import Testing
 
 /// Invalid HTTP is refused, the connection is closed, and no part of the request reaches the origin.
-@Suite(.timeLimit(.minutes(3))) struct FramingTests {
+struct FramingTests {
     static let malformed: [(String, Int)] = [
         ("GET /\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\n\r\n", 400),

@@ -9,7 +9,7 @@ import Testing
 @testable import LarderGateway
 
 /// Large bodies in memory.
-@Suite(.timeLimit(.minutes(3))) struct HotBodiesTests {
+struct HotBodiesTests {
     /// Asks for the body under a key.
     private func ask(_ number: Int, _ bodies: inout HotBodies, _ store: Store) throws -> [UInt8]? {
         let entry = try #require(try store.get(Key("\(number)")))

@@ -5,7 +5,7 @@ import LarderHTTP
 import Testing
 
 /// Ways by which a request could decide what others get, over sockets. The rules behind them have their scenarios.
-@Suite(.timeLimit(.minutes(3))) struct LeakTests {
+struct LeakTests {
     /// `Connection` takes a field out before the origin sees it: then it must not select what is stored either.
     @Test func connectionNamesNoFieldOfTheKey() async throws {
         let transport = ScriptedTransport { request in

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Ends: of clients, of origins, of the gateway.
-@Suite(.timeLimit(.minutes(3))) struct LeavingTests {
+struct LeavingTests {
     @Test(arguments: [false, true]) func aClientThatLeavesCancelsItsLoad(_ resets: Bool) async throws {
         let arrived = Gate()
         let cancelled = Gate()

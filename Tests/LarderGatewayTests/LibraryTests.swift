@@ -11,7 +11,7 @@ import Testing
 
 /// What the library offers beside the gateway, with a real transport and a real origin: rows H2, H3, H5 to H9, H13 and
 /// H17 of the features. The rules in detail have their tests without sockets.
-@Suite(.timeLimit(.minutes(3))) struct LibraryTests {
+struct LibraryTests {
     private struct Place {
         let cache: HTTPCache
         let origin: TestOrigin

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What a client may use up. Time passes when a test says so.
-@Suite(.timeLimit(.minutes(3))) struct LimitTests {
+struct LimitTests {
     let transport = ScriptedTransport { _ in .text("hello", fresh) }
 
     @Test func aHeadThatDoesNotEndIsCutOff() async throws {

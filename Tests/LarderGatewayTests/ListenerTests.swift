@@ -17,7 +17,7 @@ private final class Closer: ChannelInboundHandler {
 }
 
 /// What the system refuses, and what it answers too late.
-@Suite(.timeLimit(.minutes(3))) struct ListenerTests {
+struct ListenerTests {
     /// No descriptor is left; the selector must not tell of the waiting connection again and again.
     @Test func aListenerThatCannotAcceptPauses() async throws {
         let failures = Counter()

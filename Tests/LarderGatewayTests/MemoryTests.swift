@@ -10,7 +10,7 @@ import Testing
 @testable import LarderGateway
 
 /// What all clients together, and each of them, may use up.
-@Suite(.timeLimit(.minutes(3))) struct MemoryTests {
+struct MemoryTests {
     /// Stored below `/kept`, arriving without end below `/live`.
     static let transport = ScriptedTransport { request in
         if request.head.path?.hasPrefix("/kept") == true { return .text("kept", fresh) }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What the gateway tells of its work: access log, metrics, status page.
-@Suite(.timeLimit(.minutes(3))) struct ObservationTests {
+struct ObservationTests {
     let transport = ScriptedTransport { request in
         request.head.path == "/error" ? .text("failed", status: 500) : .text("hello", fresh)
     }

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What clients may take of an origin, and what they may send it. Over sockets.
-@Suite(.timeLimit(.minutes(3))) struct OriginPlacesTests {
+struct OriginPlacesTests {
     private func withOrigin(
         _ origin: TestOrigin, _ transport: any Transport,
         caching: @escaping (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Setting) async throws -> Void

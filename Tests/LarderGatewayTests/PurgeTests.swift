@@ -5,7 +5,7 @@ import LarderHTTP
 import Testing
 
 /// PURGE: who may, and what it removes.
-@Suite(.timeLimit(.minutes(3))) struct PurgeTests {
+struct PurgeTests {
     let transport = ScriptedTransport { request in
         .text(
             "x",

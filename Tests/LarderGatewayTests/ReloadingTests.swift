@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What a gateway reads again while it runs.
-@Suite(.timeLimit(.minutes(3))) struct ReloadingTests {
+struct ReloadingTests {
     private let transport = ScriptedTransport { _ in .text("") }
 
     @Test func theAccessLogGoesOnInTheFileThatHasThePathNow() async throws {

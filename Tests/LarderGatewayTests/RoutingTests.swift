@@ -8,7 +8,7 @@ import TestOrigin
 import Testing
 
 /// Which server gets a request, and what a proxy has to change in it.
-@Suite(.timeLimit(.minutes(3))) struct RoutingTests {
+struct RoutingTests {
     /// Keeps where requests would have been sent.
     final class Sent: Sendable {
         let list = Mutex<[(destination: TransportDestination?, authority: String?, fields: HTTPFields)]>([])

@@ -16,7 +16,7 @@ import Testing
 /// The origin is honest: what has a user's secret in it says so in one of the ways that HTTP has for that. A response
 /// that calls itself public and holds a secret would be the origin's leak. `LARDER_SECRETS_REQUESTS` sets the requests
 /// of each user, 60 by default; a failure names the seed.
-@Suite(.timeLimit(.minutes(3))) struct SecretsTests {
+struct SecretsTests {
     @Test(arguments: [CachingOptions.SetCookiePolicy.requireExplicitFreshness, .neverStore])
     func noSecretReachesAnotherUser(_ cookies: CachingOptions.SetCookiePolicy) async throws {
         let seed = UInt64.random(in: 0..<1_000_000)

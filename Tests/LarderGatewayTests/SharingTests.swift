@@ -9,7 +9,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Loads that many clients share, over sockets: client, gateway, transport and origin.
-@Suite(.timeLimit(.minutes(3))) struct SharingTests {
+struct SharingTests {
     /// Clients that have sent a request for `/a`; all but the first wait for its answer.
     private func clients(_ count: Int, _ setting: Setting, _ arrived: Gate, _ fields: [String]) async throws
         -> [RawClient]

@@ -9,7 +9,7 @@ import Testing
 @testable import LarderGateway
 
 /// Clients that take their time, and what is counted and logged of them.
-@Suite(.timeLimit(.minutes(3))) struct SlowClientTests {
+struct SlowClientTests {
     static let length = 24 << 20
 
     static func transport(_ fields: HTTPFields) -> ScriptedTransport {

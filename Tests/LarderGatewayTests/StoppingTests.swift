@@ -9,7 +9,7 @@ import Testing
 @testable import LarderGateway
 
 /// The end of a gateway: whatever is under way, no part of it runs or asks for an event loop afterwards.
-@Suite(.timeLimit(.minutes(3))) struct StoppingTests {
+struct StoppingTests {
     /// Content that is never complete, and an origin that waits for it.
     @Test func uploadsUnderWayEndWithTheGateway() async throws {
         for round in 0..<5 {

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// A store in trouble under a running gateway: the origin answers, the operator sees it, and it ends by itself.
-@Suite(.timeLimit(.minutes(3))) struct StoreKeeperTests {
+struct StoreKeeperTests {
     private struct Kept {
         let gateway: Gateway
         let keeper: StoreKeeper

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// CONNECT.
-@Suite(.timeLimit(.minutes(3))) struct TunnelTests {
+struct TunnelTests {
     private func withTunnels(
         to ports: Set<Int>, _ body: (Setting) async throws -> Void
     ) async throws {

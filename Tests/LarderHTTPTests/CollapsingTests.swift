@@ -8,7 +8,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Who shares a load with whom, and what each of them gets (RFC 9111 section 4).
-@Suite(.timeLimit(.minutes(3))) struct CollapsingTests {
+struct CollapsingTests {
     private typealias Reply = (response: FetchResponse, text: String)
 
     /// Starts requests; returns when the last of them waits for the first's answer.
@@ -26,7 +26,7 @@ import Testing
                     return (response, String(decoding: try await response.body.bytes(), as: UTF8.self))
                 })
             // The first leads.
-            if tasks.count == 1 { try await waitWhile { fixture.transport.sent.isEmpty } }
+            if tasks.count == 1 { await fixture.transport.waitForRequests() }
         }
         let joinable = fixture.cache.loader.joinable
         let generation = fixture.cache.changes.generations.current(Fixture.url)
@@ -193,7 +193,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60"], "new")
             }
             try await #expect(fixture.get().text == "old")
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             fixture.clock.advance(by: .seconds(60))
             try await #expect(fixture.get().text == "old")
             #expect(fixture.transport.sent.count == 1)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Keys that are made of more than the URI: invalidation, purging and validation reach them like any other.
-@Suite(.timeLimit(.minutes(3))) struct KeyAdditionTests {
+struct KeyAdditionTests {
     private func request(_ method: String, _ fixture: Fixture, url: String = Fixture.url) throws -> HTTPRequest {
         try HTTPCache.request(for: url, method: HTTPRequest.Method(method)!)
     }

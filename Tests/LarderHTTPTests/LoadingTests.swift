@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Loads that are shared, streamed, cancelled, repeated and limited.
-@Suite(.timeLimit(.minutes(3))) struct LoadingTests {
+struct LoadingTests {
     /// A transport whose body comes when a gate opens, piece by piece.
     private func gated(
         _ fixture: Fixture, _ pieces: [[UInt8]], head: Latch? = nil, body: Latch,
@@ -79,7 +79,7 @@ import Testing
             let (head, body) = (Latch(), Latch())
             gated(fixture, [[1], [2]], head: head, body: body)
             let leader = Task { try await fixture.cache.fetch(Fixture.url) }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            await fixture.transport.waitForRequests()
             let follower = Task { try await fixture.cache.fetch(Fixture.url).body.bytes() }
             leader.cancel()
             #expect(await errorKind { _ = try await leader.value } == .cancelled)
@@ -97,7 +97,7 @@ import Testing
             let pieces = (0..<64).map { [UInt8](repeating: UInt8($0), count: 32_768) }
             gated(fixture, pieces, head: head, body: body, fields: [.cacheControl: "no-store"])
             let leader = Task { try await fixture.cache.fetch(Fixture.url) }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            await fixture.transport.waitForRequests()
             let follower = Task { try await fixture.cache.fetch(Fixture.url).body.bytes().count }
             leader.cancel()
             #expect(await errorKind { _ = try await leader.value } == .cancelled)
@@ -229,7 +229,7 @@ import Testing
             }
             let first = Task { try await fixture.cache.fetch("http://example.org/1") }
             let second = Task { try await fixture.cache.fetch("http://example.org/2") }
-            while fixture.transport.sent.count < 2 { await Task.yield() }
+            await fixture.transport.waitForRequests(2)
             #expect(fixture.cache.cancel(url: "http://example.org/1") == 1)
             #expect(fixture.cache.cancel(url: "http://example.org/none") == 0)
             #expect(fixture.cache.cancelAll() == 2)
@@ -274,15 +274,15 @@ import Testing
                 return .answer(200, [:], "x")
             }
             let first = Task { try await fixture.get("http://example.org/first").text }
-            while fixture.transport.sent.isEmpty { await Task.yield() }
+            await fixture.transport.waitForRequests()
             let low = Task { try await fixture.get("http://example.org/low", FetchOptions(priority: .low)).text }
-            while fixture.cache.waitingRequests < 1 { await Task.yield() }
+            try await waitWhile { fixture.cache.waitingRequests < 1 }
             let high = Task { try await fixture.get("http://example.org/high", FetchOptions(priority: .high)).text }
-            while fixture.cache.waitingRequests < 2 { await Task.yield() }
+            try await waitWhile { fixture.cache.waitingRequests < 2 }
             #expect(fixture.transport.sent.count == 1)
             // Another host has places of its own.
             let other = Task { try await fixture.get("http://example.com/").text }
-            while fixture.transport.sent.count < 2 { await Task.yield() }
+            await fixture.transport.waitForRequests(2)
             gate.open()
             for task in [first, low, high, other] {
                 let text = try await task.value
@@ -322,6 +322,7 @@ import Testing
     @Test func synchronousAndAsynchronousFromManyThreads() async throws {
         try await Fixture.run { fixture in
             fixture.transport.handler = { request throws(TransportError) in
+                // For another order of events; nothing is waited for.
                 await Task.yield()
                 return .answer(200, [.cacheControl: "max-age=60"], request.head.path ?? "")
             }

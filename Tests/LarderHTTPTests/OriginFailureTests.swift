@@ -7,7 +7,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Origins that fail, and loads that have lost their readers.
-@Suite(.timeLimit(.minutes(3))) struct OriginFailureTests {
+struct OriginFailureTests {
     private func withStale(
         _ change: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Fixture) async throws -> Void
     ) async throws {
@@ -65,7 +65,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60"], "new")
             }
             let probe = Task { try await fixture.get().text }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             for _ in 0..<5 { try await #expect(fixture.get().text == "old") }
             #expect(fixture.transport.sent.count == 1)
             gate.open()
@@ -87,7 +87,7 @@ import Testing
                 throw TransportError(.timedOut, mayHaveBeenSeen: false, "no answer")
             }
             let probe = Task { await errorKind { _ = try await fixture.get("http://example.org/probe") } }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             // They do not wait for the same.
             for number in 0..<3 {
                 #expect(await errorKind { _ = try await fixture.get("http://example.org/\(number)") } == .origin)
@@ -95,7 +95,7 @@ import Testing
             #expect(fixture.transport.sent.count == 1)
             // Another origin is another matter.
             let other = Task { await errorKind { _ = try await fixture.get("http://example.com/") } }
-            try await waitWhile { fixture.transport.sent.count < 2 }
+            await fixture.transport.waitForRequests(2)
             gate.open()
             #expect(await probe.value == .timedOut)
             #expect(await other.value == .timedOut)
@@ -129,7 +129,7 @@ import Testing
             hang(fixture, until: gate, answer)
             _ = fixture.transport.takeSent()
             let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             for number in 0..<3 {
                 try await #expect(fixture.get("http://example.org/\(number)").text == "answer")
             }
@@ -143,7 +143,7 @@ import Testing
             let gate = Latch()
             hang(fixture, until: gate) { .answer(304, [.cacheControl: "max-age=1", .eTag: "\"a\""]) }
             let hanging = Task { await errorKind { _ = try await fixture.get("http://example.org/hang") } }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             try await #expect(fixture.get().response.source == .revalidated)
             gate.open()
             #expect(await hanging.value == .timedOut)
@@ -162,7 +162,7 @@ import Testing
                 throw TransportError(.cancelled, mayHaveBeenSeen: true, "cancelled")
             }
             let probe = Task { try await fixture.get().text }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             probe.cancel()
             gate.open()
             _ = try? await probe.value

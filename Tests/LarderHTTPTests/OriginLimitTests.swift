@@ -68,7 +68,7 @@ import Testing
             let gate = Latch()
             hang(fixture, gate)
             let first = Task { try await fixture.get("http://example.org/1").text }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             let options = FetchOptions(timeouts: Timeouts(queue: .milliseconds(10)))
             let late = await error { _ = try await fixture.get("http://example.org/2", options) }
             #expect(late?.code == .timedOut)
@@ -79,7 +79,7 @@ import Testing
             let answer1 = try await first.value
             #expect(answer1 == "x")
             // The place is free again.
-            let answer2 = try await fixture.get("http://example.org/2", options).text
+            let answer2 = try await fixture.get("http://example.org/2").text
             #expect(answer2 == "x")
         }
     }
@@ -91,7 +91,7 @@ import Testing
             let gate = Latch()
             hang(fixture, gate)
             let first = Task { try await fixture.get("http://example.org/1").text }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             let second = Task { try await fixture.get("http://example.org/2").text }
             try await waitWhile { fixture.cache.waitingRequests < 1 }
             let refused = await error { _ = try await fixture.get("http://example.org/3") }
@@ -208,7 +208,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60"], "x")
             }
             let patient = Task { try await fixture.get().text }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             let options = FetchOptions(timeouts: Timeouts(total: .milliseconds(10)))
             let late = await errorKind { _ = try await fixture.get(Fixture.url, options) }
             #expect(late == .timedOut)
@@ -264,7 +264,7 @@ import Testing
         try await Fixture.run { fixture in
             fixture.transport.handler = { _ throws(TransportError) in throw await Self.cancelled() }
             let task = Task { try await fixture.cache.fetch("http://example.org/") }
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             #expect(fixture.cache.cancel(url: "http://example.org/other") == 0)
             #expect(fixture.cache.cancel(url: url) == 1)
             #expect(await errorKind { _ = try await task.value } == .cancelled)

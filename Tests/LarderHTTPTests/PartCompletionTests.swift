@@ -7,7 +7,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Joining the ranges of a response when they are the whole, while others write to the same response.
-@Suite(.timeLimit(.minutes(3))) struct PartCompletionTests {
+struct PartCompletionTests {
     private static let length: Int64 = 300_000
 
     /// What another process commits between the last look at the record and the commit of the whole stays.

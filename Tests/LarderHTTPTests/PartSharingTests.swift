@@ -9,7 +9,7 @@ import Testing
 @testable import LarderHTTP
 
 /// What loads add to a part that others began: their tags, its lifetime, what was lost, and purges by other processes.
-@Suite(.timeLimit(.minutes(3))) struct PartSharingTests {
+struct PartSharingTests {
     private static let length: Int64 = 300_000
 
     /// Begins a load of a range of which the second half comes when the body is opened; returns when the store has the

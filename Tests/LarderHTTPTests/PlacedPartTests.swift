@@ -9,7 +9,7 @@ import Testing
 
 /// Ranges that are written at their positions in a part in progress: which loads share one, what completes it, and what
 /// happens to it when something comes between.
-@Suite(.timeLimit(.minutes(3))) struct PlacedPartTests {
+struct PlacedPartTests {
     private static let length: Int64 = 300_000
 
     /// Bytes that are written stay, so none that an invalidation was for may be written.

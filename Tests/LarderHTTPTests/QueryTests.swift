@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// QUERY (RFC 10008): safe, cacheable, and told apart by content.
-@Suite(.timeLimit(.minutes(3))) struct QueryTests {
+struct QueryTests {
     private func query(
         _ text: String, type: String = "text/plain", streamed: Bool = false, fields: HTTPFields = [:],
         _ fixture: Fixture

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// `No-Vary-Search` (draft-ietf-httpbis-no-vary-search-10): one response for several queries.
-@Suite(.timeLimit(.minutes(3))) struct SearchTests {
+struct SearchTests {
     private static let path = "http://example.org/a"
 
     private func answer(_ fixture: Fixture, _ body: String, _ variation: String?) {
@@ -103,7 +103,7 @@ import Testing
                 return .answer(200, [.cacheControl: "max-age=60", .noVarySearch: "except=()"], "old")
             }
             async let first = fixture.get(Self.path + "?1")
-            try await waitWhile { fixture.transport.sent.isEmpty }
+            await fixture.transport.waitForRequests()
             let post = try HTTPCache.request(for: Self.path + "?2", method: .post)
             _ = try await fixture.cache.fetch(post, body: RequestBody([1])).body.bytes()
             gate.open()

@@ -9,7 +9,7 @@ import Testing
 @testable import LarderHTTP
 
 /// What one caller's time limit, and what is known of an origin, mean for others.
-@Suite(.timeLimit(.minutes(3))) struct SharedTimeTests {
+struct SharedTimeTests {
     /// The time limit of the first request ends no other fetch, and says nothing about the origin.
     @Test func aTotalTimeLimitIsTheCallersOwn() async throws {
         try await Fixture.run { fixture in
@@ -22,16 +22,20 @@ import Testing
             var timeouts = Timeouts()
             timeouts.total = .seconds(2)
             let hurried = FetchOptions(timeouts: timeouts)
-            let first = Task { await errorKind { _ = try await fixture.get(Fixture.url, hurried) } }
+            let isOver = Latch()
+            let first = Task {
+                defer { for latch in [asked, isOver] { latch.open() } }
+                return await errorKind { _ = try await fixture.get(Fixture.url, hurried) }
+            }
             await asked.wait()
             let second = Task { try await fixture.get().text }
             let joinable = fixture.cache.loader.joinable
             let generation = fixture.cache.changes.generations.current(Fixture.url)
             var isJoined = false
             // On a machine that is very busy the time may be over before.
-            while !isJoined, let leading = joinable.leading(Fixture.url, generation: generation) {
-                isJoined = leading.waiterCount == 2
-                try await Task.sleep(for: .milliseconds(2))
+            try await waitWhile {
+                isJoined = joinable.leading(Fixture.url, generation: generation)?.waiterCount == 2
+                return !isJoined && !isOver.isOpen
             }
             #expect(await first.value == .timedOut)
             gate.open()
@@ -112,7 +116,7 @@ import Testing
             let first = Task { try await fixture.get(fields: fields).response.head.status.code }
             await asked.wait()
             let second = Task { try await fixture.get(fields: fields).response.head.status.code }
-            try await Task.sleep(for: .milliseconds(100))
+            await fixture.transport.waitForRequests(2)
             gate.open()
             _ = try await first.value
             try await #expect(second.value == 304)

@@ -10,7 +10,7 @@
 
     /// No task waits for a disk, a commit or room on a thread of the cooperative pool: every place of the engine where
     /// a thread may wait tells which thread that is.
-    @Suite(.timeLimit(.minutes(3))) struct WaitingTests {
+    struct WaitingTests {
         static let tagged: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\""]
 
         @Test(arguments: [100, 3_000, 40_000, 1 << 20])

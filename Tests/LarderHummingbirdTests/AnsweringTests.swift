@@ -22,7 +22,7 @@ extension ServerSetting {
 }
 
 /// How requests are answered from what is kept.
-@Suite(.timeLimit(.minutes(3))) struct AnsweringTests {
+struct AnsweringTests {
     private static let text = String(repeating: "0123456789", count: 10_000)
 
     @Test func conditionalRequests() async throws {

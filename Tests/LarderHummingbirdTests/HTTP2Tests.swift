@@ -15,7 +15,7 @@ import TestSupport
 import Testing
 
 /// A server and clients that speak HTTP/2.
-@Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
+struct HTTP2Tests {
     private static func server() throws -> HTTPServerBuilder {
         let certificate = OriginCertificate.local
         return try .http2Upgrade(

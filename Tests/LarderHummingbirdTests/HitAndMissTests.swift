@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What a client gets is the same without the cache, at the first request and from the store.
-@Suite(.timeLimit(.minutes(3))) struct HitAndMissTests {
+struct HitAndMissTests {
     /// A response of a handler, made again for each call.
     struct Made: Sendable, CustomTestStringConvertible {
         let testDescription: String

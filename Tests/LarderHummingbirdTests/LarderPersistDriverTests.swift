@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Hummingbird's persist framework on disk.
-@Suite(.timeLimit(.minutes(3))) struct LarderPersistDriverTests {
+struct LarderPersistDriverTests {
     private struct User: Codable, Equatable, Sendable {
         var name: String
         var age: Int

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Drivers in several processes.
-@Suite(.timeLimit(.minutes(3))) struct PersistProcessTests {
+struct PersistProcessTests {
     /// A `LarderPersistWorker` process.
     private final class PersistWorker {
         private let process = Process()

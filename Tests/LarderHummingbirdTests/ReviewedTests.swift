@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What reviewers of the middleware found.
-@Suite(.timeLimit(.minutes(3))) struct ReviewedTests {
+struct ReviewedTests {
     @Test func ofTwoMiddlewaresTheOuterOneKeeps() async throws {
         let calls = Calls()
         try await ServerSetting.run { router, cache in

@@ -13,7 +13,7 @@ import TestSupport
 import Testing
 
 /// A server that shuts down, a store that fails under it, and handlers that do not return.
-@Suite(.timeLimit(.minutes(3))) struct ServerLifeTests {
+struct ServerLifeTests {
     private static func router(
         _ cache: ResponseCache, _ handler: @escaping @Sendable (Request, BasicRequestContext) async throws -> Response
     ) -> Router<BasicRequestContext> {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What is kept of what handlers answer, and for which requests.
-@Suite(.timeLimit(.minutes(3))) struct StoringTests {
+struct StoringTests {
     @Test func theHandlersCacheControlIsHonoured() async throws {
         let calls = Calls()
         try await ServerSetting.serving { _, _ in

@@ -12,7 +12,7 @@ import Testing
 @testable import LarderHTTP
 
 /// Contents that come in pieces, clients that leave, and handlers that break off.
-@Suite(.timeLimit(.minutes(3))) struct StreamingTests {
+struct StreamingTests {
     private struct Broken: Error {}
     private static let bytes = GeneratedBytes(count: 24 << 20)
 

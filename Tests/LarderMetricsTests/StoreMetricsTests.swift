@@ -60,7 +60,7 @@ import Testing
             let metrics = TestMetrics()
             let reporter = StoreMetrics(store, factory: metrics)
             let reporting = Task { try await reporter.report(every: .microseconds(100)) }
-            while metrics.recorders.isEmpty { await Task.yield() }
+            try await waitWhile { metrics.recorders.isEmpty }
             try finish(store)
             try await reporting.value
         }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import LarderNIOTransport
 
-@Suite(.timeLimit(.minutes(3))) struct ConnectionTests {
+struct ConnectionTests {
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
 
     private func endpoint(_ server: ScriptedServer) -> NIOTransport.Endpoint {

@@ -39,18 +39,24 @@ extension HTTP2Tests {
 
     @Test func theServersLimitHolds() async throws {
         let counts = Mutex((running: 0, most: 0))
+        let allAreThere = Latch()
         try await HTTP2Server.run(streams: 2) { peer in
             _ = try await peer.head()
             counts.withLock { counts in
                 counts.running += 1
                 counts.most = max(counts.most, counts.running)
             }
-            for _ in 0..<20 { await Task.yield() }
+            await allAreThere.wait()
             counts.withLock { $0.running -= 1 }
             try await peer.answer("x")
         } _: { server in
             try await with { transport in
-                try await expectAnswers(20, from: server, transport)
+                try await expectAnswers(20, from: server, transport) {
+                    try await waitWhile {
+                        counts.withLock { $0.running } < 2 || transport.pool.load(server.endpoint).waiting < 18
+                    }
+                    allAreThere.open()
+                }
             }
             #expect(counts.withLock { $0.most } <= 2)
             #expect(server.connections == 1)

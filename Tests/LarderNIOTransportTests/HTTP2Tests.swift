@@ -8,7 +8,7 @@ import Testing
 @testable import LarderNIOTransport
 
 /// HTTP/2 to origins (RFC 9113).
-@Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
+struct HTTP2Tests {
     /// With a sanitizer, waiting for a connection takes longer than it usually may.
     func request(
         _ server: HTTP2Server, _ path: String = "/", method: HTTPRequest.Method = .get, fields: HTTPFields = [:],

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderNIOTransport
 
 /// Servers close kept connections when they like, and so also when the next request is on its way.
-@Suite(.timeLimit(.minutes(3))) struct KeptConnectionTests {
+struct KeptConnectionTests {
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
 
     /// Each connection answers once, and closes on the head of the second request; with `reset`, with RST.

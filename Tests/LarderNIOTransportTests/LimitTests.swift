@@ -8,7 +8,7 @@ import Testing
 @testable import LarderNIOTransport
 
 /// Time limits, cancellation and backpressure.
-@Suite(.timeLimit(.minutes(3))) struct LimitTests {
+struct LimitTests {
     private static let short = Timeouts(read: .milliseconds(100), write: .milliseconds(100))
     private static let shortConnect = Timeouts(connect: .milliseconds(100))
 

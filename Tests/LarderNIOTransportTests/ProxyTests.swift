@@ -6,7 +6,7 @@ import Testing
 @testable import LarderNIOTransport
 
 /// A proxy between the transport and its servers (RFC 9110 section 3.7).
-@Suite(.timeLimit(.minutes(3))) struct ProxyTests {
+struct ProxyTests {
     private static let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"
     private static let credentials = NIOTransport.Proxy.Credentials(user: "Aladdin", password: "open sesame")
 

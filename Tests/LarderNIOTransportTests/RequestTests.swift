@@ -4,7 +4,7 @@ import LarderNIOTransport
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct RequestTests {
+struct RequestTests {
     private struct Broken: Error {}
 
     /// What arrives, up to the end of the head, and as much content as `contentBytes` says.

@@ -4,7 +4,7 @@ import LarderNIOTransport
 import NIOSSL
 import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct TLSTests {
+struct TLSTests {
     private static let script: ScriptedServer.Script = { peer in
         while true {
             _ = try await peer.head()

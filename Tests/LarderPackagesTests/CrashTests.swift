@@ -104,18 +104,18 @@ import Testing
     @Test(arguments: ["install.batch", "install.synced", "install.committed"])
     func besideTheNetwork(_ moment: String) async throws {
         let setting = Mutex<Setting?>(nil)
-        let done = Switch()
-        let isOver = Switch()
+        let done = Latch()
+        let isOver = Latch()
         try await Setting.run(reach: { step in
-            guard step == moment, !done.isOn, let setting = setting.withLock({ $0 }) else { return }
-            done.turnOn()
+            guard step == moment, !done.isOpen, let setting = setting.withLock({ $0 }) else { return }
+            done.open()
             Task {
                 for name in ["0", "1"] {
                     try await setting.fetched("http://a.example/\(name)", "network", lastModified: nil)
                 }
-                isOver.turnOn()
+                isOver.open()
             }
-            isOver.wait()
+            isOver.block()
         }) { whole in
             try await whole.packages.install(whole.package(Self.files(1), "1.zip"))
             whole.clock.advance(by: .seconds(10))

@@ -132,20 +132,20 @@ import Testing
         try await Setting.run { setting in
             let files = Dictionary(uniqueKeysWithValues: (0..<1_000).map { ("f\($0)", "content \($0)") })
             let archive = try setting.package(files)
-            let (isHalfWay, isCancelled) = (Switch(), Switch())
+            let (isHalfWay, isCancelled) = (Latch(), Latch())
             let task = Task { [packages = setting.packages] in
                 var options = InstallOptions()
                 options.onProgress = { step in
                     #expect(step.totalMembers == 1_002 && step.totalBytes > 10_000)
                     if step.members < 512 { return }
-                    isHalfWay.turnOn()
-                    isCancelled.wait()
+                    isHalfWay.open()
+                    isCancelled.block()
                 }
                 return try await packages.install(archive, options)
             }
-            while !isHalfWay.isOn { await Task.yield() }
+            await isHalfWay.wait()
             task.cancel()
-            isCancelled.turnOn()
+            isCancelled.open()
             await #expect(throws: CancellationError.self) { try await task.value }
             try await #expect(setting.store.keys().isEmpty)
             let result = try await setting.packages.install(archive)
@@ -154,18 +154,18 @@ import Testing
     }
 
     @Test func twoAtOnce() async throws {
-        let (isInside, mayContinue) = (Switch(), Switch())
+        let (isInside, mayContinue) = (Latch(), Latch())
         try await Setting.run(reach: { step in
             if step != "install.begun" { return }
-            isInside.turnOn()
-            mayContinue.wait()
+            isInside.open()
+            mayContinue.block()
         }) { setting in
             let archive = try setting.package(["a": "1"])
             let first = Task { [packages = setting.packages] in try await packages.install(archive) }
-            while !isInside.isOn { await Task.yield() }
+            await isInside.wait()
             try await #expect(packageCode { try await setting.packages.install(archive) } == .busy)
             try await #expect(packageCode { try await setting.packages.remove("site") } == .busy)
-            mayContinue.turnOn()
+            mayContinue.open()
             try await #expect(first.value.added == 1)
         }
     }

@@ -135,16 +135,6 @@ final class Setting: Sendable {
     }
 }
 
-/// A switch between threads.
-final class Switch: Sendable {
-    private let value = Mutex(false)
-
-    var isOn: Bool { value.withLock { $0 } }
-    func turnOn() { value.withLock { $0 = true } }
-    /// Holds the thread up.
-    func wait() { while !isOn { usleep(500) } }
-}
-
 /// The code that `body` fails with.
 func packageCode<R>(_ body: () async throws -> R) async throws -> PackageError.Code? {
     do {

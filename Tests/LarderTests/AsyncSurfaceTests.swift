@@ -71,7 +71,7 @@
 
         private func inCancelledTask(_ call: Call, _ store: Store) async throws {
             let task = Task {
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 try await call.run(store)
             }
             task.cancel()
@@ -129,7 +129,7 @@
                 try await #expect(again.get("a")?.body.bytes() == body(10))
                 try await again.close()
                 let task = Task {
-                    while !Task.isCancelled { await Task.yield() }
+                    await untilCancelled()
                     _ = try await Store.open(at: path, .testing())
                 }
                 task.cancel()

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// What a batch may ask for, and what it leaves behind when it is refused or cancelled.
-@Suite struct BatchLimitTests {
+struct BatchLimitTests {
     // MARK: Size
 
     @Test func moreEntriesThanTheBudgetHasAreRefused() throws {
@@ -56,9 +56,9 @@ import Testing
             let order = Mutex<[String]>([])
             let threads = try store.engine.index.environment.write { _ in
                 var threads = [Threads(1) { _ in try store.touch("a") }]
-                while pending.isDue || pending.waitingJobs < 1 { sched_yield() }
+                blockWhile { pending.isDue || pending.waitingJobs < 1 }
                 threads.append(Threads(1) { _ in try store.touch("b") })
-                while pending.waitingJobs < 2 { sched_yield() }
+                blockWhile { pending.waitingJobs < 2 }
                 threads.append(
                     Threads(1) { _ in
                         var batch = WriteBatch()
@@ -66,14 +66,14 @@ import Testing
                         try store.write(batch)
                         order.withLock { $0.append("large") }
                     })
-                while pending.jobsInLine < 1 { sched_yield() }
+                blockWhile { pending.jobsInLine < 1 }
                 threads.append(
                     Threads(1) { _ in
                         try store.touch("c")
                         order.withLock { $0.append("small") }
                     })
                 // In line behind it, or let in before it.
-                while pending.jobsInLine < 2, pending.waitingJobs < 3 { sched_yield() }
+                blockWhile { pending.jobsInLine < 2 && pending.waitingJobs < 3 }
                 #expect(pending.waitingJobs == 2)
                 return threads
             }
@@ -113,16 +113,18 @@ import Testing
                 let store = try Store(at: path, .testing())
                 try await store.put([1], for: "old")
                 let task = Mutex<Task<[WriteResult], any Error>?>(nil)
+                let isKnown = Latch()
                 let scope = FaultScope(under: path.string)
                 scope.at("stage.written") { task.withLock { $0 }?.cancel() }
                 let started = Task {
-                    while task.withLock({ $0 == nil }) { await Task.yield() }
+                    await isKnown.wait()
                     var batch = WriteBatch()
                     batch.remove("old")
                     for number in 0..<5 { batch.put(body(50_000, number), for: Key("k\(number)")) }
                     return try await store.write(batch)
                 }
                 task.withLock { $0 = started }
+                isKnown.open()
                 await #expect(throws: CancellationError.self) { try await started.value }
                 scope.lift()
                 #expect(store.stagedFiles == [])
@@ -132,7 +134,7 @@ import Testing
         }
     #endif
 
-    @Test(.timeLimit(.minutes(2))) func bodiesDoNotWaitForLongJobs() async throws {
+    @Test func bodiesDoNotWaitForLongJobs() async throws {
         try await withStore { store in
             let monitor = Monitor()
             let (arrived, isOpen) = (Counter(), Counter())

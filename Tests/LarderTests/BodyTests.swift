@@ -47,7 +47,7 @@ import Testing
             let stored = try #require(try await store.get("k")).body
             let task = Task {
                 var count = 0
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 for try await _ in stored.chunks(ofSize: 1000) { count += 1 }
                 return count
             }

@@ -18,7 +18,7 @@ import Testing
             ]
             for (name, call) in calls {
                 let task = Task {
-                    while !Task.isCancelled { await Task.yield() }
+                    await untilCancelled()
                     try await call()
                 }
                 task.cancel()

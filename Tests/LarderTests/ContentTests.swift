@@ -7,7 +7,7 @@ import Testing
 @testable import Larder
 
 /// Lookups by content, and of many keys or digests at once.
-@Suite(.timeLimit(.minutes(3))) struct ContentTests {
+struct ContentTests {
     /// In the index, and in a file.
     private static let lengths = [0, 100, 100_000]
 

@@ -366,11 +366,16 @@ import Testing
                 if offset - page >= upper { try IndexPages.wipe(UInt64(offset) / 4096, path) }
             }
             let found = Mutex<LarderError?>(nil)
+            let isFound = Latch()
             var watching = configuration
             watching.bootIdentity = 2
-            watching.observer = { event in if case .indexDamaged(let error) = event { found.withLock { $0 = error } } }
+            watching.observer = { event in
+                guard case .indexDamaged(let error) = event else { return }
+                found.withLock { $0 = error }
+                isFound.open()
+            }
             let store = try Store(at: path, watching)
-            while found.withLock({ $0 }) == nil { sched_yield() }
+            isFound.block()
             #expect(found.withLock { $0?.code } == .corruption)
             try #expect(code { try store.get("1") } == .corruption)
             try #expect(code { try store.put([1], for: "k", PutOptions(durability: .durable)) } == .corruption)

@@ -24,14 +24,14 @@ import Testing
         // While another writer has the lock, the first one is under way, and the others come together behind it.
         let threads = try store.engine.index.environment.write { _ in
             var threads = [Threads(1) { _ in try store.touch("other") }]
-            while pending.isDue || pending.waitingJobs < 1 { sched_yield() }
+            blockWhile { pending.isDue || pending.waitingJobs < 1 }
             for (number, write) in writes.enumerated() {
                 threads.append(
                     Threads(1) { _ in
                         let result = try write()
                         results.withLock { $0[number] = result }
                     })
-                while pending.waitingJobs < number + 2 { sched_yield() }
+                blockWhile { pending.waitingJobs < number + 2 }
             }
             return threads
         }
@@ -145,7 +145,7 @@ import Testing
                         }
                     }
                     // It is over, or waits for the batch.
-                    while done.value == 0, pending.waitingJobs < 2 { sched_yield() }
+                    blockWhile { done.value == 0 && pending.waitingJobs < 2 }
                 }
                 var batch = WriteBatch()
                 switch operation {

@@ -191,7 +191,7 @@ import Testing
         try await withStore { store in
             for number in 0..<600 { try await store.put([1], for: Key("k\(number)")) }
             let task = Task {
-                while !Task.isCancelled { await Task.yield() }
+                await untilCancelled()
                 _ = try await store.remove(.all)
             }
             task.cancel()

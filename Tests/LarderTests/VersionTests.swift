@@ -263,7 +263,7 @@ import Testing
                     let store = try Store(at: path, .testing { $0.version = "v0" })
                     opened.withLock { $0 = store }
                 }
-                while !engine.context.audience.versions.contains("v0") { sched_yield() }
+                blockWhile { !engine.context.audience.versions.contains("v0") }
                 return opening
             }
             try opening.join()

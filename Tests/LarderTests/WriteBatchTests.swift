@@ -263,7 +263,7 @@ extension Store {
             // While another writer has the lock, they all come to wait.
             let threads = try environment.write { _ in
                 let threads = Threads(count) { try #expect(store.touch(Key("k\($0)"))) }
-                while pending.waitingJobs < count { sched_yield() }
+                blockWhile { pending.waitingJobs < count }
                 return threads
             }
             try threads.join()

@@ -3,7 +3,7 @@ import TestOrigin
 import Testing
 
 /// Requests are recorded as they came; connections, scripts and gates keep their order.
-@Suite(.timeLimit(.minutes(3))) struct ConnectionTests {
+struct ConnectionTests {
     @Test func requestsAreRecorded() async throws {
         try await withOrigin { _ in
             .ok()

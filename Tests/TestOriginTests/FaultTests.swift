@@ -4,7 +4,7 @@ import TestOrigin
 import Testing
 
 /// Answers that are wrong in the way that was ordered.
-@Suite(.timeLimit(.minutes(3))) struct FaultTests {
+struct FaultTests {
     @Test func truncatedContentEndsWithTheConnection() async throws {
         try await withOrigin { _ in
             .ok("0123456789").truncated(after: 4)

@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 #if canImport(Glibc)
@@ -68,6 +69,8 @@ public final class Threads: @unchecked Sendable {
 /// Counts across threads.
 public final class Counter: Sendable {
     private let count = Atomic<Int>(0)
+    private let waiters = Atomic<Int>(0)
+    private let hasChanged = NSCondition()
 
     /// At zero.
     public init() {}
@@ -81,10 +84,23 @@ public final class Counter: Sendable {
 
     /// Adds a number; returns the new count.
     @discardableResult
-    public func add(_ number: Int) -> Int { count.wrappingAdd(number, ordering: .sequentiallyConsistent).newValue }
+    public func add(_ number: Int) -> Int {
+        let new = count.wrappingAdd(number, ordering: .sequentiallyConsistent).newValue
+        // A thread that begins to wait after this look sees the new count.
+        if waiters.load(ordering: .sequentiallyConsistent) > 0 {
+            hasChanged.lock()
+            hasChanged.broadcast()
+            hasChanged.unlock()
+        }
+        return new
+    }
 
-    /// Waits until the count has reached `number`.
+    /// Holds the calling thread until the count has reached `number`.
     public func wait(for number: Int) {
-        while value < number { sched_yield() }
+        waiters.wrappingAdd(1, ordering: .sequentiallyConsistent)
+        hasChanged.lock()
+        while value < number { hasChanged.wait() }
+        hasChanged.unlock()
+        waiters.wrappingSubtract(1, ordering: .sequentiallyConsistent)
     }
 }

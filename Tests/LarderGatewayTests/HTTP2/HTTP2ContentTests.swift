@@ -7,7 +7,7 @@ import TestOrigin
 import Testing
 
 /// Whether a request over HTTP/2 has content says the end of its stream, and nothing else (RFC 9113 section 8.1).
-@Suite(.timeLimit(.minutes(3))) struct HTTP2ContentTests {
+struct HTTP2ContentTests {
     private func withOrigin(
         _ change: @escaping (inout GatewayConfiguration) -> Void = { _ in },
         _ body: (TestOrigin, Setting, RawHTTP2Client) async throws -> Void

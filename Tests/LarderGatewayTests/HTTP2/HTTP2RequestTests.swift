@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Which parts of a request over HTTP/2 are refused, and how the rest is passed on.
-@Suite(.timeLimit(.minutes(3))) struct HTTP2RequestTests {
+struct HTTP2RequestTests {
     let transport = ScriptedTransport { _ in .text("hello") }
 
     private func withClient(

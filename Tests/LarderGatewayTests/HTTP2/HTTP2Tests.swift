@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// The same over TLS and HTTP/2.
-@Suite(.timeLimit(.minutes(3))) struct HTTP2Tests {
+struct HTTP2Tests {
     @Test(arguments: [0, 5, 40_000, 3 << 20]) func missesAndHits(_ count: Int) async throws {
         let content = body(count)
         let transport = ScriptedTransport { _ in .bytes(content, fresh) }

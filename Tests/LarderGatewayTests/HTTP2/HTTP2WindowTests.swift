@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What a client does not take stays where it is: in the store, or with the origin (RFC 9113 section 5.2).
-@Suite(.timeLimit(.minutes(3))) struct HTTP2WindowTests {
+struct HTTP2WindowTests {
     /// Answers with as many bytes as the path says, `/n/COUNT` not to be stored.
     let transport = ScriptedTransport { request in
         let words = (request.head.path ?? "").split(separator: "/")

@@ -5,7 +5,6 @@ import Testing
 @testable import Larder
 
 /// Reading a body while it is written, in the same process.
-@Suite(.timeLimit(.minutes(2)))
 struct PartialFollowTests {
     private let bytes = body(600_000)
 

@@ -10,7 +10,6 @@ import Testing
 #endif
 
 /// Bodies that other processes write, and leave when they die.
-@Suite(.timeLimit(.minutes(5)))
 struct PartialProcessTests {
     private static let length = 300_000
 

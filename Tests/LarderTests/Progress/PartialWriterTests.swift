@@ -122,7 +122,7 @@ struct PartialWriterTests {
     }
 
     /// Without a flush, and without another call of the writer.
-    @Test(.timeLimit(.minutes(1))) func theIndexHearsOfARangeSoon() async throws {
+    @Test func theIndexHearsOfARangeSoon() async throws {
         try await withStore { store in
             let writer = try await store.partialWriter(for: "k")
             try await writer.write(part(0..<50_000), at: 0)
