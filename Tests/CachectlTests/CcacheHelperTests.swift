@@ -31,15 +31,17 @@ struct CcacheHelperTests {
         }
 
         func connect() async throws -> Client {
-            while process.isRunning {
-                if let client = Client(socket) { return client }
-                try await Task.sleep(for: .milliseconds(10))
+            var client: Client?
+            try await waitWhile {
+                client = Client(socket)
+                return client == nil && process.isRunning
             }
-            throw POSIXError(.ECONNREFUSED)
+            guard let client else { throw POSIXError(.ECONNREFUSED) }
+            return client
         }
 
         func end() async throws -> Int32 {
-            while process.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+            await process.exit()
             return process.terminationStatus
         }
     }

@@ -77,6 +77,19 @@ struct CommandRun {
     }
 }
 
+extension Process {
+    /// Waits for the end without holding a thread that tasks or queues need. A termination handler that is set after
+    /// the start may miss the end.
+    func exit() async {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread { [self] in
+                waitUntilExit()
+                continuation.resume()
+            }
+        }
+    }
+}
+
 /// A directory for one test, with a store in it.
 final class Workplace: Sendable {
     let path: FilePath

@@ -114,7 +114,7 @@ struct HTTPCommandTests {
             shell.currentDirectoryURL = URL(fileURLWithPath: place.path.string)
             shell.arguments = ["-c", "\"$0\" fetch -O \"$1\" --store store", CommandRun.path, origin.url + "/a?q=1"]
             try shell.run()
-            while shell.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+            await shell.exit()
             #expect(FileManager.default.contents(atPath: place.path.appending("a").string) == Data("hello".utf8))
         }
     }

@@ -157,27 +157,21 @@ import Testing
         #expect(list.map { Set($0[0].keys) } == keys)
     }
 
-    /// Enough for the demonstration to fill its budget; with a sanitizer it is slower.
-    private static var secondsToFill: String {
-        #if LARDER_VISIBLE_LOCKS
-            "30"
-        #else
-            "2"
-        #endif
-    }
-
     @Test func demoKeepsItsPromises() throws {
         let place = try Workplace()
         var random = RandomBytes(seed: 5)
         for index in 0..<120 { _ = try place.file("tree/\(index % 7)/\(index)", random.bytes(1000 + index * 1500)) }
-        let run = try CommandRun.cachectl([
-            "demo", place.path.appending("tree").string, "--seconds", Self.secondsToFill, "--json", "--store",
-            place.store,
-        ])
-        #expect(run.status == 0, "\(run.errors)")
-        let json = run.json
-        #expect(json["wrongBodies"] as? Int == 0 && (json["hits"] as? Int ?? 0) > 0)
-        #expect((json["displacedEntries"] as? Int ?? 0) > 0)
+        // A busy machine needs longer to fill the budget.
+        var (seconds, json) = (2, [String: Any]())
+        while json["hits"] as? Int ?? 0 == 0 || json["displacedEntries"] as? Int ?? 0 == 0 {
+            let run = try CommandRun.cachectl([
+                "demo", place.path.appending("tree").string, "--seconds", "\(seconds)", "--json", "--store",
+                place.store,
+            ])
+            try #require(run.status == 0, "\(run.errors)")
+            (seconds, json) = (seconds * 2, run.json)
+        }
+        #expect(json["wrongBodies"] as? Int == 0)
         #expect(json["allocatedBytes"] as? Int == json["recountedBytes"] as? Int)
         #expect((json["highestBytes"] as? Int ?? .max) <= (json["budgetBytes"] as? Int ?? 0))
         #expect(try place.run("verify").status == 0)
@@ -188,10 +182,10 @@ import Testing
         var random = RandomBytes(seed: 6)
         for index in 0..<150 { _ = try place.file("tree/\(index)", random.bytes(1000 + index * 1500)) }
         let demo = try CommandRun.start([
-            "demo", place.path.appending("tree").string, "--seconds", "30", "--store", place.store,
+            "demo", place.path.appending("tree").string, "--seconds", "3600", "--store", place.store,
         ])
         defer { demo.terminate() }
-        while try place.run("stat", "--json").json["entryCount"] as? Int ?? 0 < 10 { usleep(50_000) }
+        try blockWhile { try place.run("stat", "--json").json["entryCount"] as? Int ?? 0 < 10 }
         for round in 0..<3 {
             for command in [
                 ["gc", "--compact"], ["verify"], ["put", "k\(round)", "/etc/passwd", "--pin"], ["get", "k\(round)"],

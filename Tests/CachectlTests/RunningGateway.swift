@@ -23,15 +23,17 @@ final class RunningGateway {
     ) async throws {
         let output = try place.file("serve.out", [])
         errorFile = try place.file("serve.err", [])
-        process = try CommandRun.start(
+        let process = try CommandRun.start(
             [command, "--listen", "127.0.0.1:0", "--store", place.store, "--json"] + arguments, prefix: prefix,
             output: try FileHandle(forWritingTo: URL(fileURLWithPath: output)),
             errors: try FileHandle(forWritingTo: URL(fileURLWithPath: errorFile)))
+        self.process = process
         var found: [String: Any]?
-        while found == nil, process.isRunning {
+        try await waitWhile {
+            let isRunning = process.isRunning
             let text = FileManager.default.contents(atPath: output) ?? Data()
             found = try? JSONSerialization.jsonObject(with: text) as? [String: Any]
-            if found == nil { try await Task.sleep(for: .milliseconds(20)) }
+            return found == nil && isRunning
         }
         ready = try #require(
             found, "\(String(decoding: FileManager.default.contents(atPath: errorFile) ?? Data(), as: UTF8.self))")
@@ -44,13 +46,13 @@ final class RunningGateway {
 
     /// Waits until it says so on standard error.
     func waitUntilItSays(_ text: String) async throws {
-        while process.isRunning, !errors.contains(text) { try await Task.sleep(for: .milliseconds(10)) }
+        try await waitWhile { process.isRunning && !errors.contains(text) }
         #expect(errors.contains(text), "\(errors)")
     }
 
     /// Waits for the end; returns the exit status.
     func end() async throws -> Int32 {
-        while process.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+        await process.exit()
         return process.terminationStatus
     }
 }

@@ -100,7 +100,7 @@ struct ServeStartTests {
         let process = try CommandRun.start(
             ["serve", "--store", other.store, "--origin", "http://127.0.0.1:1", "--listen", "larder.invalid:8080"],
             prefix: prefix, errors: try FileHandle(forWritingTo: URL(filePath: try other.file("errors", []))))
-        while process.isRunning { try await Task.sleep(for: .milliseconds(10)) }
+        await process.exit()
         let errors = String(
             decoding: FileManager.default.contents(atPath: other.path.appending("errors").string) ?? Data(),
             as: UTF8.self)

@@ -48,6 +48,12 @@ struct SharedMissTests {
     /// How long a claim is waited for.
     private static let claiming = Duration.milliseconds(100)
 
+    /// A pause that ends with its task only.
+    private static func never() async throws {
+        await untilCancelled()
+        throw CancellationError()
+    }
+
     /// Runs `body` beside a process that has half of a response.
     /// - Parameters:
     ///   - content: of the response.
@@ -109,7 +115,7 @@ struct SharedMissTests {
             configuration.timeouts.total = total
             configuration.sleep = { pause in
                 // The claim comes.
-                if pause == Self.claiming { return try await Task.sleep(for: .seconds(36_000)) }
+                if pause == Self.claiming { return try await Self.never() }
                 let count = pauses.withLock { pauses in
                     pauses.append(pause)
                     return pauses.count
@@ -210,7 +216,7 @@ struct SharedMissTests {
         try await withProcesses(Self.content, "max-age=0, stale-while-revalidate=600") { configuration in
             configuration.otherProcessWait = .seconds(36_000)
             configuration.sleep = { pause in
-                if pause == Self.claiming { return try await Task.sleep(for: .seconds(36_000)) }
+                if pause == Self.claiming { return try await Self.never() }
                 guard let processes = running.withLock({ $0 }) else { return }
                 let joinable = processes.cache.loader.joinable
                 try await waitWhile { joinable.leading(processes.url, generation: 0)?.waiterCount != count }
@@ -259,18 +265,6 @@ struct SharedMissTests {
                 let response = try await processes.cache.fetch(processes.url)
                 #expect(response.source == .network)
                 try await #expect(response.body.bytes() == Array("own".utf8))
-            }
-        }
-    }
-}
-
-extension Process {
-    /// Waits for the end without holding a thread of the cooperative pool: the origin needs them.
-    fileprivate func exit() async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().async { [self] in
-                waitUntilExit()
-                continuation.resume()
             }
         }
     }

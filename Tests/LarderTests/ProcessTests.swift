@@ -46,6 +46,7 @@ struct ProcessTests {
                 store: path.string, mode: "durable", seed: UInt64(cycle) + 1, count: 1_000_000)
             mixed.waitUntilReady()
             durable.waitUntilReady()
+            // A kill at any moment is right, and on a busy machine it is another one.
             usleep(UInt32.random(in: 1_000...150_000, using: &generator))
             mixed.kill()
             durable.kill()
@@ -76,6 +77,7 @@ struct ProcessTests {
         for cycle in 1...4 as ClosedRange<UInt64> {
             let worker = try Worker(store: path.string, mode: "durable", seed: cycle, count: 1_000_000)
             worker.waitUntilReady()
+            // Any moment is right: what it said before the kill counts.
             usleep(40_000)
             worker.kill()
             let lines = worker.finish().filter { $0.hasPrefix("D ") }
