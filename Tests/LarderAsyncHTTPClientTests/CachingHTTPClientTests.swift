@@ -35,8 +35,8 @@ struct CachingHTTPClientTests {
                 "/a",
                 OriginAnswer.ok("body").header("Cache-Control", "max-age=60").header("ETag", "\"1\"")
                     .header("Set-Cookie", "a=b").header("Date", "Mon, 23 Nov 2026 00:00:00 GMT"))
-            let plain = try await setting.plain.execute(setting.request("/a"), timeout: .seconds(60))
-            let own = try await setting.client.execute(setting.request("/a"), timeout: .seconds(60))
+            let plain = try await setting.plain.execute(setting.request("/a"), timeout: .seconds(600))
+            let own = try await setting.client.execute(setting.request("/a"), timeout: .seconds(600))
             #expect(own.status == plain.status)
             let added: Set<String> = ["age", "cache-status"]
             let fields = own.headers.filter { !added.contains($0.name.lowercased()) }.map { "\($0.name): \($0.value)" }
@@ -120,10 +120,13 @@ struct CachingHTTPClientTests {
             let gate = Gate()
             setting.origin.script(
                 "/", OriginAnswer.ok("late").header("Cache-Control", "max-age=60").holding(at: gate))
+            let isOver = Latch()
             let hasty = Task {
-                try await setting.client.execute(setting.request("/"), timeout: .milliseconds(200))
+                defer { isOver.open() }
+                return try await setting.client.execute(setting.request("/"), timeout: .seconds(1))
             }
-            await gate.arrival()
+            // On a busy machine the time may be over before the request is sent.
+            try await waitWhile { gate.arrivals == 0 && !isOver.isOpen }
             let patient = Task { try await setting.text(setting.request("/")) }
             await #expect(throws: HTTPClientError.deadlineExceeded) { try await hasty.value }
             gate.open()
@@ -247,7 +250,7 @@ struct CachingHTTPClientTests {
             let bytes = GeneratedBytes(count: 48 << 20)
             setting.origin.script("/", OriginAnswer.ok(bytes).header("Cache-Control", "max-age=60"))
             for _ in 0..<2 {
-                let response = try await setting.client.execute(setting.request("/"), timeout: .seconds(60))
+                let response = try await setting.client.execute(setting.request("/"), timeout: .seconds(600))
                 var count: Int64 = 0
                 var most = 0
                 for try await piece in response.body {
@@ -267,11 +270,11 @@ struct CachingHTTPClientTests {
             setting.origin.script("/") { OriginAnswer.counter($0).header("Cache-Control", "max-age=60") }
             let stored = FetchOptions(policy: .doNotLoad)
             await #expect(throws: FetchError.self) {
-                try await setting.client.execute(setting.request("/"), timeout: .seconds(60), options: stored)
+                try await setting.client.execute(setting.request("/"), timeout: .seconds(600), options: stored)
             }
             _ = try await setting.get("/")
             let response = try await setting.client.execute(
-                setting.request("/"), timeout: .seconds(60), options: FetchOptions(policy: .doNotRead))
+                setting.request("/"), timeout: .seconds(600), options: FetchOptions(policy: .doNotRead))
             let text = String(buffer: try await response.body.collect(upTo: 10))
             #expect(text == "2")
         }
@@ -282,10 +285,10 @@ struct CachingHTTPClientTests {
         try await withStore { store in
             let client = CachingHTTPClient(store: store)
             let request = HTTPClientRequest(url: origin.url + "/")
-            _ = try await client.execute(request, timeout: .seconds(60)).body.collect(upTo: 10)
+            _ = try await client.execute(request, timeout: .seconds(600)).body.collect(upTo: 10)
             try await client.shutdown()
             await #expect(throws: HTTPClientError.alreadyShutdown) {
-                try await client.execute(request, timeout: .seconds(60))
+                try await client.execute(request, timeout: .seconds(600))
             }
             await #expect(throws: HTTPClientError.alreadyShutdown) { try await client.shutdown() }
         }
@@ -302,7 +305,7 @@ struct CachingHTTPClientTests {
             let client = CachingHTTPClient(store: store)
             let url = origin.url + "/"
             let waiting = (0..<3).map { _ in
-                Task { try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(60)) }
+                Task { try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(600)) }
             }
             await gate.arrival()
             try await client.shutdown()
@@ -321,7 +324,8 @@ struct CachingHTTPClientTests {
             cache.logger.logLevel = .critical
             let client = CachingHTTPClient(store: store, cache: cache)
             let text: () async throws -> String = {
-                let response = try await client.execute(HTTPClientRequest(url: origin.url + "/"), timeout: .seconds(60))
+                let response = try await client.execute(
+                    HTTPClientRequest(url: origin.url + "/"), timeout: .seconds(600))
                 return String(buffer: try await response.body.collect(upTo: 100))
             }
             for _ in 0..<2 { try await #expect(text() == "1") }

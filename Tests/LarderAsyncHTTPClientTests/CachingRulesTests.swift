@@ -114,7 +114,7 @@ struct CachingRulesTests {
             let shared = FetchOptions(keyPolicy: KeyPolicy())
             for user in ["ada", "bob"] {
                 let response = try await setting.client.execute(
-                    setting.request("/", (field, user)), timeout: .seconds(60), options: shared)
+                    setting.request("/", (field, user)), timeout: .seconds(600), options: shared)
                 let text = String(buffer: try await response.body.collect(upTo: 100))
                 #expect(text == "ada 5")
             }
@@ -164,7 +164,7 @@ struct CachingRulesTests {
     @Test(arguments: [200, 204, 301, 404]) func withoutContent(status: Int) async throws {
         try await ClientSetting.run { setting in
             setting.origin.script("/", OriginAnswer.status(status).header("Cache-Control", "max-age=60"))
-            let plain = try await setting.plain.execute(setting.request("/"), timeout: .seconds(60))
+            let plain = try await setting.plain.execute(setting.request("/"), timeout: .seconds(600))
             _ = try await plain.body.collect(upTo: 100)
             for _ in 0..<2 {
                 let (response, text) = try await setting.get("/")
@@ -235,7 +235,7 @@ struct CachingRulesTests {
             let bytes = GeneratedBytes(count: 8 << 20)
             setting.origin.script("/") { _ in OriginAnswer.ok(bytes).header("Cache-Control", "no-store") }
             for _ in 0..<5 {
-                let response = try await setting.client.execute(setting.request("/"), timeout: .seconds(60))
+                let response = try await setting.client.execute(setting.request("/"), timeout: .seconds(600))
                 #expect(response.status == .ok)
             }
             await setting.client.cache.drain()

@@ -51,7 +51,7 @@ struct ClientSetting: Sendable {
     }
 
     func answer(to request: HTTPClientRequest) async throws -> (HTTPClientResponse, String) {
-        let response = try await client.execute(request, timeout: .seconds(60))
+        let response = try await client.execute(request, timeout: .seconds(600))
         return (response, String(buffer: try await response.body.collect(upTo: 1 << 26)))
     }
 
@@ -62,7 +62,7 @@ struct ClientSetting: Sendable {
     }
 
     /// What the two clients throw for a request: at once, or while the content is read.
-    func errors(_ request: HTTPClientRequest, timeout: TimeAmount = .seconds(60)) async -> (String, String) {
+    func errors(_ request: HTTPClientRequest, timeout: TimeAmount = .seconds(600)) async -> (String, String) {
         let own = await Self.thrown {
             let response = try await client.execute(request, timeout: timeout)
             _ = try await response.body.collect(upTo: 1 << 26)

@@ -40,7 +40,7 @@ struct DecompressionTests {
         let content = gzip(Array("text".utf8))
         try await ClientSetting.run { setting in
             setting.origin.script("/", answer(content))
-            let response = try await setting.client.execute(setting.request("/"), timeout: .seconds(60))
+            let response = try await setting.client.execute(setting.request("/"), timeout: .seconds(600))
             let received = Array(try await response.body.collect(upTo: 1000).readableBytesView)
             #expect(received == content)
             #expect(setting.origin.requests.map { $0["Accept-Encoding"] } == [nil])

@@ -63,7 +63,7 @@ struct RedirectTests {
     func placesThatAreNotAsked(location: String) async throws {
         try await ClientSetting.run { setting in
             setting.origin.script("/", OriginAnswer.status(307).header("Location", location))
-            let plain = try await setting.plain.execute(setting.request("/"), timeout: .seconds(60)).status
+            let plain = try await setting.plain.execute(setting.request("/"), timeout: .seconds(600)).status
             guard !location.isEmpty else { return }
             try await #expect(setting.status(setting.request("/")) == plain)
         }
@@ -96,7 +96,7 @@ struct RedirectTests {
             request.method = .POST
             request.body = .bytes(ByteBuffer(string: "content"))
             try await #expect(setting.text(request) == expected)
-            let plain = try await setting.plain.execute(request, timeout: .seconds(60))
+            let plain = try await setting.plain.execute(request, timeout: .seconds(600))
             let text = String(buffer: try await plain.body.collect(upTo: 100))
             #expect(text == expected)
         }

@@ -34,8 +34,9 @@ struct LeavingTests {
     /// As `printf 'GET ...' | nc` does.
     @Test(arguments: ["", "Connection: close"])
     func aClientThatEndsItsSideWithItsRequestsGetsItsAnswers(field: String) async throws {
+        let hasEnded = Latch()
         let transport = ScriptedTransport { request in
-            for _ in 0..<100 { await Task.yield() }
+            await hasEnded.wait()
             return .bytes(body(100_000, request.head.path == "/a" ? 1 : 2), fresh)
         }
         try await withGateway(transport: transport) { setting in
@@ -43,6 +44,7 @@ struct LeavingTests {
                 let client = try await setting.connect()
                 try await client.send(get("/a") + (field.isEmpty ? get("/b") : get("/b", field)))
                 try await client.finishSending()
+                hasEnded.open()
                 try await #expect(client.response().body == body(100_000, 1))
                 try await #expect(client.response().body == body(100_000, 2))
                 try await #expect(client.rest().isEmpty)
@@ -63,6 +65,7 @@ struct LeavingTests {
     /// Hits, shared and lonely misses, stored and not; heads and bodies that are on their way when the client goes.
     @Test func clientsMayLeaveAtAnyMoment() async throws {
         let transport = ScriptedTransport { request in
+            // For any order of events; nothing is waited for, here and below.
             for _ in 0..<Int.random(in: 0...20) { await Task.yield() }
             let isKept = request.head.path?.hasPrefix("/kept") == true
             return .bytes(body(300_000, 1), [.cacheControl: isKept ? "max-age=60" : "no-store"])
@@ -210,7 +213,7 @@ struct LeavingTests {
             let busy = try await setting.connect()
             try await busy.send(get("/slow"))
             await gate.arrival()
-            async let stopped: Void = setting.gateway.stop(drain: .seconds(30))
+            async let stopped: Void = setting.gateway.stop(drain: .seconds(600))
             // Idle connections are closed at once.
             try await #expect(idle.rest().isEmpty)
             await #expect(throws: (any Error).self) { _ = try await setting.connect() }

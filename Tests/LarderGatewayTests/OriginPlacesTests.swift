@@ -107,11 +107,11 @@ struct OriginPlacesTests {
         let transport = NIOTransport()
         let origin = try await TestOrigin.start { _ in .ok("first").then(gate).then("rest").chunked() }
         try await withOrigin(
-            origin, transport, caching: { $0.timeouts.total = .milliseconds(300) }
+            origin, transport, caching: { $0.timeouts.total = .seconds(1) }
         ) { setting in
             var hasDripped = false
             // On a busy machine the time may be over before the head comes.
-            for _ in 0..<100 {
+            while !hasDripped {
                 let client = try await setting.connect()
                 try await client.send(get("/"))
                 let head = try await client.head()
@@ -124,9 +124,7 @@ struct OriginPlacesTests {
                 let rest = try? await client.rest()
                 #expect(rest.map { String(decoding: $0, as: UTF8.self).contains("0\r\n\r\n") } != true)
                 hasDripped = true
-                break
             }
-            #expect(hasDripped)
             gate.open()
         }
         await transport.close()

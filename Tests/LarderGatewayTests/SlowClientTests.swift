@@ -50,12 +50,13 @@ struct SlowClientTests {
             await setting.settles()
             // 50 bytes a second.
             var rounds = 0
-            while await setting.gateway.readCounters().timeouts == 0, rounds < 100 {
+            while await setting.gateway.readCounters().timeouts == 0 {
                 rounds += 1
-                await #expect(client.read(1_000) == 1_000)
+                try #require(await client.read(1_000) == 1_000)
                 await setting.pass(seconds: 20)
             }
-            #expect((40..<80).contains(rounds), "\(rounds)")
+            // Where the system's buffers are full at the beginning fewer than 80, and more where that takes longer.
+            #expect(rounds >= 40, "\(rounds)")
             await #expect(client.read(Self.length) < Self.length)
         }
     }

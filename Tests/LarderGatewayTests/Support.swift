@@ -132,6 +132,8 @@ let fresh: HTTPFields = [.cacheControl: "max-age=3600"]
 
 extension Counter {
     /// Returns when the number has not grown for a while: for what has to stand still, there is no event to wait for.
+    /// The pauses are longer on a busy machine. If it returns too early all the same, a test of an upper bound can miss
+    /// a bug, but does not fail.
     func stands() async {
         var last = -1
         while value != last {

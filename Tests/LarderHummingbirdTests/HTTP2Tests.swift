@@ -66,7 +66,7 @@ struct HTTP2Tests {
         } _: { setting, client in
             let url = "https://127.0.0.1:\(setting.port)/cached/a"
             let ask: @Sendable (HTTPClientRequest) async throws -> (HTTPClientResponse, String) = { request in
-                let response = try await client.execute(request, timeout: .seconds(60))
+                let response = try await client.execute(request, timeout: .seconds(600))
                 #expect(response.version == .http2)
                 return (response, String(buffer: try await response.body.collect(upTo: 1 << 25)))
             }
@@ -113,12 +113,12 @@ struct HTTP2Tests {
                 })
         } _: { setting, client in
             let url = "https://127.0.0.1:\(setting.port)/cached/a"
-            let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(60))
+            let response = try await client.execute(HTTPClientRequest(url: url), timeout: .seconds(600))
             for try await piece in response.body where piece.readableBytes > 0 { break }
             await left.wait()
             var head = HTTPClientRequest(url: "https://127.0.0.1:\(setting.port)/none")
             head.method = .HEAD
-            try await #expect(client.execute(head, timeout: .seconds(60)).status == .notFound)
+            try await #expect(client.execute(head, timeout: .seconds(600)).status == .notFound)
         }
     }
 
@@ -132,12 +132,12 @@ struct HTTP2Tests {
             return response("\(request.method) \(content) \(number)", cacheControl: "max-age=60")
         } _: { setting, plain in
             let url = "https://127.0.0.1:\(setting.port)/a"
-            let direct = try await plain.execute(HTTPClientRequest(url: url), timeout: .seconds(60))
+            let direct = try await plain.execute(HTTPClientRequest(url: url), timeout: .seconds(600))
             #expect(direct.version == .http2)
             try await withStore { store in
                 let client = CachingHTTPClient(store: store, configuration: try Self.clientConfiguration())
                 let text: (HTTPClientRequest) async throws -> String = {
-                    String(buffer: try await client.execute($0, timeout: .seconds(60)).body.collect(upTo: 1 << 20))
+                    String(buffer: try await client.execute($0, timeout: .seconds(600)).body.collect(upTo: 1 << 20))
                 }
                 for _ in 0..<2 { try await #expect(text(HTTPClientRequest(url: url)) == "GET  2") }
                 var put = HTTPClientRequest(url: url)

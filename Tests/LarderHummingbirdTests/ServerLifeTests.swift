@@ -124,7 +124,7 @@ struct ServerLifeTests {
     @Test func aHandlerThatDoesNotReturn() async throws {
         let (gate, calls) = (Gate(), Calls())
         try await ServerSetting.run {
-            $0.timeouts.total = .seconds(2)
+            $0.timeouts.total = .seconds(5)
         } routes: { router, cache in
             router.add(middleware: ResponseCacheMiddleware(cache, lifetime: .seconds(60)))
             router.get("a") { _, _ -> Response in

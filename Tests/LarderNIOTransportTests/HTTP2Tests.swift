@@ -22,7 +22,7 @@ struct HTTP2Tests {
     }
 
     func with<Result: Sendable>(
-        waiting: Int = 1_024, idle: Duration = .seconds(4), headBytes: Int = 64 << 10, connections: Int = 1,
+        waiting: Int = 1_024, idle: Duration = .seconds(600), headBytes: Int = 64 << 10, connections: Int = 1,
         _ body: (NIOTransport) async throws -> Result
     ) async throws -> Result {
         try await withTransport(

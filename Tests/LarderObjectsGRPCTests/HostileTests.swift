@@ -81,7 +81,7 @@ struct HostileTests {
 
     /// Whatever comes, the server ends the connection or the call, and answers others.
     @Test(arguments: 0..<10) func frames(kind: Int) async throws {
-        try await Setting.run(calls: { $0.stallTimeout = .milliseconds(300) }) { setting in
+        try await Setting.run(calls: { $0.stallTimeout = .seconds(2) }) { setting in
             try? await Connection.with(setting.calls.port) { _, connection in
                 switch kind {
                 case 0: try await connection.write(type: 0, stream: 1, [1, 2, 3])
@@ -140,7 +140,7 @@ struct HostileTests {
 
     /// A client that asks for much and reads nothing.
     @Test func anAnswerThatIsNotRead() async throws {
-        try await Setting.run(calls: { $0.stallTimeout = .milliseconds(300) }) { setting in
+        try await Setting.run(calls: { $0.stallTimeout = .seconds(2) }) { setting in
             let bytes = body(2_000_000)
             _ = try await setting.write(upload(bytes), [Array(bytes[..<1_000_000]), Array(bytes[1_000_000...])])
             try await Connection.with(setting.calls.port) { _, connection in
@@ -200,9 +200,9 @@ struct HostileTests {
             }
             // All but two are closed by the server.
             var open = channels
-            while open.count > 2 {
-                try await Task.sleep(for: .milliseconds(5))
+            try await waitWhile {
                 open = open.filter(\.isActive)
+                return open.count > 2
             }
             try await #expect(setting.missing(of: [named(body(1_000))]).isEmpty)
             for channel in open { try await channel.close() }

@@ -149,7 +149,7 @@ struct HTTP2Tests {
             let client = try await HTTP2Client.connect(to: port)
             async let answer = client.get("/")
             await gate.arrival()
-            async let stopped: Void = setting.gateway.stop(drain: .seconds(30))
+            async let stopped: Void = setting.gateway.stop(drain: .seconds(600))
             gate.open()
             try await #expect(answer.body == Array("done".utf8))
             try await client.closed()
