@@ -26,7 +26,7 @@ import Testing
             var put = 0
             var number = 0
             let peak = try peak(of: store) {
-                while put < budget * 3 {
+                while put < budget * 2 {
                     let length = lengths[number % lengths.count]
                     try store.put(body(length, number), for: Key("key-\(number)"))
                     if number % 7 == 0 { _ = try store.get(Key("key-\(number / 2)")) }

@@ -61,7 +61,7 @@ import Testing
                 // Displacement in the background may run until the snapshot is taken.
                 before = Int(clamping: try index.state(snapshot).entryCount)
                 for length in lengths {
-                    let outcome = try put(400 / lengths.count, of: length, into: store, "n\(length)-")
+                    let outcome = try put(120 / lengths.count, of: length, into: store, "n\(length)-")
                     #expect(outcome.refused == 0, "of length \(length)")
                     #expect(outcome.peak <= bytes.bytes)
                 }
@@ -85,7 +85,7 @@ import Testing
             }
             // Most of what was there is there still, and all room comes back.
             if lengths == [3900] { try #expect(store.statistics().entryCount > before * 3 / 4) }
-            let after = try put(100, of: lengths[0], into: store, "after")
+            let after = try put(40, of: lengths[0], into: store, "after")
             #expect(after.refused == 0)
             #expect(after.peak <= bytes.bytes)
         }
@@ -99,12 +99,12 @@ import Testing
             worker.waitForLine("HELD")
             // Not inside a write transaction of its own: that would stop all writers, as LMDB's lock does.
             if isStopped { try store.engine.index.environment.write { _ in worker.stop() } }
-            let outcome = try put(600, of: 3900, into: store)
+            let outcome = try put(200, of: 3900, into: store)
             #expect(outcome.refused == 0)
             #expect(outcome.peak <= 16 << 20)
             worker.kill()
             _ = worker.finish()
-            let after = try put(100, of: 3900, into: store, "after")
+            let after = try put(40, of: 3900, into: store, "after")
             #expect(after.refused == 0)
         }
     }
@@ -114,7 +114,7 @@ import Testing
         try withFullStore(.mebibytes(16), [3900]) { store in
             let worker = try Worker(store: store.path.string, mode: mode, seed: 1, count: 5)
             worker.waitUntilReady()
-            let outcome = try put(400, of: 3900, into: store)
+            let outcome = try put(120, of: 3900, into: store)
             #expect(outcome.refused == 0)
             #expect(outcome.peak <= 16 << 20)
             try #expect(#require(worker.finish().last) == "OK")
