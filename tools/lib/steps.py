@@ -21,7 +21,7 @@ for line in open(steps_path):
     if line.startswith("paths "):
         name, words = line[len("paths "):].split("=")
         lists[name.strip()] = expand(words.split())
-    elif line.startswith("step "):
+    elif line.startswith(("step ", "pair ")):
         name, _, words = (field.strip() for field in line[len("step "):].split("|"))
         steps[name] = expand(words.split())
 
