@@ -28,7 +28,7 @@ for number in 1...2 {
     guard text == "hello", isHit == (number == 2) else { fatalError("answer \(number): \(response)") }
     await client.cache.drain()
 }
-try await client.shutdown()
-try await store.close()
-try await server.close()
+try await client.shutdown().get()
+try store.close()
+try await server.close().get()
 print("fetched from network, then hit")

@@ -20,6 +20,6 @@ for _ in 1...2 {
     sources.append("\(answer.source)")
 }
 await cache.drain()
-try await store.close()
+try store.close()
 guard sources == ["network", "hit"] else { fatalError("answers came from \(sources)") }
 print("fetched from \(sources.joined(separator: ", then "))")

@@ -34,5 +34,5 @@ try await app.test(.live) { client in
 }
 try await persist.create(key: "session", value: "ada")
 guard try await persist.get(key: "session", as: String.self) == "ada" else { fatalError("no session") }
-try await store.close()
+try store.close()
 print("one call for two requests")

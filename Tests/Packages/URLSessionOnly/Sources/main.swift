@@ -29,5 +29,5 @@ responses.storeCachedResponse(CachedURLResponse(response: response, data: Data([
 guard responses.cachedResponse(for: request)?.data == Data([1]) else { fatalError("the response was not stored") }
 await cache.drain()
 transport.close()
-try await store.close()
+try store.close()
 print("a session that asked its cache")
