@@ -85,6 +85,8 @@ private struct Failure: Error {}
                     await gate.pass(); throw Failure()
                 }
             }
+            // Otherwise the second may compute first, and no one waits for anyone.
+            try await waitWhile { store.engine.computations.callers(of: "k") < 1 }
             let second = Task { try await store.value(for: "k") { _ in Computed([1]) } }
             try await waitWhile { store.engine.computations.callers(of: "k") < 2 }
             gate.open()
