@@ -9,6 +9,7 @@
 // <operation> calls           0: 10,000 warm operations made no system call at all. After any call the process is killed
 //                             before this line. Left out where the system cannot do that
 // put-<size> written          bytes given to write calls for a byte of body put, 8 MiB of bodies of that size
+// put-<size> allocations      of the calling thread, for each of these puts; the committer's are not among them
 //
 // Ends with `done`.
 
@@ -117,8 +118,13 @@ enum LarderEffort {
             let count = (8 << 20) / size
             let bodies = (0..<count).map { body(size, $0 &* 31 &+ size) }
             guard let before = writtenBytes() else { break }
+            let allocationsBefore = effort_allocations()
             for (index, body) in bodies.enumerated() {
                 try store.put(body, for: Key("https://example.org/\(size)/\(index)"))
+            }
+            let allocations = effort_allocations() - allocationsBefore
+            if effort_counts_allocations() {
+                say("put-\(size >> 10)KiB allocations \(Double(allocations) / Double(count))")
             }
             try store.flush()
             if let after = writtenBytes() {

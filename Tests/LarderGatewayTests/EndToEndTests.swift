@@ -128,7 +128,7 @@ struct EndToEndTests {
             let client = try await setting.connect()
             try await client.send(get("/"))
             await origin.wait { $0.requests.count == 1 }
-            try await client.close()
+            try await client.reset()
             await origin.wait { $0.connectionsOpen == 0 }
         }
     }

@@ -129,8 +129,8 @@ import Testing
             try store.put(body(100_000, 1), for: "k")
             try store.flush()
             let entry = try #require(try store.get("k"))
-            guard case .file(_, let path) = entry.body.storage else { return #expect(Bool(false), "not a file") }
-            try TestFiles.truncate(path, to: 5000)
+            guard case .file(_, let place) = entry.body.storage else { return #expect(Bool(false), "not a file") }
+            try TestFiles.truncate(place.path, to: 5000)
             try #expect(code { try entry.body.withMappedBytes { _ in } } == .corruption)
             // The damage stays, so the invariants do not hold.
             try store.close()

@@ -97,6 +97,9 @@ struct StoreFiles: Sendable {
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs)
     }
 
+    /// The path of a file in `staging/`, for messages.
+    func path(of file: StagedFile) -> FilePath { staging.path(of: file.token.name) }
+
     /// The shard directories that exist: all 256, unless one was removed from outside.
     func shards() throws(LarderError) -> [Directory] {
         var found: [Directory] = []

@@ -38,12 +38,14 @@ extension Body {
     /// - Returns: what `body` returned.
     /// - Throws: `corruption` if the file is shorter than it should be, `io`, and what `body` throws.
     public func withMappedBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
-        guard case .file(let descriptor, let path) = storage, length.bytes > 0 else { return try withBytes(body) }
+        guard case .file(let descriptor, let place) = storage, length.bytes > 0 else { return try withBytes(body) }
         // Pages behind the end of a file cannot be touched.
-        guard try FileSystem.status(descriptor, path: path).size >= length.bytes else { throw isShort(path, nil) }
+        guard try FileSystem.status(descriptor, path: place.path).size >= length.bytes else {
+            throw isShort(place, nil)
+        }
         let count = Int(length.bytes)
         guard let start = mmap(nil, count, PROT_READ, MAP_SHARED, descriptor.raw, 0), start != MAP_FAILED else {
-            throw LarderError.system("mmap", errno, path: path)
+            throw LarderError.system("mmap", errno, path: place.path)
         }
         defer { munmap(start, count) }
         return try body(UnsafeRawBufferPointer(start: start, count: count).bytes)

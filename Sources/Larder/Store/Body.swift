@@ -6,7 +6,7 @@ import SystemPackage
 public struct Body: Sendable {
     enum Storage: Sendable {
         case memory([UInt8])
-        case file(OwnedDescriptor, FilePath)
+        case file(OwnedDescriptor, BodyPlace)
     }
 
     let storage: Storage
@@ -18,8 +18,8 @@ public struct Body: Sendable {
         length = ByteCount(bytes.count)
     }
 
-    init(file: OwnedDescriptor, path: FilePath, length: ByteCount) {
-        storage = .file(file, path)
+    init(file: OwnedDescriptor, at place: BodyPlace, length: ByteCount) {
+        storage = .file(file, place)
         self.length = length
     }
 
@@ -40,28 +40,29 @@ public struct Body: Sendable {
         switch storage {
         case .memory(let bytes):
             return Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)])
-        case .file(let descriptor, let path):
+        case .file(let descriptor, let place):
             // A damaged length must not become an allocation.
-            if range.count > 1 << 20, try FileSystem.status(descriptor, path: path).size < range.upperBound {
-                throw isShort(path, nil)
+            if range.count > 1 << 20, try FileSystem.status(descriptor, path: place.path).size < range.upperBound {
+                throw isShort(place, nil)
             }
             return try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
                 let target = UnsafeMutableRawBufferPointer(
                     rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count])
-                try read(descriptor, path, into: target, at: range.lowerBound)
+                try read(descriptor, place, into: target, at: range.lowerBound)
                 count = range.count
             }
         }
     }
 
     private func read(
-        _ descriptor: OwnedDescriptor, _ path: FilePath, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+        _ descriptor: OwnedDescriptor, _ place: BodyPlace, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws {
-        let count = try FileSystem.read(descriptor, into: buffer, at: offset, path: path)
-        if count < buffer.count { throw isShort(path, offset + Int64(count)) }
+        let count = try FileSystem.read(descriptor, into: buffer, at: offset, path: place.path)
+        if count < buffer.count { throw isShort(place, offset + Int64(count)) }
     }
 
-    func isShort(_ path: FilePath, _ end: Int64?) -> LarderError {
+    func isShort(_ place: BodyPlace, _ end: Int64?) -> LarderError {
+        let path = place.path
         let found =
             end.map { "ends after \($0) of \(length.bytes) bytes" } ?? "is shorter than its \(length.bytes) bytes"
         return LarderError(.corruption, "the body \(path) \(found)", remedy: .repair, path: path)
@@ -83,10 +84,10 @@ public struct Body: Sendable {
     /// - Throws: `io`; `corruption` if the file is shorter than it should be; what `body` throws.
     public func withBytes<R>(_ body: (RawSpan) throws -> R) throws -> R {
         switch storage {
-        case .file(let descriptor, let path) where length.bytes <= BufferPool.largest:
+        case .file(let descriptor, let place) where length.bytes <= BufferPool.largest:
             return try BufferPool.shared.withBuffer(Int(length.bytes)) { buffer in
                 let target = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(length.bytes)])
-                try read(descriptor, path, into: target, at: 0)
+                try read(descriptor, place, into: target, at: 0)
                 return try body(UnsafeRawBufferPointer(target).bytes)
             }
         default:

@@ -204,7 +204,7 @@ public final class BodyWriter: @unchecked Sendable {
     private var current: Kept {
         // Both, when the move from memory to the file failed.
         guard let file, memory.isEmpty else { return .memory(memory) }
-        return .file(file.descriptor, store.engine.files.staging.path(of: file.token.name))
+        return .file(file.descriptor, store.engine.files.path(of: file))
     }
 
     private func requireOpen() throws(LarderError) {
@@ -271,8 +271,8 @@ public final class BodyWriter: @unchecked Sendable {
 
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         guard let file else { return }
-        let path = store.engine.files.staging.path(of: file.token.name)
-        try FileSystem.write(file.descriptor, bytes, at: offset, path: path)
+        try FileSystem.write(
+            file.descriptor, bytes, at: offset, path: store.engine.files.path(of: file))
     }
 
     private func finish() throws -> (PendingPut, UInt64) {

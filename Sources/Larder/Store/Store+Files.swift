@@ -88,7 +88,8 @@ extension Store {
             throw LarderError(
                 .invalidArgument, "\(path) exists: remove it or export to another path", path: path, key: key)
         }
-        if method == .link, case .file(_, let source) = entry.body.storage, FileSystem.link(path: source, as: path) == 0
+        if method == .link, case .file(_, let source) = entry.body.storage,
+            FileSystem.link(path: source.path, as: path) == 0
         {
             return true
         }
@@ -99,8 +100,8 @@ extension Store {
             switch entry.body.storage {
             case .memory(let bytes):
                 try FileSystem.write(target, bytes, at: 0, path: temporary)
-            case .file(let source, let sourcePath):
-                try FileTransfer.copy(source, sourcePath, to: target, temporary, entry.body.length.bytes)
+            case .file(let source, let place):
+                try FileTransfer.copy(source, place.path, to: target, temporary, entry.body.length.bytes)
             }
             try place(temporary, at: path, key)
         } catch {

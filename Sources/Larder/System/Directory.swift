@@ -1,29 +1,41 @@
 import SystemPackage
 
 /// An open directory: names in it are looked up from here, whatever happens to the path above it.
-struct Directory: Sendable {
+final class Directory: Sendable {
     let descriptor: OwnedDescriptor
-    let path: FilePath
+    private let base: FilePath
+    /// From `base` to here. Joined when the path is asked for: a walk over all shards has no use for their paths.
+    private let relative: String
 
     /// Opens an existing directory by path.
     init(path: FilePath) throws(LarderError) {
-        self.path = path
+        base = path
+        relative = ""
         descriptor = try FileSystem.open(path: path, flags: O_RDONLY | O_DIRECTORY)
     }
 
-    private init(descriptor: OwnedDescriptor, path: FilePath) {
+    private init(descriptor: OwnedDescriptor, base: FilePath, relative: String) {
         self.descriptor = descriptor
-        self.path = path
+        self.base = base
+        self.relative = relative
     }
 
     /// Opens the directory `name` in this one, not through a symbolic link.
     func directory(_ name: String) throws(LarderError) -> Directory {
         let descriptor = try FileSystem.open(name, in: self, flags: O_RDONLY | O_DIRECTORY)
-        return Directory(descriptor: descriptor, path: path.appending(name))
+        return Directory(descriptor: descriptor, base: base, relative: relative(name))
     }
 
+    /// The whole path.
+    var path: FilePath { relative.isEmpty ? base : base.appending(relative) }
+
     /// The whole path of `name`, for messages and for callers.
-    func path(of name: String) -> FilePath { path.appending(name) }
+    func path(of name: String) -> FilePath { base.appending(relative(name)) }
+
+    /// The whole path for a fault scope, without the cost of a `FilePath`. Bytes that are not UTF-8 are lost.
+    var place: String { relative.isEmpty ? base.string : base.string + "/" + relative }
+
+    private func relative(_ name: String) -> String { relative.isEmpty ? name : relative + "/" + name }
 
     /// The names in this directory, `.` and `..` left out, in no order, and without what the Finder of macOS leaves in
     /// any directory it shows. readdir(3).
@@ -47,7 +59,7 @@ struct Directory: Sendable {
     }
 
     private func list(_ isIncluded: (Int32) -> Bool) throws(LarderError) -> [String] {
-        let copy = FileSystem.perform("opendir", at: path) {
+        let copy = FileSystem.perform("opendir", at: place) {
             openat(descriptor.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         }
         guard copy >= 0, let stream = fdopendir(copy) else {
@@ -59,7 +71,7 @@ struct Directory: Sendable {
         var result: [String] = []
         while true {
             var item: UnsafeMutablePointer<dirent>?
-            let code = FileSystem.perform("readdir", at: path) { () -> Int32 in
+            let code = FileSystem.perform("readdir", at: place) { () -> Int32 in
                 errno = 0
                 item = readdir(stream)
                 return item == nil && errno != 0 ? -1 : 0

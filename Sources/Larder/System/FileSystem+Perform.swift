@@ -1,15 +1,14 @@
 import Failpoints
-import SystemPackage
 
 extension FileSystem {
     /// Makes a system call, again as long as a signal interrupts it; in a debug build it may be made to fail instead.
     /// - Parameter place: the file or directory.
     @inline(__always)
     static func perform<N: FixedWidthInteger & SignedInteger>(
-        _ name: StaticString, at place: @autoclosure () -> FilePath, _ call: () -> N
+        _ name: StaticString, at place: @autoclosure () -> String, _ call: () -> N
     ) -> N {
         while true {
-            if case .failure(let number)? = injectedFault(name, at: place().string) {
+            if case .failure(let number)? = injectedFault(name, at: place()) {
                 errno = number
                 if number == EINTR { continue }
                 return -1

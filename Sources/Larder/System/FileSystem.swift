@@ -69,7 +69,7 @@ enum FileSystem {
     static func openIfPresent(
         _ name: String, in directory: Directory, flags: Int32, mode: mode_t = 0o600
     ) throws(LarderError) -> OwnedDescriptor? {
-        let raw = perform("open", at: directory.path) {
+        let raw = perform("open", at: directory.place) {
             // Does not wait for another process at the other end, if it is a FIFO.
             openat(directory.descriptor.raw, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode)
         }
@@ -92,7 +92,7 @@ enum FileSystem {
 
     /// open(2) of a path of the caller's; symbolic links are followed.
     static func open(path: FilePath, flags: Int32, mode: mode_t = 0o600) throws(LarderError) -> OwnedDescriptor {
-        let raw = perform("open", at: path) {
+        let raw = perform("open", at: path.string) {
             path.withPlatformString { openat(AT_FDCWD, $0, flags | O_CLOEXEC, mode) }
         }
         guard raw >= 0 else { throw .system("open", errno, path: path) }
@@ -103,14 +103,15 @@ enum FileSystem {
 
     /// pread(2) until `buffer` is full or the file ends; returns the bytes read.
     static func read(
-        _ descriptor: OwnedDescriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, path: FilePath?
+        _ descriptor: OwnedDescriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64,
+        path: @autoclosure () -> FilePath?
     ) throws(LarderError) -> Int {
         var done = 0
         while done < buffer.count {
             let count = transfer("pread", on: descriptor, buffer.count - done) {
                 pread(descriptor.raw, buffer.baseAddress! + done, $0, off_t(offset) + off_t(done))
             }
-            if count < 0 { throw .system("pread", errno, path: path) }
+            if count < 0 { throw .system("pread", errno, path: path()) }
             if count == 0 { break }
             done += count
         }
@@ -129,33 +130,38 @@ enum FileSystem {
 
     /// pwrite(2) until everything is written.
     static func write(
-        _ descriptor: OwnedDescriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64, path: FilePath?
+        _ descriptor: OwnedDescriptor, _ bytes: UnsafeRawBufferPointer, at offset: Int64,
+        path: @autoclosure () -> FilePath?
     ) throws(LarderError) {
         var done = 0
         while done < bytes.count {
             let count = transfer("pwrite", on: descriptor, bytes.count - done) {
                 pwrite(descriptor.raw, bytes.baseAddress! + done, $0, off_t(offset) + off_t(done))
             }
-            if count < 0 { throw .system("pwrite", errno, path: path) }
-            if count == 0 { throw .system("pwrite", ENOSPC, path: path) }
+            if count < 0 { throw .system("pwrite", errno, path: path()) }
+            if count == 0 { throw .system("pwrite", ENOSPC, path: path()) }
             done += count
         }
     }
 
     /// Writes an array; errors as above.
-    static func write(_ descriptor: OwnedDescriptor, _ bytes: [UInt8], at offset: Int64, path: FilePath?)
+    static func write(
+        _ descriptor: OwnedDescriptor, _ bytes: [UInt8], at offset: Int64, path: @autoclosure () -> FilePath?
+    )
         throws(LarderError)
     {
         let result = bytes.withUnsafeBytes { raw in
-            Result { () throws(LarderError) in try write(descriptor, raw, at: offset, path: path) }
+            Result { () throws(LarderError) in try write(descriptor, raw, at: offset, path: path()) }
         }
         try result.get()
     }
 
     /// ftruncate(2).
-    static func truncate(_ descriptor: OwnedDescriptor, to length: Int64, path: FilePath?) throws(LarderError) {
+    static func truncate(_ descriptor: OwnedDescriptor, to length: Int64, path: @autoclosure () -> FilePath?)
+        throws(LarderError)
+    {
         guard perform("ftruncate", on: descriptor.raw, { ftruncate(descriptor.raw, off_t(length)) }) == 0 else {
-            throw .system("ftruncate", errno, path: path)
+            throw .system("ftruncate", errno, path: path())
         }
     }
 
@@ -166,7 +172,7 @@ enum FileSystem {
     static func rename(_ name: String, in source: Directory, to newName: String, in target: Directory)
         throws(LarderError) -> Bool
     {
-        let result = perform("rename", at: source.path) {
+        let result = perform("rename", at: source.place) {
             renameat(source.descriptor.raw, name, target.descriptor.raw, newName)
         }
         if result == 0 { return true }
@@ -178,7 +184,7 @@ enum FileSystem {
     /// unlinkat(2). False if there is no such file.
     @discardableResult
     static func unlink(_ name: String, in directory: Directory) throws(LarderError) -> Bool {
-        let result = perform("unlink", at: directory.path) { unlinkat(directory.descriptor.raw, name, 0) }
+        let result = perform("unlink", at: directory.place) { unlinkat(directory.descriptor.raw, name, 0) }
         if result == 0 { return true }
         let number = errno
         if number == ENOENT { return false }
@@ -198,10 +204,10 @@ enum FileSystem {
 
     /// mkdirat(2) with mode 0700; an existing directory is fine.
     static func makeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
-        let result = perform("mkdir", at: directory.path) { mkdirat(directory.descriptor.raw, name, 0o700) }
+        let result = perform("mkdir", at: directory.place) { mkdirat(directory.descriptor.raw, name, 0o700) }
         if result == 0 {
             // Whatever the umask took.
-            _ = perform("fchmodat", at: directory.path) { fchmodat(directory.descriptor.raw, name, 0o700, 0) }
+            _ = perform("fchmodat", at: directory.place) { fchmodat(directory.descriptor.raw, name, 0o700, 0) }
             return
         }
         let number = errno
@@ -210,9 +216,9 @@ enum FileSystem {
 
     /// mkdir(2) of a path of the caller's, mode 0700; an existing one is fine.
     static func makeDirectory(path: FilePath) throws(LarderError) {
-        if perform("mkdir", at: path, { path.withPlatformString { mkdir($0, 0o700) } }) == 0 {
+        if perform("mkdir", at: path.string, { path.withPlatformString { mkdir($0, 0o700) } }) == 0 {
             // Whatever the umask took.
-            _ = perform("chmod", at: path) { path.withPlatformString { chmod($0, 0o700) } }
+            _ = perform("chmod", at: path.string) { path.withPlatformString { chmod($0, 0o700) } }
             return
         }
         let number = errno
@@ -221,7 +227,7 @@ enum FileSystem {
 
     /// unlinkat(2) of an empty directory; one that is not there is fine.
     static func removeDirectory(_ name: String, in directory: Directory) throws(LarderError) {
-        let result = perform("rmdir", at: directory.path) {
+        let result = perform("rmdir", at: directory.place) {
             unlinkat(directory.descriptor.raw, name, AT_REMOVEDIR)
         }
         if result == 0 { return }
@@ -232,22 +238,23 @@ enum FileSystem {
     /// rmdir(2) of a path of the caller's. Returns 0 or the `errno`.
     @discardableResult
     static func removeDirectory(path: FilePath) -> Int32 {
-        let result = perform("rmdir", at: path) { path.withPlatformString { rmdir($0) } }
+        let result = perform("rmdir", at: path.string) { path.withPlatformString { rmdir($0) } }
         return result == 0 ? 0 : errno
     }
 
     // MARK: Facts
 
     /// fstat(2).
-    static func status(_ descriptor: OwnedDescriptor, path: FilePath?) throws(LarderError) -> Status {
-        try status(raw: descriptor.raw, path: path)
+    static func status(_ descriptor: OwnedDescriptor, path: @autoclosure () -> FilePath?) throws(LarderError) -> Status
+    {
+        try status(raw: descriptor.raw, path: path())
     }
 
     /// fstat(2) of a descriptor that someone else owns.
-    static func status(raw descriptor: Int32, path: FilePath?) throws(LarderError) -> Status {
+    static func status(raw descriptor: Int32, path: @autoclosure () -> FilePath?) throws(LarderError) -> Status {
         var result = stat()
         guard perform("fstat", on: descriptor, { fstat(descriptor, &result) }) == 0 else {
-            throw .system("fstat", errno, path: path)
+            throw .system("fstat", errno, path: path())
         }
         return Status(result)
     }
@@ -255,7 +262,7 @@ enum FileSystem {
     /// fstatat(2) without following links; nil if there is no such file.
     static func status(_ name: String, in directory: Directory) throws(LarderError) -> Status? {
         var result = stat()
-        let code = perform("fstatat", at: directory.path) {
+        let code = perform("fstatat", at: directory.place) {
             fstatat(directory.descriptor.raw, name, &result, AT_SYMLINK_NOFOLLOW)
         }
         if code == 0 { return Status(result) }
@@ -267,7 +274,7 @@ enum FileSystem {
     /// stat(2); nil if there is no such file.
     static func status(path: FilePath) throws(LarderError) -> Status? {
         var result = stat()
-        let code = perform("stat", at: path) { path.withPlatformString { fstatat(AT_FDCWD, $0, &result, 0) } }
+        let code = perform("stat", at: path.string) { path.withPlatformString { fstatat(AT_FDCWD, $0, &result, 0) } }
         if code == 0 { return Status(result) }
         let number = errno
         if number == ENOENT { return nil }
@@ -277,18 +284,20 @@ enum FileSystem {
     /// fstatvfs(3): bytes that an unprivileged process may still allocate on the file system.
     static func freeBytes(_ directory: Directory) throws(LarderError) -> Int64 {
         var result = statvfs()
-        guard perform("fstatvfs", at: directory.path, { fstatvfs(directory.descriptor.raw, &result) }) == 0 else {
+        guard perform("fstatvfs", at: directory.place, { fstatvfs(directory.descriptor.raw, &result) }) == 0 else {
             throw .system("fstatvfs", errno, path: directory.path)
         }
         return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
     }
 
     /// futimens(2): sets the time of the last change of bytes, of a descriptor that someone else owns.
-    static func setModified(raw descriptor: Int32, nanoseconds: Int64, path: FilePath?) throws(LarderError) {
+    static func setModified(raw descriptor: Int32, nanoseconds: Int64, path: @autoclosure () -> FilePath?)
+        throws(LarderError)
+    {
         let time = timespec(
             tv_sec: time_t(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
         let times = [time, time]
-        if futimens(descriptor, times) != 0 { throw .system("futimens", errno, path: path) }
+        if futimens(descriptor, times) != 0 { throw .system("futimens", errno, path: path()) }
     }
 
     /// Has bytes of a file read into memory soon. A hint, of which the system takes some MiB at most.
@@ -312,25 +321,27 @@ enum FileSystem {
     static func writeInPlace(_ descriptor: OwnedDescriptor) { _ = clarder_write_in_place(descriptor.raw) }
 
     /// Allocates blocks ahead of writing; false where the file system cannot.
-    static func preallocate(_ descriptor: OwnedDescriptor, offset: Int64, length: Int64, path: FilePath?)
+    static func preallocate(
+        _ descriptor: OwnedDescriptor, offset: Int64, length: Int64, path: @autoclosure () -> FilePath?
+    )
         throws(LarderError) -> Bool
     {
         let result = perform("fallocate", on: descriptor.raw) { clarder_preallocate(descriptor.raw, offset, length) }
         if result == 0 { return true }
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
-        throw .system("fallocate", number, path: path)
+        throw .system("fallocate", number, path: path())
     }
 
     /// Gives blocks back to the file system; false where it cannot.
-    static func punchHole(rawDescriptor: Int32, offset: Int64, length: Int64, path: FilePath?)
+    static func punchHole(rawDescriptor: Int32, offset: Int64, length: Int64, path: @autoclosure () -> FilePath?)
         throws(LarderError) -> Bool
     {
         let result = perform("punch", on: rawDescriptor) { clarder_punch_hole(rawDescriptor, offset, length) }
         if result == 0 { return true }
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }
-        throw .system("fallocate", number, path: path)
+        throw .system("fallocate", number, path: path())
     }
 
     // MARK: Paths
@@ -345,8 +356,8 @@ enum FileSystem {
     // MARK: Permissions
 
     /// fchmod(2) to 0600 where a file of ours has another mode; of a descriptor that someone else owns.
-    static func makePrivate(raw descriptor: Int32, path: FilePath?) throws(LarderError) {
-        let status = try status(raw: descriptor, path: path)
+    static func makePrivate(raw descriptor: Int32, path: @autoclosure () -> FilePath?) throws(LarderError) {
+        let status = try status(raw: descriptor, path: path())
         if status.mode != 0o600, status.owner == geteuid() { _ = fchmod(descriptor, 0o600) }
     }
 
@@ -361,7 +372,7 @@ enum FileSystem {
 
     /// flock(2); false if another open file has a lock that does not go with it and `wait` is false.
     static func lock(
-        _ descriptor: OwnedDescriptor, _ lock: Lock = .exclusive, wait: Bool, path: FilePath?
+        _ descriptor: OwnedDescriptor, _ lock: Lock = .exclusive, wait: Bool, path: @autoclosure () -> FilePath?
     ) throws(LarderError) -> Bool {
         let operation = lock.operation | (wait ? 0 : LOCK_NB)
         descriptor.willLock()
@@ -369,7 +380,7 @@ enum FileSystem {
         if result == 0 { return true }
         let number = errno
         if number == EWOULDBLOCK { return false }
-        throw .system("flock", number, path: path)
+        throw .system("flock", number, path: path())
     }
 
     /// flock(2) with LOCK_UN.

@@ -17,12 +17,11 @@ final class Stager: EnginePart {
         var file = try create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key)
         return try room.whileStaging {
             do {
-                let path = files.staging.path(of: file.token.name)
                 reach("stage.created")
                 let created = file
                 try room.displacingWhenFull(Int64(bytes.count)) {
                     try preallocate(created, from: 0, to: Int64(bytes.count))
-                    try FileSystem.write(created.descriptor, bytes, at: 0, path: path)
+                    try FileSystem.write(created.descriptor, bytes, at: 0, path: files.path(of: created))
                 }
                 file.length = Int64(bytes.count)
                 reach("stage.written")
@@ -52,23 +51,21 @@ final class Stager: EnginePart {
     /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
     func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
         guard end >= 1 << 20, end > start else { return }
-        let path = files.staging.path(of: file.token.name)
-        _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: path)
+        _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: files.path(of: file))
     }
 
     /// The file is complete: learns what it takes on disk, and makes the reservation just that.
     func settle(_ file: inout StagedFile, isDurable: Bool) throws {
-        let path = files.staging.path(of: file.token.name)
-        var status = try FileSystem.status(file.descriptor, path: path)
+        var status = try FileSystem.status(file.descriptor, path: files.path(of: file))
         // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
         // end).
         if file.isOwn, status.allocated > Allocation.length(status) {
-            try FileSystem.truncate(file.descriptor, to: file.length, path: path)
-            status = try FileSystem.status(file.descriptor, path: path)
+            try FileSystem.truncate(file.descriptor, to: file.length, path: files.path(of: file))
+            status = try FileSystem.status(file.descriptor, path: files.path(of: file))
         }
         if isDurable {
-            try Sync.data(file.descriptor, path: path)
-            status = try FileSystem.status(file.descriptor, path: path)
+            try Sync.data(file.descriptor, path: files.path(of: file))
+            status = try FileSystem.status(file.descriptor, path: files.path(of: file))
         }
         file.allocated = Allocation.charge(status)
         ledger.add(file.allocated - file.reserved)

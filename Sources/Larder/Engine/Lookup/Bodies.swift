@@ -20,7 +20,7 @@ final class Bodies: EnginePart {
         let found = try files.openBlob(head)
         guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
         let body = Body(
-            file: file, path: files.blobs.path(of: Layout.blob(head.digest)),
+            file: file, at: BodyPlace(directory: files.blobs, name: .digest(head.digest)),
             length: ByteCount(Int64(clamping: head.length)))
         if damage.isDue(head, blob) || found == nil {
             guard try Digest.of(file, length: head.storedLength) == head.digest else {

@@ -377,7 +377,7 @@ final class Lookups: EnginePart {
         case .staged(let file):
             // The file is renamed when the put is committed; its descriptor stays good.
             body = Body(
-                file: file.descriptor, path: files.staging.path(of: file.token.name),
+                file: file.descriptor, at: BodyPlace(directory: files.staging, name: .token(file.token)),
                 length: ByteCount(Int64(clamping: put.length)))
         }
         return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))

@@ -206,9 +206,8 @@ final class PartialBodies: EnginePart {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, to file: StagedFile, at offset: Int64) throws {
-        let path = files.staging.path(of: file.token.name)
         try room.displacingWhenFull(Int64(bytes.count)) {
-            try FileSystem.write(file.descriptor, bytes, at: offset, path: path)
+            try FileSystem.write(file.descriptor, bytes, at: offset, path: files.path(of: file))
         }
     }
 
@@ -225,11 +224,10 @@ final class PartialBodies: EnginePart {
 
     /// Cuts a file that is complete to its length.
     func seal(_ file: StagedFile, length: Int64, isDurable: Bool) throws {
-        let path = files.staging.path(of: file.token.name)
-        if try FileSystem.status(file.descriptor, path: path).size != length {
-            try FileSystem.truncate(file.descriptor, to: length, path: path)
+        if try FileSystem.status(file.descriptor, path: files.path(of: file)).size != length {
+            try FileSystem.truncate(file.descriptor, to: length, path: files.path(of: file))
         }
-        if isDurable { try Sync.data(file.descriptor, path: path) }
+        if isDurable { try Sync.data(file.descriptor, path: files.path(of: file)) }
         reach("partial.sealed")
     }
 
