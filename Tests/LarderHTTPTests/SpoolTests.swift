@@ -10,7 +10,7 @@ struct SpoolTests {
         await withTaskGroup { group in
             for _ in 0..<8 {
                 group.addTask {
-                    for _ in 0..<500 { await Self.race() }
+                    for _ in 0..<2_000 { await Self.race() }
                 }
             }
         }

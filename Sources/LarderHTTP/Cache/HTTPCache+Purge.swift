@@ -12,13 +12,17 @@ extension HTTPCache {
         try changes.purge(Self.request(for: url))
     }
 
-    /// As the synchronous `purge(_:)`; the cooperative pool does not wait.
+    /// As the synchronous `purge(_:)`; the cooperative pool does not wait. What is being stored
+    /// when it is called is removed, too: the synchronous one removes that a moment after it has returned.
     ///
     /// - Parameter url: absolute; compared in the form that keys have (RFC 9110 section 4.2.3).
     /// - Returns: how many responses were removed.
     /// - Throws: ``FetchError/Code/invalidURL``, and `LarderError` when the store cannot be written.
     @discardableResult
-    public func purge(_ url: String) async throws -> Int { try await store.performLong { [self] in try purge(url) } }
+    public func purge(_ url: String) async throws -> Int {
+        await changes.prepareToPurge(try Self.request(for: url))
+        return try await store.performLong { [self] in try purge(url) }
+    }
 
     /// Removes everything stored for URLs that start with a prefix. Waits for the disk on the calling thread, for a
     /// time that grows with the number of entries under the prefix.
@@ -32,14 +36,16 @@ extension HTTPCache {
         try changes.purge(prefix: prefix)
     }
 
-    /// As the synchronous `purge(prefix:)`; the cooperative pool does not wait.
+    /// As the synchronous `purge(prefix:)`; the cooperative pool does not wait. What is being stored
+    /// when it is called is removed, too: the synchronous one removes that a moment after it has returned.
     ///
     /// - Parameter prefix: see there.
     /// - Returns: how many entries were removed.
     /// - Throws: `LarderError` when the store cannot be read or written.
     @discardableResult
     public func purge(prefix: String) async throws -> Int {
-        try await store.performLong { [self] in try purge(prefix: prefix) }
+        await changes.prepareToPurge(nil)
+        return try await store.performLong { [self] in try purge(prefix: prefix) }
     }
 
     /// Removes everything that belongs to a cache group (RFC 9875). Waits for the disk on the calling thread.
@@ -54,7 +60,8 @@ extension HTTPCache {
         try changes.purge(group: group, origin: origin)
     }
 
-    /// As the synchronous `purge(group:origin:)`; the cooperative pool does not wait.
+    /// As the synchronous `purge(group:origin:)`; the cooperative pool does not wait. What is being stored
+    /// when it is called is removed, too: the synchronous one removes that a moment after it has returned.
     ///
     /// - Parameters:
     ///   - group: the name of the group.
@@ -63,7 +70,8 @@ extension HTTPCache {
     /// - Throws: `LarderError` when the store cannot be read or written.
     @discardableResult
     public func purge(group: String, origin: String) async throws -> Int {
-        try await store.performLong { [self] in try purge(group: group, origin: origin) }
+        await changes.prepareToPurge(nil)
+        return try await store.performLong { [self] in try purge(group: group, origin: origin) }
     }
 
     /// Removes everything stored under a tag. Waits for the disk on the calling thread.
@@ -76,11 +84,15 @@ extension HTTPCache {
         try changes.purge(tag: tag)
     }
 
-    /// As the synchronous `purge(tag:)`; the cooperative pool does not wait.
+    /// As the synchronous `purge(tag:)`; the cooperative pool does not wait. What is being stored
+    /// when it is called is removed, too: the synchronous one removes that a moment after it has returned.
     ///
     /// - Parameter tag: see there.
     /// - Returns: how many entries were removed.
     /// - Throws: `LarderError` when the store cannot be read or written.
     @discardableResult
-    public func purge(tag: String) async throws -> Int { try await store.performLong { [self] in try purge(tag: tag) } }
+    public func purge(tag: String) async throws -> Int {
+        await changes.prepareToPurge(nil)
+        return try await store.performLong { [self] in try purge(tag: tag) }
+    }
 }

@@ -16,34 +16,43 @@ final class Generations: Sendable {
         }
     }
 
+    private struct State {
+        var slots = Array(repeating: Slot(), count: 4_096)
+        /// The slots of the keys of each commit under way.
+        var commits: [Int: [Int]] = [:]
+        var nextCommit = 0
+        /// Invalidations, and the commits that each still waits for.
+        var waiters: [(commits: Set<Int>, CheckedContinuation<Void, Never>)] = []
+    }
+
     /// How long a load of another process may take that began before an invalidation by this one.
     private static let settlingNanoseconds: UInt64 = 60_000_000_000
-    private let slots = Mutex<[Slot]>(Array(repeating: Slot(), count: 4_096))
+    private let state = Mutex(State())
     private let clock: any StoreClock
 
     init(_ clock: any StoreClock) { self.clock = clock }
 
     func current(_ key: String) -> UInt32 {
         let slot = Self.slot(key)
-        return slots.withLock { $0[slot].count }
+        return state.withLock { $0.slots[slot].count }
     }
 
     /// Whether a response that another process asked for may answer a request of this one: nothing was invalidated
     /// since the request, nor in the minute before.
     func isSettled(_ key: String, since generation: UInt32) -> Bool {
         let (slot, uptime) = (Self.slot(key), clock.uptime())
-        return slots.withLock { $0[slot].count == generation && $0[slot].unsettledUntil <= uptime }
+        return state.withLock { $0.slots[slot].count == generation && $0.slots[slot].unsettledUntil <= uptime }
     }
 
     func advance(_ key: String) {
         let (slot, uptime) = (Self.slot(key), clock.uptime())
-        slots.withLock { $0[slot].advance(at: uptime) }
+        state.withLock { $0.slots[slot].advance(at: uptime) }
     }
 
     func advanceAll() {
         let uptime = clock.uptime()
-        slots.withLock { slots in
-            for index in slots.indices { slots[index].advance(at: uptime) }
+        state.withLock { state in
+            for index in state.slots.indices { state.slots[index].advance(at: uptime) }
         }
     }
 
@@ -51,6 +60,48 @@ final class Generations: Sendable {
     func advance(_ primary: String, _ scope: SearchScope?) {
         advance(primary)
         if let scope { advance(scope.listKey) }
+    }
+
+    // MARK: Commits
+
+    /// What was asked for with these generations is about to be stored; nil if one of the keys was invalidated since.
+    /// Ends with ``endCommit(_:)``.
+    func beginCommit(_ guards: [(key: String, generation: UInt32)]) -> Int? {
+        let rows = guards.map { (slot: Self.slot($0.key), generation: $0.generation) }
+        return state.withLock { state in
+            guard rows.allSatisfy({ state.slots[$0.slot].count == $0.generation }) else { return nil }
+            state.nextCommit += 1
+            state.commits[state.nextCommit] = rows.map(\.slot)
+            return state.nextCommit
+        }
+    }
+
+    func endCommit(_ commit: Int) {
+        let ended = state.withLock { state in
+            state.commits[commit] = nil
+            for index in state.waiters.indices { state.waiters[index].commits.remove(commit) }
+            defer { state.waiters.removeAll { $0.commits.isEmpty } }
+            return state.waiters.filter { $0.commits.isEmpty }.map(\.1)
+        }
+        for waiter in ended { waiter.resume() }
+    }
+
+    /// Returns when the commits are over that began before: call it between an advance and the removal, which would
+    /// miss what is not there yet.
+    /// - Parameter keys: those of these keys; nil for all.
+    func commitsEnd(under keys: [String]? = nil) async {
+        let slots = keys.map { Set($0.map(Self.slot)) }
+        await withCheckedContinuation { continuation in
+            let isWaiting = state.withLock { state in
+                let commits = state.commits.filter { commit in
+                    slots.map { !$0.isDisjoint(with: commit.value) } ?? true
+                }
+                if commits.isEmpty { return false }
+                state.waiters.append((Set(commits.keys), continuation))
+                return true
+            }
+            if !isWaiting { continuation.resume() }
+        }
     }
 
     /// Where responses to other queries lie that may answer a key: only where the key is the URI and nothing else.

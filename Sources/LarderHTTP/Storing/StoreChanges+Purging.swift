@@ -6,19 +6,36 @@ import Larder
 extension StoreChanges {
     /// Everything stored for the target of a request: all methods and variants.
     func purge(_ request: HTTPRequest) throws -> Int {
-        let (rules, keyPolicy) = (context.rules, context.configuration.keyPolicy)
-        guard let key = rules.cacheKey(for: request) else { return 0 }
-        let uri = keyPolicy.uri(key)
-        let scope = generations.scope(of: key, keyPolicy)
+        guard let (primaries, scope) = targets(of: request) else { return 0 }
         var count = 0
-        for method in [nil] + rules.options.extraMethods.sorted().map(Optional.some) {
-            let primary = method.map { "\($0) \(uri)" } ?? uri
+        for primary in primaries {
             generations.advance(primary, scope)
             count += try responses.removeAll(primary)
             count += try store.remove(Self.withAdditions(primary))
         }
         if let scope { count += try responses.removeShared(scope) }
         return count
+    }
+
+    /// From its return on no purge misses what is being stored: what was asked for before is stored, or will not be.
+    /// - Parameter request: nil for all responses.
+    func prepareToPurge(_ request: HTTPRequest?) async {
+        guard let request else {
+            generations.advanceAll()
+            return await generations.commitsEnd()
+        }
+        guard let (primaries, scope) = targets(of: request) else { return }
+        for primary in primaries { generations.advance(primary, scope) }
+        await generations.commitsEnd(under: primaries + (scope.map { [$0.listKey] } ?? []))
+    }
+
+    /// The primary keys of a request's target, by method, and where responses to other queries lie.
+    private func targets(of request: HTTPRequest) -> (primaries: [String], scope: SearchScope?)? {
+        let (rules, keyPolicy) = (context.rules, context.configuration.keyPolicy)
+        guard let key = rules.cacheKey(for: request) else { return nil }
+        let uri = keyPolicy.uri(key)
+        let methods = rules.options.extraMethods.sorted()
+        return ([uri] + methods.map { "\($0) \(uri)" }, generations.scope(of: key, keyPolicy))
     }
 
     /// Everything stored for URLs with a prefix.

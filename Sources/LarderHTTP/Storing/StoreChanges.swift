@@ -31,6 +31,7 @@ struct StoreChanges: Sendable {
             let primary = keyPolicy.uri(key)
             let scope = generations.scope(of: key, keyPolicy)
             generations.advance(primary, scope)
+            await generations.commitsEnd(under: [primary] + (scope.map { [$0.listKey] } ?? []))
             await attempt(primary) {
                 let more = Self.withAdditions(primary)
                 let hasMore = try await store.perform { [responses, store] in
@@ -44,6 +45,7 @@ struct StoreChanges: Sendable {
         }
         for group in invalidation.groups {
             generations.advanceAll()
+            await generations.commitsEnd()
             await attempt(group) {
                 try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
             }

@@ -89,11 +89,12 @@ struct Storing: Sendable {
     ///   them.
     func finish(receivedBytes: Int64, isComplete: Bool) async -> Bool {
         guard let response = new.finished(receivedBytes: receivedBytes, isComplete: isComplete),
-            isCurrent
+            let commit = changes.generations.beginCommit(guards)
         else {
             await drop()
             return false
         }
+        defer { changes.generations.endCommit(commit) }
         do {
             if let shared { try await changes.store.perform { try changes.responses.forgetUnlisted(shared.scope) } }
             let isStored: Bool
@@ -124,7 +125,7 @@ struct Storing: Sendable {
             }
             for old in replaced { _ = try await changes.responses.remove(old) }
             changes.watch.succeeded(.write)
-            // Invalidated while it was being committed: that may have looked before it was there.
+            // A purge that does not wait may have looked before it was there.
             if !isCurrent {
                 _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
             }
@@ -186,11 +187,12 @@ struct Storing: Sendable {
     /// After the answer has ended: joins the parts, and leaves the part in progress to later loads.
     func settle(isWhole: Bool) async {
         do {
-            if isWhole, isCurrent {
+            if isWhole, let commit = changes.generations.beginCommit(guards) {
+                defer { changes.generations.endCommit(commit) }
                 try await changes.responses.complete(
                     key, primary: primary, storagePolicy: storagePolicy
                 ) { [guards, changes] in Self.areCurrent(guards, changes.generations) }
-                // Invalidated meanwhile: that may have looked before the whole was there.
+                // As above.
                 if !isCurrent {
                     _ = try await changes.store.perform { try changes.responses.removeAll(primary) }
                 }
