@@ -18,8 +18,8 @@ final class Generations: Sendable {
 
     private struct State {
         var slots = Array(repeating: Slot(), count: 4_096)
-        /// The slots of the keys of each commit under way.
-        var commits: [Int: [Int]] = [:]
+        /// The slots of the keys of each commit under way, and their counts when its content was asked for.
+        var commits: [Int: [(slot: Int, generation: UInt32)]] = [:]
         var nextCommit = 0
         /// Invalidations, and the commits that each still waits for.
         var waiters: [(commits: Set<Int>, CheckedContinuation<Void, Never>)] = []
@@ -71,7 +71,7 @@ final class Generations: Sendable {
         return state.withLock { state in
             guard rows.allSatisfy({ state.slots[$0.slot].count == $0.generation }) else { return nil }
             state.nextCommit += 1
-            state.commits[state.nextCommit] = rows.map(\.slot)
+            state.commits[state.nextCommit] = rows
             return state.nextCommit
         }
     }
@@ -86,15 +86,17 @@ final class Generations: Sendable {
         for waiter in ended { waiter.resume() }
     }
 
-    /// Returns when the commits are over that began before: call it between an advance and the removal, which would
-    /// miss what is not there yet.
+    /// Returns when the commits are over that began before the last advance: call it between an advance and the
+    /// removal, which would miss what is not there yet.
     /// - Parameter keys: those of these keys; nil for all.
     func commitsEnd(under keys: [String]? = nil) async {
         let slots = keys.map { Set($0.map(Self.slot)) }
         await withCheckedContinuation { continuation in
             let isWaiting = state.withLock { state in
                 let commits = state.commits.filter { commit in
-                    slots.map { !$0.isDisjoint(with: commit.value) } ?? true
+                    commit.value.contains { row in
+                        row.generation != state.slots[row.slot].count && slots?.contains(row.slot) ?? true
+                    }
                 }
                 if commits.isEmpty { return false }
                 state.waiters.append((Set(commits.keys), continuation))
