@@ -158,8 +158,9 @@ struct LoadTests {
         }
     }
 
-    /// Both threads on which a commit could run are held until the purge is over.
-    @Test func whatIsPurgedWhileItIsCommittedIsNotThereAfterwards() async throws {
+    /// Both threads on which a commit could run are held until the purge is over, or waits for the commit.
+    @Test(arguments: [true, false])
+    func whatIsPurgedWhileItIsCommittedIsNotThereAfterwards(_ purgeWaits: Bool) async throws {
         try await Fixture.run { fixture in
             let isRead = Latch()
             fixture.transport.handler = { _ throws(TransportError) in
@@ -188,11 +189,24 @@ struct LoadTests {
             await isRead.wait()
             // The commit is in line.
             try await waitWhile { IOPool.shared.jobCount == jobs }
-            try await #expect(fixture.cache.purge(Fixture.url) == 0)
+            let (cache, generations) = (fixture.cache, fixture.cache.changes.generations)
+            let before = generations.current(Fixture.url)
+            func purgeNow() throws -> Int { try cache.purge(Fixture.url) }
+            let purge = purgeWaits ? Task { try await cache.purge(Fixture.url) } : nil
+            if purgeWaits {
+                try await waitWhile { generations.current(Fixture.url) == before }
+            } else {
+                #expect(try purgeNow() == 0)
+            }
             for _ in holds { purged.signal() }
             for hold in holds { try await hold.value }
+            if let purge {
+                // The commit removed it itself, or left it to the purge.
+                _ = try await purge.value
+            } else {
+                await fixture.cache.drain()
+            }
             try await #expect(first.value == "hello")
-            await fixture.cache.drain()
             try await #expect(fixture.get().response.source == .network)
         }
     }
