@@ -37,8 +37,8 @@ func text(_ start: UnsafePointer<CChar>?, _ name: String) throws(LarderError) ->
 }
 
 func tags(_ start: UnsafePointer<UnsafePointer<CChar>?>?, _ count: Int) throws(LarderError) -> [String] {
-    if count < 0 || count > 64 {
-        throw LarderError(.tooLarge, "\(UInt(bitPattern: count)) tags are too many: the most is 64")
+    if count < 0 || count > 4_096 {
+        throw LarderError(.tooLarge, "\(UInt(bitPattern: count)) tags are too many: the most is 4096")
     }
     if count == 0 { return [] }
     guard let start else { throw invalid("the tags are NULL, with a count of \(count)") }

@@ -30,8 +30,8 @@ import Testing
             try expect(path, "invalidArgument: 'a\\x00' is not a tag: a tag has 1 to 200 bytes of UTF-8 and no NUL") {
                 try store.pin(tag: "a\0")
             }
-            try expect(path, "tooLarge: k has 65 tags of 195 bytes; the most is 64 tags and 8192 bytes") {
-                try store.put([1], for: "k", PutOptions(tags: (10..<75).map { "\($0)" }))
+            try expect(path, "tooLarge: k has 4097 tags of 24582 bytes; the most is 4096 tags and 32768 bytes") {
+                try store.put([1], for: "k", PutOptions(tags: (10_000..<14_097).map { "\($0)" }))
             }
             try expect(
                 path,

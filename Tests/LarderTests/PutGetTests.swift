@@ -250,16 +250,16 @@ import Testing
             let cases: [(PutOptions, LarderError.Code)] = [
                 (PutOptions(tags: [""]), .invalidArgument), (PutOptions(tags: [long]), .invalidArgument),
                 (PutOptions(tags: ["a\0b"]), .invalidArgument),
-                (PutOptions(tags: (0..<65).map { "t\($0)" }), .tooLarge),
-                (PutOptions(tags: (100..<142).map { String(repeating: "t", count: 197) + "\($0)" }), .tooLarge),
+                (PutOptions(tags: (0..<4_097).map { "t\($0)" }), .tooLarge),
+                (PutOptions(tags: (100..<264).map { String(repeating: "t", count: 197) + "\($0)" }), .tooLarge),
                 (PutOptions(metadata: [UInt8](repeating: 0, count: (1 << 20) + 1)), .tooLarge),
             ]
             for (options, expected) in cases {
                 try #expect(code { try store.put([1], for: "k", options) } == expected)
                 try #expect(code { try store.writer(for: "k", options) } == expected)
             }
-            try store.put([1], for: "most", PutOptions(tags: (0..<64).map { "t\($0)" }, metadata: body(1 << 20)))
-            try #expect(store.attributes(of: "most")?.tags.count == 64)
+            try store.put([1], for: "most", PutOptions(tags: (0..<4_096).map { "t\($0)" }, metadata: body(1 << 20)))
+            try #expect(store.attributes(of: "most")?.tags.count == 4_096)
             try #expect(store.get("most")?.metadata == body(1 << 20))
         }
     }

@@ -5,7 +5,7 @@ public struct PutOptions: Sendable, Hashable {
     /// Whether the entry is kept across sessions, or on disk at all. Default: permanent.
     public var storagePolicy: StoragePolicy
     /// Names under which the entry can be listed and removed with others: 1 to 200 bytes of UTF-8 each, no NUL, at most
-    /// 64 of them and 8,192 bytes together.
+    /// 4,096 of them and 32,768 bytes together, of which each tag takes one more than it has.
     public var tags: [String]
     /// Bytes of the caller's own, such as HTTP status and fields: at most 1 MiB.
     public var metadata: [UInt8]
@@ -36,8 +36,15 @@ public struct PutOptions: Sendable, Hashable {
 
     static let maximumMetadata = 1 << 20
     static let maximumTagLength = 200
-    static let maximumTags = 64
-    static let maximumTagBytes = 8192
+    static let maximumTags = 4_096
+    static let maximumTagBytes = 32_768
+
+    /// Whether an entry can have all of these tags.
+    package static func canHold(tags: [String]) -> Bool {
+        tags.count <= maximumTags && bytes(of: tags) <= maximumTagBytes
+    }
+
+    private static func bytes(of tags: [String]) -> Int { tags.reduce(0) { $0 + 1 + $1.utf8.count } }
 
     func validate(key: Key) throws(LarderError) {
         try key.validate()
@@ -55,11 +62,10 @@ public struct PutOptions: Sendable, Hashable {
                 key: key)
         }
         for tag in tags { try Self.validate(tag: tag) }
-        let tagBytes = tags.reduce(0) { $0 + 1 + $1.utf8.count }
-        if tags.count > Self.maximumTags || tagBytes > Self.maximumTagBytes {
+        if !Self.canHold(tags: tags) {
             throw LarderError(
                 .tooLarge,
-                "\(key) has \(tags.count) tags of \(tagBytes) bytes; the most is \(Self.maximumTags) tags "
+                "\(key) has \(tags.count) tags of \(Self.bytes(of: tags)) bytes; the most is \(Self.maximumTags) tags "
                     + "and \(Self.maximumTagBytes) bytes",
                 key: key)
         }

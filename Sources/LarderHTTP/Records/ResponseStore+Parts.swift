@@ -35,7 +35,7 @@ extension ResponseStore {
                 if stored.body.isComplete { return (false, false) }
                 let known = entry.attributes
                 guard let (kept, dropped) = try makingRoom(for: part, beside: stored, record.parts, of: key),
-                    let tags = TagRoom.union(known.tags, tags),
+                    let tags = ResponseTags.union(known.tags, tags),
                     // The tags of an entry in memory do not change.
                     known.storagePolicy != .memoryOnly || tags == known.tags
                 else { return (false, Self.isWhole(stored, record.parts)) }

@@ -62,7 +62,12 @@ final class ResponseStore: Sendable {
     }
 
     /// Replaces what is known of a stored response; false if it was replaced or removed meanwhile.
-    func update(_ found: Found, to response: StoredResponse) async throws -> Bool {
+    /// - Parameter tags: all that its entries have from now on.
+    func update(_ found: Found, to response: StoredResponse, tags: [String]) async throws -> Bool {
+        let known = found.entry.attributes
+        let newTags = tags == known.tags ? nil : tags
+        // The tags of an entry in memory do not change.
+        if newTags != nil, known.storagePolicy == .memoryOnly { return try await remove(found) }
         // Only the fields are new: the bytes stay where they are.
         var response = response
         response.body = found.own
@@ -73,6 +78,14 @@ final class ResponseStore: Sendable {
         let due = found.parts.filter { part in
             guard case .until(let end) = lifetime else { return false }
             return part.expires.map { $0 < end + retention / -2 } ?? part.isInProgress
+        }
+        if let newTags {
+            var batch = WriteBatch()
+            batch.update(found.entry, EntryChange(metadata: metadata, lifetime: lifetime, tags: newTags))
+            for part in found.parts {
+                batch.change(part.part.key(found.key), EntryChange(lifetime: lifetime, tags: newTags))
+            }
+            return try await store.write(batch)[0].isSuccess
         }
         if due.isEmpty { return try await store.update(found.entry, metadata: metadata, lifetime: lifetime) }
         var batch = WriteBatch()

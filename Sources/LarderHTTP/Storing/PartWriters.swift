@@ -39,7 +39,7 @@ final class PartWriters: Sendable {
             // Nothing more is written to a whole one, and its writer is busy while it computes the digest.
             if writer.isComplete { return }
             var new = options.withLock { $0 }
-            guard let all = TagRoom.union(new.tags, tags), all != new.tags else { return }
+            guard let all = ResponseTags.union(new.tags, tags), all != new.tags else { return }
             new.tags = all
             do {
                 try writer.use(new)

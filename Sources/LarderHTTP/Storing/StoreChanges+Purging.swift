@@ -56,13 +56,13 @@ extension StoreChanges {
     /// Everything that belongs to a cache group of an origin (RFC 9875).
     func purge(group: String, origin: String) throws -> Int {
         generations.advanceAll()
-        return try store.remove(.tag(Self.tag(group: group, origin: normalized(origin))))
+        return try store.remove(.tag(ResponseTags.tag(group: group, origin: normalized(origin))))
     }
 
     /// Everything stored under a tag.
     func purge(tag: String) throws -> Int {
         generations.advanceAll()
-        return try store.remove(.tag(tag))
+        return try store.remove(.tag(ResponseTags.held(tag)))
     }
 
     /// A URL, or the beginning of one, with scheme and host as keys have them.

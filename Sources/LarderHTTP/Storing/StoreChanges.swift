@@ -15,7 +15,17 @@ struct StoreChanges: Sendable {
         var found = pending.found
         for update in decision.updates {
             let old = found[update.index]
-            await attempt(pending.primary) { _ = try await responses.update(old, to: update.response) }
+            let primary = pending.primary ?? ""
+            let tags = tags.updated(
+                old.entry.attributes.tags, from: old.response, to: update.response, primary: primary)
+            if tags == nil { logTags(primary) }
+            await attempt(primary) {
+                if let tags {
+                    _ = try await responses.update(old, to: update.response, tags: tags)
+                } else {
+                    _ = try await responses.remove(old)
+                }
+            }
             found[update.index].response = update.response
         }
         for index in decision.removals {
@@ -47,7 +57,7 @@ struct StoreChanges: Sendable {
             generations.advanceAll()
             await generations.commitsEnd()
             await attempt(group) {
-                try await store.remove(.tag(Self.tag(group: group, origin: invalidation.origin)))
+                try await store.remove(.tag(ResponseTags.tag(group: group, origin: invalidation.origin)))
             }
         }
     }
@@ -73,32 +83,14 @@ struct StoreChanges: Sendable {
     /// The store did not take a response.
     func logRefusal(_ error: any Error, _ key: String) { watch.failed(.write, error, key: key) }
 
-    // MARK: Tags
+    // MARK: Room
 
-    /// The tag of a group (RFC 9875 section 2), which belongs to one origin; a digest where the name is too long.
-    static func tag(group: String, origin: String) -> String {
-        let tag = "group \(origin) \(group)"
-        return tag.utf8.count <= 200 && !tag.utf8.contains(0)
-            ? tag : "group " + Digest.of(Array(tag.utf8)).description
-    }
+    var tags: ResponseTags { ResponseTags(fields: context.configuration.tagFields) }
 
-    /// The tags of a new response: its groups, what its tag fields name, and the caller's.
-    func tags(of new: NewResponse, primary: String, own: [String]) -> [String] {
-        var tags = own
-        if !new.groups.isEmpty, let slashes = primary.firstRange(of: "://") {
-            let start =
-                primary[..<slashes.lowerBound].lastIndex(of: " ").map(primary.index(after:)) ?? primary.startIndex
-            let origin = String(
-                primary[start...].prefix(upTo: primary[slashes.upperBound...].firstIndex(of: "/") ?? primary.endIndex))
-            tags += new.groups.map { Self.tag(group: $0, origin: origin) }
-        }
-        for name in context.configuration.tagFields {
-            for value in new.head.headerFields[values: name] {
-                tags += value.split { $0 == "," || $0 == " " || $0 == "\t" }.map(String.init)
-            }
-        }
-        var room = TagRoom()
-        return tags.filter { (1...200).contains($0.utf8.count) && !$0.utf8.contains(0) && room.take($0) }
+    /// The response is passed on, and asked for again by the next request.
+    func logTags(_ primary: String) {
+        context.configuration.logger.notice(
+            "a response has more tags than an entry can have, and is not stored", metadata: ["key": "\(primary)"])
     }
 
     /// Throws when a body of this length has no place in the store.

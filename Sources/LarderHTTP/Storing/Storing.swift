@@ -29,8 +29,8 @@ struct Storing: Sendable {
     private let guards: [(key: String, generation: UInt32)]
     private let replaced: [ResponseStore.Found]
 
-    /// Nil when the store does not accept the response: it is too large, there is no room, or the store fails. The
-    /// answer continues without it.
+    /// Nil when the store does not accept the response: it is too large or has too many tags, there is no room, or the
+    /// store fails. The answer continues without it.
     init?(
         changes: StoreChanges, lookup: Lookup, pending: LoadRequest, new: NewResponse, found: [ResponseStore.Found],
         length: Int64?
@@ -49,7 +49,12 @@ struct Storing: Sendable {
             shared = nil
             guards = [(own, pending.generation)]
         }
-        tags = changes.tags(of: new, primary: primary, own: pending.plan.tags)
+        let tags = changes.tags.all(of: new.head, groups: new.groups, primary: primary, own: pending.plan.tags)
+        guard let tags else {
+            changes.logTags(primary)
+            return nil
+        }
+        self.tags = tags
         if let range = new.announcedRange, let combined = new.combines,
             found[combined].response.body.available.contains(range)
         {

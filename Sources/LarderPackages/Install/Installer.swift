@@ -433,8 +433,8 @@ final class Installer {
     private func retire(_ entry: Entry, _ known: Attributes, _ role: StoredMember.Role, _ batch: inout WriteBatch) {
         // With the tag the lease of the installation protects it, too.
         let borrows =
-            !known.tags.contains(installation.tag) && known.tags.count < 64 && known.storagePolicy != .memoryOnly
-            && known.tags.reduce(installation.tag.utf8.count + 1) { $0 + $1.utf8.count + 1 } <= 8_192
+            !known.tags.contains(installation.tag) && known.storagePolicy != .memoryOnly
+            && PutOptions.canHold(tags: known.tags + [installation.tag])
         batch.update(
             entry,
             EntryChange(

@@ -36,7 +36,7 @@ typedef struct larder_put_options {
     /* Bytes of the caller's own, at most 1 MiB. */
     const void *metadata;
     size_t metadata_length;
-    /* Names shared with other entries: at most 64 of 1 to 200 bytes, 8,192 bytes together. */
+    /* Names shared with other entries: at most 4,096 of 1 to 200 bytes, 32,768 bytes together. */
     const char *const *tags;
     size_t tag_count;
     /* The SHA-256 that the body is declared to have. NULL: not known. */

@@ -32,8 +32,8 @@ def _tags(tag: Tags) -> Tuple[str, ...]:
             raise InvalidArgumentError("a tag is empty", -1)
     # Here and not at the end of a transaction, when the other changes have been made.
     lengths = [len(text.encode("utf-8")) for text in tags]
-    if len(tags) > 64 or max(lengths, default=0) > 200 or sum(lengths) > 8192:
-        raise TooLargeError("an entry has at most 64 tags, of 200 bytes each and 8,192 together", -12)
+    if len(tags) > 4096 or max(lengths, default=0) > 200 or sum(lengths) + len(tags) > 32768:
+        raise TooLargeError("an entry has at most 4,096 tags, of 200 bytes each and 32,768 together", -12)
     return tags
 
 
