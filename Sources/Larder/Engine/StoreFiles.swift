@@ -50,6 +50,35 @@ struct StoreFiles: Sendable {
         return try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY)
     }
 
+    /// What is wrong with a file that was opened as that of a body; nil if it has the kind and the length of its record.
+    func fault(of file: OwnedDescriptor, _ head: BlobRecord) throws(LarderError) -> String? {
+        let status = try FileSystem.status(file, path: nil)
+        if isWhole(status, head) { return nil }
+        return status.isRegular
+            ? "the file has \(status.size) bytes instead of \(head.storedLength)" : "there is something else than a file"
+    }
+
+    /// The same for what could not be opened; nil if it is not known that this file alone is at fault.
+    func fault(opening head: BlobRecord, _ error: LarderError) -> String? {
+        guard let number = error.cause as? Errno,
+            // A symbolic link, a socket, a file without the right to be read.
+            [.tooManySymbolicLinkLevels, .noSuchAddressOrDevice, .permissionDenied].contains(number),
+            // Its directory can be searched.
+            let status = try? blobStatus(head)
+        else { return nil }
+        return status.isRegular ? "the file cannot be opened: \(number)" : "there is something else than a file"
+    }
+
+    /// True if the file of a body is there, and has the kind and the length of its record.
+    func hasWhole(_ head: BlobRecord) throws(LarderError) -> Bool {
+        guard let status = try blobStatus(head) else { return false }
+        return isWhole(status, head)
+    }
+
+    private func isWhole(_ status: FileSystem.Status, _ head: BlobRecord) -> Bool {
+        status.isRegular && status.size == Int64(clamping: head.storedLength)
+    }
+
     /// Opens the file of a body that a removal moved to `trash/` and did not commit, or has yet to commit; nil if there
     /// is none. For a body whose record is there and whose file is at neither of its places. A store that may write
     /// puts the file back instead.

@@ -102,7 +102,7 @@ final class BlobChanges {
         if head.isDamaged { return false }
         guard head.location == .file else { return true }
         if tally.state.isSuspect(epoch: head.epoch) { return false }
-        return try files.blobStatus(head)?.size == Int64(clamping: head.storedLength)
+        return try files.hasWhole(head)
     }
 
     private func storeBlob(_ id: UInt64, _ put: PendingPut, replacing: Bool) throws {
@@ -165,7 +165,7 @@ final class BlobChanges {
 
     /// True if the file of a blob is there, and is as long as it should be.
     func isWhole(_ head: BlobRecord) throws -> Bool {
-        try files.blobStatus(head)?.size == Int64(clamping: head.storedLength)
+        try files.hasWhole(head)
     }
 
     /// A durable change relies on a file that another put wrote.

@@ -5,7 +5,7 @@
 /// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement:
 /// where that matters, look up the entry, or hold a ``Lease``. Safe from any thread.
 extension Store {
-    /// Whether there is content with a digest. Looks at the index only, not at a file.
+    /// Whether there is content with a digest. Looks at the index, and at the length of a file, not at its bytes.
     ///
     /// Waits for puts that are under way in this process.
     /// - Complexity: O(log n) in the bodies.

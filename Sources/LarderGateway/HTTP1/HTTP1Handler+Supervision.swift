@@ -10,6 +10,10 @@ extension HTTP1Handler: SupervisedConnection {
 
     func tick(_ now: NIODeadline) {
         guard output.context != nil else { return }
+        if output.hasShortFile {
+            worker.core.logger.error("a stored body became shorter while it was sent")
+            return cutOff()
+        }
         switch look(now) {
         case .inTime: break
         case .headIsLate: timeOut("The head of the request did not arrive in time.")

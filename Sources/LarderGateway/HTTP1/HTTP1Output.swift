@@ -2,6 +2,14 @@ import Larder
 import LarderHTTP
 import NIOCore
 
+#if canImport(Darwin)
+    import Darwin
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Glibc
+#endif
+
 /// What goes to the client of a connection: passes bytes to the channel and knows what happened to them.
 ///
 /// Answers are first written to ``Worker/output``, which the connections of an event loop share. Every way through a
@@ -18,6 +26,8 @@ final class HTTP1Output {
     private var bulkWrites = 0
     /// Of these, bytes of bodies that are shared.
     private(set) var lentBytes = 0
+    /// The files that are being written, and up to where.
+    private var files: [(handle: NIOFileHandle, end: Int)] = []
     /// The gateway ends the connection, not the client.
     var isCutOff = false
 
@@ -91,10 +101,12 @@ final class HTTP1Output {
                 fileHandle: handle, readerIndex: Int(range.lowerBound), endIndex: Int(range.upperBound))
             countQueued(region.readableBytes)
             bulkWrites += 1
+            files.append((handle, region.endIndex))
             let write = context.write(NIOAny(IOData.fileRegion(region)))
             track(write)
             write.assumeIsolated().whenComplete { _ in
                 self.bulkWrites -= 1
+                self.files.removeAll { $0.handle === handle }
                 try? handle.close()
             }
         } else if case .complete(let body) = stored, range == 0..<body.length.bytes {
@@ -108,6 +120,16 @@ final class HTTP1Output {
 
     /// Up to this many bytes of a file are read into one write with the head: that is less work than sendfile(2).
     static let smallFile: Int64 = 64 << 10
+
+    /// Whether a file that is being written ends too early: sendfile(2) would be tried for ever. Another process cut it
+    /// off after it was opened.
+    var hasShortFile: Bool {
+        files.contains { file in
+            var status = stat()
+            let result = try? file.handle.withUnsafeFileDescriptor { fstat($0, &status) }
+            return result == 0 && Int(status.st_size) < file.end
+        }
+    }
 
     /// Writes bytes of a tunnel, past the accounts of answers.
     func pass(_ bytes: ByteBuffer) {

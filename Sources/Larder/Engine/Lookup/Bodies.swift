@@ -14,22 +14,37 @@ final class Bodies: EnginePart {
         isVerifying = context.configuration.verification == .always
     }
 
-    /// Opens the file of a hit and checks its bytes where that is due; nil if the file is gone or damaged.
-    /// - Parameter isDiscarded: true looks in `trash/`, too.
-    func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool) throws -> Body? {
-        let found = try files.openBlob(head)
+    /// Opens the file of a hit and compares it with its record: its kind and length, and its bytes where that is due.
+    /// Nil if the file is gone, or is not what the record says; the latter is damage.
+    /// - Parameters:
+    ///   - isDiscarded: true looks in `trash/`, too.
+    ///   - mayWait: false leaves damage to the next look, as noting it waits for the disk.
+    func open(_ head: BlobRecord, _ blob: UInt64, isDiscarded: Bool, mayWait: Bool = true) throws -> Body? {
+        let found: OwnedDescriptor?
+        do {
+            found = try files.openBlob(head)
+        } catch {
+            // Who only reads a store may not have the right to.
+            guard !damage.isReadOnly, let fault = files.fault(opening: head, error) else { throw error }
+            if mayWait { try damage.quarantine(blob, head, fault) }
+            return nil
+        }
         guard let file = try found ?? (isDiscarded ? files.openDiscarded(head) : nil) else { return nil }
-        let body = Body(
+        var fault = try files.fault(of: file, head)
+        if fault == nil, damage.isDue(head, blob) || found == nil {
+            if try Digest.of(file, length: head.storedLength) == head.digest {
+                damage.noteVerified(blob)
+            } else {
+                fault = "the bytes of the file do not match the digest"
+            }
+        }
+        if let fault {
+            if mayWait { try damage.quarantine(blob, head, fault) }
+            return nil
+        }
+        return Body(
             file: file, at: BodyPlace(directory: files.blobs, name: .digest(head.digest)),
             length: ByteCount(Int64(clamping: head.length)))
-        if damage.isDue(head, blob) || found == nil {
-            guard try Digest.of(file, length: head.storedLength) == head.digest else {
-                try damage.quarantine(blob, head, "the bytes of the file do not match the digest")
-                return nil
-            }
-            damage.noteVerified(blob)
-        }
-        return body
     }
 
     /// A copy of a body in the index; nil where its bytes are compared with the digest, and do not match it.
@@ -73,9 +88,14 @@ final class Bodies: EnginePart {
         }
     }
 
-    /// Those of the digests that no entry in the index has, in order, by one snapshot. No file is looked at.
+    /// Those of the digests that no entry in the index has, in order, by one snapshot, and those whose files are not
+    /// what their records say.
     func missing(_ digests: [Digest]) throws -> [Digest] {
-        try read { transaction in try digests.filter { try blob(of: $0, transaction) == nil } }
+        let heads = try read { transaction in try digests.map { try blob(of: $0, transaction)?.head } }
+        return try zip(digests, heads).compactMap { digest, head in
+            guard let head else { return digest }
+            return try head.location == .inline || files.hasWhole(head) ? nil : digest
+        }
     }
 
     private enum Content {

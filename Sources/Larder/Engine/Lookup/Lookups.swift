@@ -154,7 +154,7 @@ final class Lookups: EnginePart {
                 // A store that may write puts such a file back at the second attempt, and finds it in its place at the
                 // third.
                 let isDiscarded = attempt > (damage.isReadOnly ? 0 : 1)
-                if let body = try bodies.open(head, blob, isDiscarded: isDiscarded) {
+                if let body = try bodies.open(head, blob, isDiscarded: isDiscarded, mayWait: mayWait) {
                     noteHit(stamp: record.stamp, length: head.length, use: use, visibility)
                     return .hit(Entry(key: key, body: body, source: .index(record: record, head: head)))
                 }
