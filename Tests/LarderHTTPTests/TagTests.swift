@@ -23,8 +23,8 @@ struct TagTests {
             var fields = HTTPFields()
             for start in stride(from: 0, to: count, by: 50) {
                 let separator = start % 100 == 0 ? " " : ","
-                fields.append(
-                    HTTPField(name: Self.tagField, value: tags[start..<min(count, start + 50)].joined(separator: separator)))
+                let value = tags[start..<min(count, start + 50)].joined(separator: separator)
+                fields.append(HTTPField(name: Self.tagField, value: value))
             }
             fixture.transport.handler = { [fields] _ throws(TransportError) in answer(fields) }
             for tag in [0, count / 2, count - 1].map({ "p\($0)" }) {

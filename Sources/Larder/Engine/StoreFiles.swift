@@ -54,8 +54,8 @@ struct StoreFiles: Sendable {
     func fault(of file: OwnedDescriptor, _ head: BlobRecord) throws(LarderError) -> String? {
         let status = try FileSystem.status(file, path: nil)
         if isWhole(status, head) { return nil }
-        return status.isRegular
-            ? "the file has \(status.size) bytes instead of \(head.storedLength)" : "there is something else than a file"
+        if !status.isRegular { return Self.isNoFile }
+        return "the file has \(status.size) bytes instead of \(head.storedLength)"
     }
 
     /// The same for what could not be opened; nil if it is not known that this file alone is at fault.
@@ -66,8 +66,10 @@ struct StoreFiles: Sendable {
             // Its directory can be searched.
             let status = try? blobStatus(head)
         else { return nil }
-        return status.isRegular ? "the file cannot be opened: \(number)" : "there is something else than a file"
+        return status.isRegular ? "the file cannot be opened: \(number)" : Self.isNoFile
     }
+
+    private static let isNoFile = "there is something else than a file"
 
     /// True if the file of a body is there, and has the kind and the length of its record.
     func hasWhole(_ head: BlobRecord) throws(LarderError) -> Bool {
