@@ -44,8 +44,8 @@ import Testing
 
     private let bytes = body(50_000)
 
-    @Test(arguments: Change.allCases) func isAMissThatThePutHeals(_ change: Change) async throws {
-        try await withDirectory { path in
+    @Test(arguments: Change.allCases) func isAMissThatThePutHeals(_ change: Change) throws {
+        try withDirectory { path in
             let damage = IntegrityTests.Damage()
             let store = try Store(at: path, .testing { $0.observer = { damage.note($0) } })
             let digest = Digest.of(bytes)
