@@ -24,7 +24,7 @@ final class Bodies: EnginePart {
         do {
             found = try files.openBlob(head)
         } catch {
-            // Who only reads a store may not have the right to.
+            // A process that only reads the store may lack the right to open it.
             guard !damage.isReadOnly, let fault = files.fault(opening: head, error) else { throw error }
             if mayWait { try damage.quarantine(blob, head, fault) }
             return nil
