@@ -150,7 +150,8 @@ import Testing
     }
 
     @Test func aWriterDisplacesToMakeRoom() throws {
-        try withStore(configuration: .testing(budget: Budget(bytes: .mebibytes(2)))) { store in
+        let budget = Budget(bytes: .mebibytes(2), largestEntry: .mebibytes(1))
+        try withStore(configuration: .testing(budget: budget)) { store in
             for number in 0..<40 { try store.put(body(30_000, number), for: Key("old\(number)")) }
             let writer = try store.writer(for: "new")
             for piece in 0..<10 { try writer.write(body(100_000, piece)) }

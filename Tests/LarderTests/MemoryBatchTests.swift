@@ -87,9 +87,10 @@ import Testing
     // MARK: Memory
 
     @Test func changesKeepTheMemoryLimit() throws {
-        let limit = 64 << 10
+        let limit = 128 << 10
         try withStore(configuration: .testing { $0.memoryLimit = ByteCount(Int64(limit)) }) { store in
-            for key: Key in ["a", "b"] { try store.put(body(20_000), for: key, Self.memoryOnly) }
+            for key: Key in ["a", "c"] { try store.put(body(40_000), for: key, Self.memoryOnly) }
+            try store.put(body(20_000), for: "b", Self.memoryOnly)
             let long = EntryChange(metadata: body(40_000))
             // Within a batch, which does not go the way of one change.
             func change(_ key: Key, _ change: EntryChange) throws -> [String] {
@@ -104,16 +105,17 @@ import Testing
             try #expect(store.get("a") == nil)
             try #expect(change("b", EntryChange(metadata: body(100_000))) == ["done", "failed tooLarge"])
             try #expect(store.get("b")?.metadata.count == 40_000)
-            try store.put(body(1000), for: "pinned", PutOptions(storagePolicy: .memoryOnly, isPinned: true))
+            let pinned: [Key] = ["p", "q", "r"]
             try #expect(store.remove("b"))
-            try store.put(body(1000), for: "b", PutOptions(storagePolicy: .memoryOnly, isPinned: true))
-            for key: Key in ["pinned", "b"] {
+            for key in pinned {
+                try store.put(body(1000), for: key, PutOptions(storagePolicy: .memoryOnly, isPinned: true))
+            }
+            for key in pinned {
                 try #expect(
-                    change(key, EntryChange(metadata: body(34_000)))[1] == (key == "b" ? "failed noSpace" : "done"))
+                    change(key, EntryChange(metadata: body(60_000)))[1] == (key == "r" ? "failed noSpace" : "done"))
             }
             // Nothing stays reserved.
-            try store.unpin("pinned")
-            try store.unpin("b")
+            for key in pinned { try store.unpin(key) }
             try store.put(body(60_000), for: "all", Self.memoryOnly)
             #expect(store.engine.memory.size.bytes <= limit)
         }

@@ -21,21 +21,25 @@ public enum DisplacementReason: Sendable, Hashable {
 extension Mutation {
     /// Removes the next entry in the order of displacement: the one that expired first, else the least recently used
     /// one. Pinned entries are in neither order; leased ones are passed by. Nil if nothing may go. O(log n).
-    func displaceNext() throws -> Victim? {
+    /// - Parameter mark: entries that are fresh and have this stamp or a later one stay.
+    func displaceNext(before mark: UInt64 = .max) throws -> Victim? {
         if let victim = try firstExpired() { return victim }
-        return try removeFirst(in: index.recency, until: nil, .leastRecentlyUsed)
+        return try removeFirst(in: index.recency, .leastRecentlyUsed) { $0.field(0, as: UInt64.self) < mark }
     }
 
     /// Removes the entry that expired first; nil if none has.
     /// - Parameter moment: by when. Nil: by now.
     func firstExpired(by moment: Timestamp? = nil) throws -> Victim? {
         if try reading.statistics(index.expiry).entries == 0 { return nil }
-        return try removeFirst(in: index.expiry, until: Index.expiryEnd(moment ?? now), .expired)
+        let end = Index.expiryEnd(moment ?? now)
+        return try removeFirst(in: index.expiry, .expired) { $0.precedes(end) }
     }
 
-    private func removeFirst(in order: Database, until limit: [UInt8]?, _ reason: DisplacementReason) throws -> Victim?
-    {
-        while let (row, key) = try firstUnleased(in: order, until: limit) {
+    /// - Parameter mayGo: of a row: false if no entry from there on may go.
+    private func removeFirst(
+        in order: Database, _ reason: DisplacementReason, while mayGo: (UnsafeRawBufferPointer) -> Bool
+    ) throws -> Victim? {
+        while let (row, key) = try firstUnleased(in: order, while: mayGo) {
             if let victim = try removeFollower(of: key) { return victim }
             if let record = try remove(key, where: { self.stands($0, in: order, at: row) }) {
                 return Victim(key: key, record: record, reason: reason)
@@ -105,13 +109,15 @@ extension Mutation {
         return row.withUnsafeBytes { $0.count == 8 && $0.loadUnaligned(as: UInt64.self) == record.stamp }
     }
 
-    /// The first row of an order, before the row key `limit`, whose entry no lease protects.
-    private func firstUnleased(in order: Database, until limit: [UInt8]?) throws -> (row: [UInt8], key: [UInt8])? {
+    /// The first row of an order whose entry no lease protects, if it may go.
+    private func firstUnleased(
+        in order: Database, while mayGo: (UnsafeRawBufferPointer) -> Bool
+    ) throws -> (row: [UInt8], key: [UInt8])? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         return try reading.withCursor(order) { cursor in
             var pair = try cursor.seek(passed[order] ?? [])
             while let (row, value) = pair {
-                if let limit, !row.precedes(limit) { return nil }
+                guard mayGo(row) else { return nil }
                 let key = Array(value)
                 guard hasLeases, let record = try record(key), try isLeased(key: key, record) else {
                     return (Array(row), key)

@@ -217,10 +217,10 @@ public final class BodyWriter: @unchecked Sendable {
         let total = length + Int64(bytes.count)
         if let declaredLength, total > declaredLength.bytes { throw lengthMismatch(total, isMore: true) }
         try Store.checkSize(total, name, budget)
-        if options.storagePolicy == .memoryOnly, total > store.configuration.memoryLimit.bytes {
+        if options.storagePolicy == .memoryOnly, total > store.configuration.memoryLimit.bytes / 2 {
             throw LarderError(
                 .tooLarge,
-                "the body of \(name) has \(ByteCount(total).exactly) or more, over the memory limit of "
+                "the body of \(name) has \(ByteCount(total).exactly) or more, over half of the memory limit of "
                     + "\(store.configuration.memoryLimit.exactly): store it on disk",
                 key: name)
         }

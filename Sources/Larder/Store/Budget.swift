@@ -5,7 +5,8 @@ public struct Budget: Sendable, Hashable {
     public var bytes: ByteCount
     /// Number of entries. At least 1. Default: unlimited.
     public var entries: Int
-    /// The largest body. At least 1 byte. Default: unlimited (which the byte budget still bounds).
+    /// The largest body. At least 1 byte. Default: unlimited, which stands for half of what the byte budget leaves for
+    /// entries; see `effectiveLargestEntry`.
     public var largestEntry: ByteCount
     /// Bytes that must stay free on the file system, no matter what uses the rest. Default: 0.
     public var freeDiskFloor: ByteCount
@@ -27,7 +28,8 @@ public struct Budget: Sendable, Hashable {
     ///   - bytes: the most that the store may take on disk, index and temporary files included; at least
     ///     `minimumBytes`. Default: unlimited.
     ///   - entries: the most entries there may be. Default: unlimited.
-    ///   - largestEntry: the longest body that is accepted. Default: unlimited.
+    ///   - largestEntry: the longest body that is accepted. Default: unlimited, which stands for half of what the byte
+    ///     budget leaves for entries.
     ///   - freeDiskFloor: bytes that must stay free on the file system. Default: 0.
     public init(
         bytes: ByteCount = .unlimited, entries: Int = .max, largestEntry: ByteCount = .unlimited,
@@ -105,4 +107,13 @@ public struct Budget: Sendable, Hashable {
 
     /// What puts may fill.
     package var usableBytes: Int64 { bytes == .unlimited ? .max : bytes.bytes - headroom }
+
+    /// The longest body that a put accepts: `largestEntry`, but never more than the byte budget leaves for entries.
+    ///
+    /// Without a `largestEntry` it is half of that: a body that takes nearly everything would displace all others, and
+    /// be displaced for the next one.
+    public var effectiveLargestEntry: ByteCount {
+        if bytes == .unlimited { return largestEntry }
+        return largestEntry == .unlimited ? ByteCount(usableBytes / 2) : min(largestEntry, ByteCount(usableBytes))
+    }
 }

@@ -64,7 +64,7 @@ public struct Configuration: Sendable {
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
     public var pendingLimit = ByteCount.mebibytes(16)
-    /// Memory for entries of policy `memoryOnly`, pinned ones included. Default: 16 MiB.
+    /// Memory for entries of policy `memoryOnly`, pinned ones included; one may take half of it. Default: 16 MiB.
     public var memoryLimit = ByteCount.mebibytes(16)
     /// Background displacement starts above `high` and ends below `low`: fractions of the byte budget that puts may
     /// fill. Defaults: 0.95 and 0.90.

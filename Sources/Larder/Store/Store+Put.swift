@@ -218,19 +218,24 @@ extension Store {
                 "the body of \(key) has \(ByteCount(bytes).exactly); no body can have more than \(ByteCount(maximumLength))",
                 key: key)
         }
+        // Not made for a body that is accepted.
+        func text(_ rest: String) -> String { "the body of \(key) has \(ByteCount(bytes).exactly) or more\(rest)" }
         if bytes > budget.largestEntry.bytes {
             throw LarderError(
-                .tooLarge,
-                "the body of \(key) has \(ByteCount(bytes).exactly) or more; the largest entry allowed is "
-                    + "\(budget.largestEntry.exactly)",
+                .tooLarge, text("; the largest entry allowed is \(budget.largestEntry.exactly)"),
                 remedy: .raiseLargestEntry, key: key)
         }
         if bytes > budget.usableBytes {
             throw LarderError(
-                .tooLarge,
-                "the body of \(key) has \(ByteCount(bytes).exactly) or more and does not fit the byte budget of "
-                    + budget.bytes.exactly,
+                .tooLarge, text(" and does not fit the byte budget of \(budget.bytes.exactly)"),
                 remedy: .raiseBudget, key: key)
+        }
+        let half = budget.effectiveLargestEntry
+        if bytes > half.bytes {
+            throw LarderError(
+                .tooLarge,
+                text("; the largest entry allowed is \(half.exactly), half of what the byte budget leaves for entries"),
+                remedy: .raiseLargestEntry, key: key)
         }
     }
 

@@ -25,7 +25,9 @@ struct BudgetCommand: ParsableCommand {
     var entries: Int?
 
     @Option(
-        help: ArgumentHelp("Limit of the size of one body, or 'unlimited'.", valueName: "size"),
+        help: ArgumentHelp(
+            "Limit of the size of one body, or 'unlimited': half of what the bytes leave for entries.",
+            valueName: "size"),
         transform: SizeArgument.parseLimit)
     var largestEntry: ByteCount?
 
@@ -53,7 +55,10 @@ struct BudgetCommand: ParsableCommand {
         var table = Table([.left, .left])
         table.add("bytes", Render.exactSize(limits.bytes))
         table.add("entries", limits.entries == .max ? "unlimited" : Render.count(limits.entries))
-        table.add("largest entry", Render.exactSize(limits.largestEntry))
+        let isDefault = limits.largestEntry == .unlimited && limits.bytes != .unlimited
+        table.add(
+            "largest entry",
+            Render.exactSize(limits.effectiveLargestEntry) + (isDefault ? ", half of what entries may take" : ""))
         table.add("free disk floor", limits.freeDiskFloor == .zero ? "none" : Render.exactSize(limits.freeDiskFloor))
         return table.text
     }

@@ -9,7 +9,7 @@
 
     /// Puts that want the same room at the same moment.
     struct ReservationTests {
-        private let budget = Budget(bytes: .mebibytes(2))
+        private let budget = Budget(bytes: .mebibytes(2), largestEntry: .mebibytes(2))
 
         /// A step that the first thread to reach it does not pass before it is opened.
         private final class Gate: Sendable {

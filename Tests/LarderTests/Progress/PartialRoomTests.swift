@@ -5,7 +5,7 @@ import Testing
 
 /// The budget and bodies in progress.
 struct PartialRoomTests {
-    private let budget = Budget(bytes: .mebibytes(4))
+    private let budget = Budget(bytes: .mebibytes(4), largestEntry: .mebibytes(4))
 
     /// Without a commit in between, the index has been told of none of it.
     @Test func everyByteIsCountedWhileItIsWritten() throws {

@@ -43,7 +43,7 @@ typedef struct larder_options {
     uint64_t budget_bytes;
     /* Number of entries. */
     uint64_t budget_entries;
-    /* Bytes of the largest body. */
+    /* Bytes of the largest body. 0: half of what budget_bytes leaves for entries. */
     uint64_t largest_entry;
     /* Bytes that must stay free on the file system. */
     uint64_t free_disk_floor;
@@ -104,7 +104,7 @@ typedef struct larder_budget {
     uint64_t bytes;
     /* Number of entries. */
     uint64_t entries;
-    /* Bytes of the largest body. */
+    /* Bytes of the largest body. 0: half of what bytes leaves for entries. */
     uint64_t largest_entry;
     /* Bytes that must stay free on the file system. 0: none. */
     uint64_t free_disk_floor;
@@ -114,8 +114,8 @@ typedef struct larder_budget {
 larder_status larder_get_budget(larder_store *store, larder_budget *budget);
 
 /*
- * Changes all limits, for every process, and displaces entries until they hold. bytes, entries and largest_entry of 0
- * mean no limit. LARDER_NO_SPACE: they are set, but what is pinned or leased exceeds them.
+ * Changes all limits, for every process, and displaces entries until they hold. bytes and entries of 0 mean no limit.
+ * LARDER_NO_SPACE: they are set, but what is pinned or leased exceeds them.
  */
 larder_status larder_set_budget(larder_store *store, const larder_budget *budget);
 

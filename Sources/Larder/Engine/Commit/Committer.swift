@@ -302,8 +302,10 @@ final class Committer: EnginePart, @unchecked Sendable {
     private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
         let uptime = uptime.uptime()
         var transaction: UInt64 = 0
+        var start: UInt64 = 0
         let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
             transaction = mutation.reading.id
+            start = mutation.state.nextStamp
             for case .job(let job) in uses {
                 mutation.completesPending = true
                 if job.removesContent { mutation.keysOfBlobs = [:] }
@@ -311,7 +313,9 @@ final class Committer: EnginePart, @unchecked Sendable {
             for use in uses { try apply(use, mutation, uptime) }
             guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
             let surplus = try watermarks.fill(mutation).overLow
-            let victims = try Displacement.displace(in: mutation, limit: slice, bytes: surplus).0
+            let victims = try Displacement.displace(
+                in: mutation, limit: slice, bytes: surplus, before: watermarks.mark
+            ).0
             return (victims, try watermarks.fill(mutation))
         }
         let purpose = try purpose(of: uses)
@@ -322,7 +326,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         guard let (victims, fill) = result else { return false }
         noteCommitted(uses, as: transaction)
         log.report(victims)
-        watermarks.steer(fill, displacedNothing: slice > 0 && victims.isEmpty)
+        watermarks.steer(fill, since: start, displacedNothing: slice > 0 && victims.isEmpty)
         return true
     }
 

@@ -42,15 +42,15 @@ final class MemoryEntries: Sendable {
     // MARK: Room
 
     /// Takes the memory that `put` needs, for the `insert` that follows; evicts others for it where necessary, and
-    /// returns them. Throws `tooLarge` if it alone exceeds the limit, `noSpace` if what is pinned and leased leaves no
-    /// room.
+    /// returns them. Throws `tooLarge` if it alone exceeds half of the limit, `noSpace` if what is pinned and leased
+    /// leaves no room; then none is evicted.
     /// - Parameter kept: which of the entries must stay. Called without a lock held.
     func reserve(for put: PendingPut, at now: Timestamp, kept: ([PendingPut]) throws -> Set<Key>) throws -> [PendingPut]
     {
-        if put.memory > limit {
+        if put.memory > limit / 2 {
             throw LarderError(
                 .tooLarge,
-                "\(put.key) has \(put.length) bytes, more than the memory limit of \(limit): store it on disk",
+                "\(put.key) has \(put.length) bytes, more than half of the memory limit of \(limit): store it on disk",
                 key: put.key)
         }
         let candidates: [PendingPut]? = state.withLock { state in
@@ -65,21 +65,26 @@ final class MemoryEntries: Sendable {
         }
         return try state.withLock { state in
             var evicted: [PendingPut] = []
+            func isThere(_ entry: PendingPut) -> Bool { state.entries[entry.key] === entry }
+            let mostFreed = order.reduce(0) { isThere($1) ? $0 + $1.memory : $0 }
+            guard state.fits(put, limit + mostFreed) else { throw self.isFull(put) }
             // Down to seven eighths of the limit, so that sorting by use is paid for by many puts.
-            for entry in order where !state.fits(put, limit / 8 * 7) && state.entries[entry.key] === entry {
+            for entry in order where !state.fits(put, limit / 8 * 7) && isThere(entry) {
                 state.remove(entry)
                 evicted.append(entry)
             }
             count.store(state.entries.count, ordering: .releasing)
-            guard state.take(put, limit) else {
-                throw LarderError(
-                    .noSpace,
-                    "the memory limit of \(limit) bytes is full of pinned and leased entries: unpin some, or raise "
-                        + "`Configuration.memoryLimit`",
-                    key: put.key)
-            }
+            guard state.take(put, limit) else { throw self.isFull(put) }
             return evicted
         }
+    }
+
+    private func isFull(_ put: PendingPut) -> LarderError {
+        LarderError(
+            .noSpace,
+            "the memory limit of \(limit) bytes is full of pinned and leased entries: unpin some, or raise "
+                + "`Configuration.memoryLimit`",
+            key: put.key)
     }
 
     /// Gives back what `reserve` took for an entry that does not come.

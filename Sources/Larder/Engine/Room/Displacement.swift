@@ -75,11 +75,14 @@ final class Displacement: EnginePart {
     }
 
     /// Displaces inside a transaction that is under way: at most `limit` entries, until `bytes` are free.
-    static func displace(in mutation: Mutation, limit: Int, bytes: Int64) throws -> ([Victim], freed: Int64) {
+    /// - Parameter mark: entries that are fresh and have this stamp or a later one stay.
+    static func displace(
+        in mutation: Mutation, limit: Int, bytes: Int64, before mark: UInt64 = .max
+    ) throws -> ([Victim], freed: Int64) {
         var victims: [Victim] = []
         let before = try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes
         var freed: Int64 = 0
-        while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext() {
+        while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext(before: mark) {
             victims.append(victim)
             freed = before - (try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes)
         }

@@ -104,14 +104,20 @@ final class RoomMaker: EnginePart {
     /// Throws `noSpace` when nothing more can go, `tooLarge` when it could never fit.
     func reserve(_ bytes: Int64, for key: Key?) throws {
         var (waits, readerWaits) = (0, 0)
+        var isPossible: Bool?
         for _ in 0..<200 {
             let seen = pending.completedGeneration
             if try take(bytes, for: key) { return }
             let wasHeld = snapshots.mayBeHeld
             let wereReaders = try snapshots.isAnyHeld()
-            let hasMadeRoom = try makeRoom(bytes) {
-                [room, snapshots] in try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget))
-            }
+            // What cannot stay displaces nothing.
+            let mayMakeRoom = try isPossible ?? canMakeRoom(for: bytes)
+            isPossible = mayMakeRoom
+            let hasMadeRoom =
+                try mayMakeRoom
+                && makeRoom(bytes) {
+                    [room, snapshots] in try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget))
+                }
             if hasMadeRoom || snapshots.mayBeHeld != wasHeld { continue }
             // All there is to displace may be files that are staged and not committed yet.
             let generation = pending.requestFlush()
@@ -137,6 +143,28 @@ final class RoomMaker: EnginePart {
         }
         throw context.noRoom()
     }
+
+    /// Rows of the access order that one snapshot is held for.
+    private static let rowsOfLook = 4096
+
+    /// False if `bytes` do not fit even when all is displaced that may go, and all is given up that others are writing.
+    private func canMakeRoom(for bytes: Int64) throws -> Bool {
+        reaper.drain()
+        // Without pins and leases all may go. A held snapshot makes it unknown.
+        let isProtected = try read {
+            try $0.statistics(index.pinned).entries > 0 || $0.statistics(index.leases).entries > 0
+        }
+        guard isProtected, try !snapshots.isAnyHeld() else { return true }
+        let lack = try room.excess(adding: bytes, state()) - ledger.total - space.free()
+        var found = Displaceable()
+        while found.bytes < lack - found.entries * Self.rowsOfEntry, !found.isComplete {
+            try read { try found.look(at: index, $0, now: clock.now(), rows: Self.rowsOfLook) }
+        }
+        return found.bytes >= lack - found.entries * Self.rowsOfEntry
+    }
+
+    /// Bytes of the index that the rows of an entry take, at most.
+    private static let rowsOfEntry: Int64 = 16 << 10
 
     /// Takes `bytes` of the budget if they are free.
     ///
@@ -208,15 +236,17 @@ final class RoomMaker: EnginePart {
             guard let isMissing else {
                 // What younger snapshots left is all that a removal gives beside a held one.
                 if isHeld, try space.giveBack(bytes + slack()) >= bytes { return true }
+                // Free pages that are too scattered for puts to reuse go before entries do.
+                let data = try room.dataAllocated()
+                if !isHeld, try space.free() > data / 6, try space.giveBack(max(bytes, data / 16)) >= bytes {
+                    return true
+                }
                 let displaced = try displacement.displace(bytes: bytes + slack())
                 // Before this fails, it gives up bytes that are of no use.
                 if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
                 reaper.drain()
-                // Puts reuse free pages, unless they are too scattered: then they go back to the file system.
-                let data = try room.dataAllocated()
-                let free = try space.free()
-                let punched = isHeld || free > data / 6 ? try space.giveBack(max(bytes, data / 16)) : 0
-                return displaced > 0 || punched > 0 || !isHeld && free > freeBefore
+                let punched = isHeld ? try space.giveBack(max(bytes, data / 16)) : 0
+                return try displaced > 0 || punched > 0 || !isHeld && space.free() > freeBefore
             }
             var target = try isMissing(state())
             if target == 0 { return true }

@@ -2,11 +2,20 @@ import Synchronization
 
 /// Whether the committer displaces in the background: from above the high watermark to below the low one. Safe from any
 /// thread.
+///
+/// What was stored or used since displacement began stays: where little else may go, the newest entries are what a
+/// displacement down to the low watermark would take. And where less than half of the store may be displaced, the
+/// watermarks are shares of that part: a store whose pins reach above the low one would be emptied of all else again and
+/// again.
 final class Watermarks: EnginePart {
     let context: EngineContext
     private let room: Room
     private let reaper: Reaper
     private let displacing = Atomic<Bool>(false)
+    /// The stamp at which displacement began.
+    private let began = Atomic<UInt64>(0)
+    /// Bytes that could not be displaced when displacement last seemed due; 0 if they were the smaller part.
+    private let kept = Atomic<Int64>(0)
 
     init(context: EngineContext, room: Room, reaper: Reaper) {
         self.context = context
@@ -17,9 +26,8 @@ final class Watermarks: EnginePart {
     /// True while the store is above the high watermark, and until it is below the low one.
     var isDisplacing: Bool { displacing.load(ordering: .relaxed) }
 
-    func startDisplacing() { displacing.store(true, ordering: .relaxed) }
-
-    func endDisplacing() { displacing.store(false, ordering: .relaxed) }
+    /// Entries with this stamp or a later one are not displaced in the background.
+    var mark: UInt64 { began.load(ordering: .relaxed) }
 
     /// How far the store is above the watermarks, in bytes: 0 if it is below them.
     struct Fill {
@@ -35,10 +43,14 @@ final class Watermarks: EnginePart {
         if budget.bytes != .unlimited {
             let data = try room.dataAllocated()
             let claimed = try room.claimed(mutation.state) - mutation.blobs.stagedBytes - reaper.queuedBytes
-            let live = Double(claimed - data + (try mutation.liveIndexBytes()))
-            let usable = Double(budget.usableBytes)
-            fill.overHigh = Int64(max(0, live - usable * configuration.watermarks.high))
-            fill.overLow = Int64(max(0, live - usable * configuration.watermarks.low))
+            let live = claimed - data + (try mutation.liveIndexBytes())
+            fill = self.fill(live, budget.usableBytes, kept: kept.load(ordering: .relaxed))
+            if fill.overHigh > 0, !isDisplacing {
+                let displaceable = try displaceable(mutation)
+                let kept = displaceable > live / 2 ? 0 : live - displaceable
+                self.kept.store(kept, ordering: .relaxed)
+                fill = self.fill(live, budget.usableBytes, kept: kept)
+            }
         }
         if budget.freeDiskFloor > .zero {
             let lack = budget.freeDiskFloor.bytes - (try FileSystem.freeBytes(files.root)) - reaper.queuedBytes
@@ -46,6 +58,27 @@ final class Watermarks: EnginePart {
             fill.overLow = max(fill.overLow, lack)
         }
         return fill
+    }
+
+    private func fill(_ live: Int64, _ usable: Int64, kept: Int64) -> Fill {
+        let (live, room) = (Double(live - kept), Double(max(0, usable - kept)))
+        return Fill(
+            overHigh: Int64(max(0, live - room * configuration.watermarks.high)),
+            overLow: Int64(max(0, live - room * configuration.watermarks.low)))
+    }
+
+    /// Rows that are looked at to learn what can be displaced; from them follows what all rows would give.
+    private static let sample = 1024
+    /// Bytes of the index that an entry takes beside an inline body, about.
+    private static let entryBytes: Int64 = 600
+
+    /// Bytes that displacement would free if it took everything that may go, about.
+    private func displaceable(_ mutation: Mutation) throws -> Int64 {
+        var looked = Displaceable()
+        try looked.look(at: index, mutation.reading, now: mutation.now, rows: Self.sample)
+        let bytes = Double(looked.bytes) + Double(looked.entries * Self.entryBytes)
+        let rows = try Double(mutation.reading.statistics(index.recency).entries)
+        return Int64(min(looked.isComplete ? bytes : bytes * rows / Double(Self.sample), 1e18))
     }
 
     /// Starts background displacement if the store is above the high watermark now: for what no put notices.
@@ -56,18 +89,26 @@ final class Watermarks: EnginePart {
             let transaction = try index.environment.beginWrite()
             defer { transaction.abort() }
             let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
-            steer(try fill(mutation), displacedNothing: false)
+            steer(try fill(mutation), since: mutation.state.nextStamp, displacedNothing: false)
         } catch {
             throw translate(error)
         }
     }
 
     /// Starts and ends background displacement.
-    func steer(_ fill: Fill, displacedNothing: Bool) {
+    /// - Parameter stamp: the next one at the beginning of the transaction that filled the store.
+    func steer(_ fill: Fill, since stamp: UInt64, displacedNothing: Bool) {
         if fill.overLow == 0 || displacedNothing {
             endDisplacing()
-        } else if fill.overHigh > 0 {
-            startDisplacing()
+        } else if fill.overHigh > 0, !isDisplacing {
+            startDisplacing(before: stamp)
         }
     }
+
+    func startDisplacing(before stamp: UInt64 = .max) {
+        began.store(stamp, ordering: .relaxed)
+        displacing.store(true, ordering: .relaxed)
+    }
+
+    func endDisplacing() { displacing.store(false, ordering: .relaxed) }
 }
