@@ -9,7 +9,7 @@ public struct ResponseDirectives: Sendable, Hashable {
         case absent
         /// There with a valid argument, 0...2^42.
         case value(Int64)
-        /// There without a valid argument: the response counts as stale (section 4.2.1).
+        /// There without a valid argument: the response counts as stale (section 4.2.1). It permits nothing.
         case invalid
 
         /// Whether the directive was given at all.
@@ -40,6 +40,8 @@ public struct ResponseDirectives: Sendable, Hashable {
     public var noCache = Qualified.absent
     /// `private` (5.2.2.7).
     public var isPrivate = Qualified.absent
+    /// Whether `private` lets a private cache store what it could not store otherwise: only if it is written as defined.
+    public var permitsPrivateStoring = false
     /// `must-revalidate` (5.2.2.2).
     public var mustRevalidate = false
     /// `must-understand` (5.2.2.3).
@@ -74,7 +76,9 @@ public struct ResponseDirectives: Sendable, Hashable {
         case "stale-while-revalidate": Self.set(&staleWhileRevalidate, argument)
         case "stale-if-error": Self.set(&staleIfError, argument)
         case "no-cache": Self.merge(&noCache, argument)
-        case "private": Self.merge(&isPrivate, argument)
+        case "private":
+            Self.merge(&isPrivate, argument)
+            if argument != .malformed { permitsPrivateStoring = true }
         // A stray argument does not weaken a directive that has none: the most restrictive reading.
         case "no-store": noStore = true
         case "no-transform": noTransform = true

@@ -44,12 +44,16 @@ extension CacheRules {
 
     /// Section 4.3.4: the candidates with the same strong validator, otherwise the most recent one with the same weak
     /// validators, otherwise without any validator the one that was asked about.
+    ///
+    /// A 304 stands for a 200 (RFC 9110 section 15.4.5), so it is not about a stored 404 or redirect.
     func identify(
         _ response: HTTPResponse, forwardedRequest: ForwardedRequest, stored: [StoredResponse], responseTime: Instant
     )
         -> Identified
     {
-        let candidates = forwardedRequest.candidates.filter { stored.indices.contains($0) }
+        let candidates = forwardedRequest.candidates.filter {
+            stored.indices.contains($0) && Self.mayBeNotModified(status: stored[$0].head.status.code)
+        }
         let clientTags = forwardedRequest.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
         let tag = response.headerFields.single(.eTag).flatMap { EntityTag($0) }
         if let tag, !tag.isWeak {
@@ -72,7 +76,9 @@ extension CacheRules {
             if let tag, clientTags.contains(where: { $0.matchesWeakly(tag) }) { return .clients }
             return forwardedRequest.purpose == .validate ? .nothing : .clients
         }
-        if forwardedRequest.purpose == .validate, let selected = forwardedRequest.selected {
+        if forwardedRequest.purpose == .validate, let selected = forwardedRequest.selected,
+            candidates.contains(selected)
+        {
             // The question was about the selected response and, where the client has tags of its own, about those:
             // only equal ones leave no doubt.
             let known = candidates.compactMap { stored[$0].entityTag }
@@ -84,6 +90,9 @@ extension CacheRules {
         if candidates.count == 1, !stored[candidates[0]].policy.hasValidator { return .these(candidates) }
         return .clients
     }
+
+    /// Whether a 304 can stand for a stored response with this status, and its validators be sent to ask for one.
+    static func mayBeNotModified(status: Int) -> Bool { (200...299).contains(status) }
 
     /// Section 4.3.5: whether a 200 response to HEAD describes a stored response: the validators it has agree, and so
     /// does the length.

@@ -60,7 +60,9 @@ extension CacheRules {
             responseTime: responseTime, date: date ?? responseTime,
             lastModified: lastModified ?? Instant(milliseconds: 0),
             staleWhileRevalidateSeconds: directives.staleWhileRevalidate.seconds ?? -1,
-            staleIfErrorSeconds: directives.staleIfError.seconds ?? -1, fingerprint: fingerprint)
+            // A limit that cannot be read counts as 0.
+            staleIfErrorSeconds: directives.staleIfError.isPresent ? directives.staleIfError.seconds ?? 0 : -1,
+            fingerprint: fingerprint)
     }
 
     /// A stored response with a policy made under the options of these rules.

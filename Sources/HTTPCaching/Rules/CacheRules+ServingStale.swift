@@ -39,6 +39,9 @@ extension CacheRules {
     }
 
     /// Whether a stored response, stale or not, may be served because the origin failed to answer properly.
+    ///
+    /// Where the response or the request states `stale-if-error`, that is the limit, and of two the smaller one. The
+    /// limit for disconnected caches is for responses and requests that state none.
     func permissionOnError(
         _ stored: StoredResponse, request: RequestDirectives, now: Instant, isDisconnected: Bool
     ) -> StalePermission? {
@@ -46,8 +49,8 @@ extension CacheRules {
             return nil
         }
         let staleness = stored.policy.stalenessMilliseconds(at: now)
-        let window = max(stored.policy.staleIfErrorSeconds, request.staleIfError ?? -1)
-        if window >= 0 && staleness <= window.secondsAsMilliseconds { return .ifError }
+        let stated = [stored.policy.staleIfErrorSeconds, request.staleIfError ?? -1].filter { $0 >= 0 }
+        if let window = stated.min() { return staleness <= window.secondsAsMilliseconds ? .ifError : nil }
         let limit = max(0, options.disconnectedStaleLimitSeconds).secondsAsMilliseconds
         return isDisconnected && options.servesStaleWhenDisconnected && staleness <= limit ? .disconnected : nil
     }

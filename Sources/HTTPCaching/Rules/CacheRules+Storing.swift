@@ -35,7 +35,7 @@ extension CacheRules {
         // Section 5.2.2.3: with must-understand, no-store is for caches that do not understand the status code.
         let ignoresNoStore = directives.mustUnderstand && understands(status: status)
         let hasExplicitFreshness =
-            directives.maxAge.isPresent || hasExpires || (isShared && directives.sMaxage.isPresent)
+            directives.maxAge.seconds != nil || hasExpires || (isShared && directives.sMaxage.seconds != nil)
         return StoringConditions(
             methodIsUnderstood: method == "GET" || method == "HEAD" || method == "POST"
                 || options.extraMethods.contains(method),
@@ -45,14 +45,14 @@ extension CacheRules {
             privateAllowsStoring: !isShared || directives.isPrivate != .unqualified,
             authorizationAllowsStoring: !isShared || !request.headerFields.contains(.authorization)
                 || allowsAuthenticatedStoring(directives),
-            somethingAllowsStoring: directives.isPublic || (!isShared && directives.isPrivate != .absent)
+            somethingAllowsStoring: directives.isPublic || (!isShared && directives.permitsPrivateStoring)
                 || hasExplicitFreshness
                 || Self.isHeuristicallyCacheable(status: status))
     }
 
     /// Section 3.5: the directives that let a shared cache reuse a response to a request with `Authorization`.
     func allowsAuthenticatedStoring(_ directives: ResponseDirectives) -> Bool {
-        directives.mustRevalidate || directives.isPublic || directives.sMaxage.isPresent
+        directives.mustRevalidate || directives.isPublic || directives.sMaxage.seconds != nil
     }
 
     /// Why a response may not or should not be stored (RFC 9111 section 3).
@@ -100,7 +100,8 @@ extension CacheRules {
             given.map { $0 > 0 }
             ?? (policy.lifetimeMilliseconds > policy.initialAgeMilliseconds && !policy.flags.contains(.noCache))
         let mayBeStale = policy.staleWhileRevalidateSeconds > 0 || policy.staleIfErrorSeconds > 0
-        if !isEverFresh && !policy.hasValidator && (!mayBeStale || policy.flags.contains(.staleProhibited)) {
+        let canBeValidated = policy.hasValidator && Self.mayBeNotModified(status: response.status.code)
+        if !isEverFresh && !canBeValidated && (!mayBeStale || policy.flags.contains(.staleProhibited)) {
             return .neverReusable
         }
         return nil
@@ -115,11 +116,11 @@ extension CacheRules {
         return cacheKey(of: location, relativeTo: key).map { $0.uri == key.uri } ?? false
     }
 
-    /// Status codes that say something about this request's preconditions, range, content, credentials or connection.
-    /// Stored without `Vary`, they would answer others.
+    /// Status codes that say something about this request's preconditions, range, content, credentials, rate or
+    /// connection. Stored without `Vary`, they would answer others. RFC 6585 forbids to store 428, 429, 431 and 511.
     static func dependsOnRequest(status: Int) -> Bool {
         switch status {
-        case 401, 407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 431: true
+        case 401, 407, 408, 411, 412, 413, 415, 416, 417, 421, 425, 426, 428, 429, 431, 511: true
         default: false
         }
     }

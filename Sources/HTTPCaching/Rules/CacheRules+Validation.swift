@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// Validation requests: RFC 9111 sections 4.3.1 and 4.3.2; requests for missing bytes: section 3.3.
 extension CacheRules {
-    /// Adds the preconditions that validate a stored response, nil when it has no validator.
+    /// Adds the preconditions that validate a stored response, nil when it has no validator or is not a success.
     ///
     /// The entity tags of all candidates are sent, together with the client's own (section 4.3.2), so that a 304 tells
     /// which response is current; `Last-Modified` of the selected one is sent, too (RFC 9110 section 8.8.4). Other
@@ -11,10 +11,11 @@ extension CacheRules {
         -> HTTPRequest?
     {
         let chosen = stored[selected]
-        guard chosen.policy.hasValidator else { return nil }
+        guard chosen.policy.hasValidator, Self.mayBeNotModified(status: chosen.head.status.code) else { return nil }
         var sent = request
         var tags: [EntityTag] = []
         for index in [selected] + candidates where stored[index].body.isComplete || index == selected {
+            guard Self.mayBeNotModified(status: stored[index].head.status.code) else { continue }
             if let tag = stored[index].entityTag, !tags.contains(tag) { tags.append(tag) }
         }
         let clientTags = request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []

@@ -22,9 +22,9 @@ enum DirectiveList {
     /// kept as ``Argument/malformed``, so that `max-age= 5` makes a response stale and `no-store= ` still forbids
     /// storing.
     static func parse(_ bytes: [UInt8]) -> [Directive] {
-        FieldBytes.members(bytes).compactMap { member in
+        members(bytes).compactMap { member in
             guard let equals = member.firstIndex(of: FieldBytes.equals) else {
-                // `no-store;` or `max-age 5`: the leading token decides, the rest is broken.
+                // `no-store:` or `max-age:5`: the leading token decides, the rest is broken.
                 let name = member.prefix { FieldBytes.isToken($0) }
                 guard !name.isEmpty else { return nil }
                 return Directive(
@@ -46,5 +46,37 @@ enum DirectiveList {
             }
             return Directive(name: FieldBytes.lowercased(name), argument: argument)
         }
+    }
+
+    /// The members of a list in which semicolons and white space separate as commas do: `public; max-age=30` and
+    /// `public max-age=30` occur, and what follows must not be lost. No such byte is part of a directive, outside of
+    /// quotes. A quote that is never closed is an ordinary byte, for the same reason.
+    private static func members(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+        var members: [ArraySlice<UInt8>] = []
+        var start = 0
+        var index = 0
+        while index <= bytes.count {
+            if index == bytes.count || isSeparator(bytes[index]) {
+                if start < index { members.append(bytes[start..<index]) }
+                start = index + 1
+            } else if bytes[index] == FieldBytes.quote, let end = endOfQuoted(bytes, from: index) {
+                index = end
+            }
+            index += 1
+        }
+        return members
+    }
+
+    private static func isSeparator(_ byte: UInt8) -> Bool {
+        byte == FieldBytes.comma || byte == FieldBytes.semicolon || FieldBytes.isSpace(byte)
+    }
+
+    /// The position of the closing quote; nil if there is none.
+    private static func endOfQuoted(_ bytes: [UInt8], from start: Int) -> Int? {
+        var index = start + 1
+        while index < bytes.count, bytes[index] != FieldBytes.quote {
+            index += bytes[index] == FieldBytes.backslash ? 2 : 1
+        }
+        return index < bytes.count ? index : nil
     }
 }

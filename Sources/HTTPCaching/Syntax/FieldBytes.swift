@@ -53,6 +53,7 @@ extension HTTPFields {
 /// Byte-level pieces of the grammar of RFC 9110 section 5.6. All functions are total.
 enum FieldBytes {
     static let comma = UInt8(ascii: ",")
+    static let semicolon = UInt8(ascii: ";")
     static let quote = UInt8(ascii: "\"")
     static let backslash = UInt8(ascii: "\\")
     static let equals = UInt8(ascii: "=")

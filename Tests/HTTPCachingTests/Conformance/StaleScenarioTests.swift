@@ -26,6 +26,37 @@ struct StaleScenarioTests {
         ).run(options)
     }
 
+    /// RFC 5861 section 4: a limit that is stated holds, whatever the cache would do without one.
+    @Test(
+        arguments: [
+            (["Cache-Control: max-age=1, stale-if-error=2", "ETag: \"a\""], [], 2.5, 4.0),
+            (["Cache-Control: max-age=1, stale-if-error=2"], [], 2.5, 4.0),
+            (["Cache-Control: max-age=1, stale-if-error=0", "ETag: \"a\""], [], nil, 1.5),
+            (["Cache-Control: max-age=1, stale-if-error=x", "ETag: \"a\""], [], nil, 1.5),
+            (["Cache-Control: max-age=1", "ETag: \"a\""], ["Cache-Control: stale-if-error=2"], 2.5, 4.0),
+            (
+                ["Cache-Control: max-age=1, stale-if-error=60", "ETag: \"a\""], ["Cache-Control: stale-if-error=2"],
+                2.5, 4.0
+            ),
+            (
+                ["Cache-Control: max-age=1, stale-if-error=2", "ETag: \"a\""], ["Cache-Control: stale-if-error=60"],
+                2.5, 4.0
+            ),
+        ] as [([String], [String], Double?, Double)])
+    func aStatedLimitHolds(_ lines: [String], _ requestLines: [String], _ within: Double?, _ beyond: Double) {
+        for isGone in [false, true] {
+            for (after, isServed) in [(within, true), (beyond, false)] {
+                guard let after else { continue }
+                Scenario(
+                    "stale-if-error", .required, .shared, .init(responseLines: lines),
+                    .init(
+                        requestLines: requestLines, status: 503, isOriginGone: isGone, after: after,
+                        expectStatus: isServed ? 200 : isGone ? 502 : 503)
+                ).run()
+            }
+        }
+    }
+
     @Test func aDisconnectedCacheServesStaleAndRefusesTheRest() {
         var cache = ModelCache(.privateCache)
         let answer = ScriptedAnswer(

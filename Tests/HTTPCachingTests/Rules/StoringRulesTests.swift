@@ -73,6 +73,26 @@ struct StoringRulesTests {
             lines: ["Cache-Control: max-age=1", "Content-Location: /resource", "Content-Location: /resource"],
             obstacle: .postNotReusable),
         Case(name: "421", status: 421, lines: ["Cache-Control: max-age=1"], obstacle: .dependsOnRequest),
+        Case(name: "428", status: 428, lines: ["Cache-Control: public, max-age=1"], obstacle: .dependsOnRequest),
+        Case(name: "429", status: 429, lines: ["Cache-Control: public, max-age=1"], obstacle: .dependsOnRequest),
+        Case(name: "431", status: 431, lines: ["Cache-Control: public, max-age=1"], obstacle: .dependsOnRequest),
+        Case(name: "511", status: 511, lines: ["Cache-Control: public, max-age=1"], obstacle: .dependsOnRequest),
+        Case(name: "404 with a validator alone", status: 404, lines: ["ETag: \"a\""], obstacle: .neverReusable),
+        Case(
+            name: "broken s-maxage, Authorization", requestLines: ["Authorization: x"],
+            lines: ["Cache-Control: s-maxage=foo, max-age=60"], obstacle: .authorization),
+        Case(
+            name: "broken s-maxage, not cacheable by itself", status: 500,
+            lines: ["Cache-Control: s-maxage=foo", "ETag: \"a\""], obstacle: .notCacheable),
+        Case(
+            name: "broken max-age, not cacheable by itself", status: 500,
+            lines: ["Cache-Control: max-age=", "ETag: \"a\""], obstacle: .notCacheable),
+        Case(
+            name: "broken private, not cacheable by itself", mode: .private, status: 302,
+            lines: ["Cache-Control: private=", "ETag: \"a\""], obstacle: .notCacheable),
+        Case(
+            name: "no-store after an open quote", lines: ["Cache-Control: max-age=60, a=\"b, no-store"],
+            obstacle: .noStore),
         Case(
             name: "401 with explicit freshness", status: 401, lines: ["Cache-Control: max-age=1"],
             obstacle: .dependsOnRequest),
@@ -98,6 +118,14 @@ struct StoringRulesTests {
             (.shared, ["@Date: 0", "@Expires: 9", "@Last-Modified: -999"], .expires, 9_000),
             (.shared, ["@Date: 0", "@Last-Modified: -1000"], .heuristic, 100_000),
             (.shared, ["Cache-Control: s-maxage=x, max-age=9"], .invalid, 0),
+            (.shared, ["Cache-Control: public; max-age=30", "@Last-Modified: -99999"], .maxAge, 30_000),
+            (.shared, ["Cache-Control: public ;max-age=30", "@Last-Modified: -99999"], .maxAge, 30_000),
+            (.shared, ["Cache-Control: public max-age=30", "@Last-Modified: -99999"], .maxAge, 30_000),
+            (.shared, ["Cache-Control: public\tmax-age=\"30\"", "@Last-Modified: -99999"], .maxAge, 30_000),
+            (.shared, ["Cache-Control: public; max-age 30", "@Last-Modified: -99999"], .invalid, 0),
+            (.shared, ["Cache-Control: public; max-age = 30", "@Last-Modified: -99999"], .invalid, 0),
+            (.shared, ["Cache-Control: a=\"b; max-age=9\"; max-age=30"], .maxAge, 30_000),
+            (.shared, ["Cache-Control: a=\"b; max-age=9"], .maxAge, 9_000),
             (.shared, ["Expires: 0", "@Last-Modified: -1000"], .invalid, 0),
             (.shared, [], .none, 0),
         ]
