@@ -153,12 +153,29 @@ import Testing
         state.boot = 13
         state.clock = 14
         state.budget = Budget(bytes: 15, entries: 16, largestEntry: 17, freeDiskFloor: 18)
-        let fields = [1] + (1...18).map { $0 }
-        expect(state.bytes, fields.map { (Layout.hex(UInt64($0), width: 2)) + "00000000000000" }.joined())
+        state.clockOffset = 19
+        let fields = (1...19).map { Layout.hex(UInt64($0), width: 2) + "00000000000000" }
+        // CRC-32 of the fields, as Python's zlib.crc32 has it.
+        expect(state.bytes, "02000000 8596780a" + fields.joined())
         #expect(state.bytes.withUnsafeBytes { StoreState($0) } == state)
+        var old = state
+        old.clockOffset = .min
+        let format1 = [1, 0, 0, 0, 0, 0, 0, 0] + state.bytes[8..<152]
+        #expect(format1.withUnsafeBytes { StoreState($0) } == old)
         let unlimited = StoreState()
         #expect(unlimited.bytes.withUnsafeBytes { StoreState($0) } == unlimited)
         #expect(unlimited.budget == .unlimited)
+    }
+
+    /// A flipped bit of the budget would empty the store.
+    @Test func noFlippedBitOfTheStateRowGoesUnnoticed() {
+        var state = StoreState()
+        state.budget = Budget(bytes: .mebibytes(64))
+        for bit in 0..<state.bytes.count * 8 {
+            var bytes = state.bytes
+            bytes[bit / 8] ^= 1 << UInt8(bit % 8)
+            #expect(bytes.withUnsafeBytes { StoreState($0) } == nil, "bit \(bit)")
+        }
     }
 
     @Test func theFormatFile() throws {

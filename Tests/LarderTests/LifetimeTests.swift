@@ -224,4 +224,51 @@ import Testing
             try finish(second)
         }
     }
+
+    /// Programs that open the store for a moment each: store time runs between them while it is ahead.
+    @Test func lifetimesEndBetweenShortRunsAfterTheClockWasAhead() throws {
+        let clock = TestClock()
+        try withDirectory { path in
+            func run(_ body: (Store) throws -> Void) throws {
+                let store = try Store(at: path, .testing(clock: clock))
+                try body(store)
+                try finish(store)
+            }
+            clock.jump(by: .seconds(86_400))
+            try run { try $0.put([1], for: "ahead") }
+            clock.jump(by: .seconds(-86_400))
+            for round in 0..<3 {
+                let key = Key("k\(round)")
+                try run { try $0.put([2], for: key, PutOptions(lifetime: .duration(.seconds(20)))) }
+                clock.advance(by: .seconds(10))
+                // A program that only reads hears of it as well, and so does one that writes something else.
+                try run { try #expect($0.bytes(key) == [2]) }
+                clock.advance(by: .seconds(9))
+                try run { store in
+                    try #expect(store.bytes(key) == [2])
+                    try store.put([3], for: "other")
+                }
+                clock.advance(by: .seconds(2))
+                try run { store in
+                    try #expect(store.get(key) == nil)
+                    let age = try #require(try store.attributes(of: "other").map { store.now - $0.stored })
+                    #expect(age >= .seconds(2) && age < .seconds(3))
+                }
+            }
+            // The clock is set back again: that changes none of it.
+            try run { try $0.put([4], for: "k", PutOptions(lifetime: .duration(.seconds(20)))) }
+            clock.jump(by: .seconds(-3600))
+            try run { try #expect($0.bytes("k") == [4]) }
+            // In another run of the machine the uptime does not tell the time before.
+            let latest = clock.now() + .seconds(86_400 + 3600)
+            let restarted = TestClock(wall: clock.now() + .seconds(5), uptime: 1_000_000_000)
+            let configuration = Configuration.testing(clock: restarted) { $0.bootIdentity = 77 }
+            let store = try Store(at: path, configuration)
+            #expect(store.now <= latest + .seconds(1) && store.now >= latest - .seconds(1))
+            try #expect(store.bytes("k") == [4])
+            restarted.advance(by: .seconds(21))
+            try #expect(store.get("k") == nil)
+            try finish(store)
+        }
+    }
 }

@@ -52,7 +52,8 @@ import Testing
         "", "larder", "larder\nformat 1\nstore x", "LARDER\nformat 1\nstore x\n", "larder\nformat 0\nstore x\n",
         "larder\nformat -1\nstore x\n", "larder\nformat one\nstore x\n",
         "larder\nformat 99999999999999999999\nstore x\n",
-        "larder\nformat 1\nstore x\n\n", "larder\nformat 3\nstore x\n", "larder\nformat 9223372036854775807\nstore x\n",
+        "larder\nformat 1\nstore x\n\n", "larder\nformat \(FormatFile.currentVersion + 1)\nstore x\n",
+        "larder\nformat 9223372036854775807\nstore x\n",
     ])
     func aFormatFileThatIsNotOursIsRefusedUntouched(_ text: String) throws {
         try withDirectory { path in
@@ -71,7 +72,8 @@ import Testing
             try store.close()
             let format = path.appending("FORMAT")
             let old = try TestFiles.read(format)
-            try TestFiles.write(Array("larder\nformat 3\nstore \(identifier)\n".utf8), to: format)
+            let newer = "larder\nformat \(FormatFile.currentVersion + 1)\nstore \(identifier)\n"
+            try TestFiles.write(Array(newer.utf8), to: format)
             let index = try TestFiles.read(path.appending("index/data.mdb"))
             try #expect(code { try Store(at: path, .testing()) } == .formatMismatch)
             try #expect(TestFiles.read(path.appending("index/data.mdb")) == index)

@@ -36,23 +36,27 @@ public struct SystemClock: StoreClock {
 ///
 /// When the wall clock jumps back, store time continues from the latest moment seen, at the pace of the uptime, so that
 /// an expired entry stays expired and a fresh one expires after its lifetime, not a year later. The latest moment is
-/// kept in the index, so that the same holds across processes and restarts.
+/// kept in the index, so that the same holds across processes and restarts. So is how far it is from the uptime, which
+/// all processes have in common until the machine starts again: time passes also while none has the store open.
 final class EntryClock: Sendable {
     let source: any StoreClock
     /// The latest moment seen less the uptime then, in microseconds: store time is never less than uptime plus this.
-    private let offset: Atomic<Int64>
+    private let latest: Atomic<Int64>
     private let hasNews = Atomic<Bool>(false)
 
     init(source: any StoreClock) {
         self.source = source
-        offset = Atomic(source.now().microseconds.saturatingSubtract(Self.uptime(source)))
+        latest = Atomic(source.now().microseconds.saturatingSubtract(Self.uptime(source)))
     }
 
     private static func uptime(_ source: any StoreClock) -> Int64 { Int64(clamping: source.uptime() / 1000) }
 
+    /// What store time is at least, less the uptime, in microseconds.
+    var offset: Int64 { latest.load(ordering: .relaxed) }
+
     /// Store time, for judging expiry.
     func now() -> Timestamp {
-        let least = Self.uptime(source).saturatingAdd(offset.load(ordering: .relaxed))
+        let least = Self.uptime(source).saturatingAdd(offset)
         return Timestamp(microseconds: max(source.now().microseconds, least))
     }
 
@@ -64,9 +68,15 @@ final class EntryClock: Sendable {
         return moment
     }
 
-    /// Takes note of a moment that another process or an earlier run has seen.
+    /// Takes note of a moment that was seen.
     func observe(_ moment: Timestamp) {
-        offset.max(moment.microseconds.saturatingSubtract(Self.uptime(source)), ordering: .relaxed)
+        latest.max(moment.microseconds.saturatingSubtract(Self.uptime(source)), ordering: .relaxed)
+    }
+
+    /// Takes note of what another process or an earlier one has seen.
+    func observe(_ state: StoreState) {
+        observe(Timestamp(microseconds: state.clock))
+        latest.max(state.clockOffset, ordering: .relaxed)
     }
 
     /// An entry was found expired now: no clock that is set back may show it again, after reopening neither.

@@ -1,3 +1,5 @@
+import CZlib
+
 /// The one row `state` of the `meta` database: counters, budget and marks. Changed in the transaction that changes what
 /// it counts, so that every size is exact at every commit and costs one lookup.
 struct StoreState: Equatable, Sendable {
@@ -18,6 +20,8 @@ struct StoreState: Equatable, Sendable {
     // Marks.
     /// Latest store time seen; see `EntryClock`.
     var clock: Int64 = 0
+    /// Store time less the uptime in the run of the machine that `boot` names; the least number if it is not known.
+    var clockOffset = Int64.min
     /// Body files carry the epoch they were written in; a checkpoint syncs all and starts the next.
     var epoch: UInt64 = 1
     /// Files of this epoch and earlier are on disk.
@@ -29,19 +33,23 @@ struct StoreState: Equatable, Sendable {
     var boot: UInt64 = 0
     var budget = Budget()
 
-    static let format: UInt64 = 1
-    static let length = 19 * 8
+    static let format: UInt32 = 2
+    private static let length = 20 * 8
+    /// Format 1 has no seal and no offset of the clock.
+    private static let length1 = 19 * 8
 
     var bytes: [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             let raw = UnsafeMutableRawBufferPointer(buffer)
             let fields: [UInt64] = [
-                Self.format, entryCount, blobCount, logicalBytes, storedBytes, fileAllocated, fileCount, nextID,
+                UInt64(Self.format), entryCount, blobCount, logicalBytes, storedBytes, fileAllocated, fileCount, nextID,
                 nextStamp, epoch, syncedEpoch, suspectFrom, suspectTo, boot, UInt64(bitPattern: clock),
                 UInt64(bitPattern: budget.bytes.bytes), UInt64(clamping: budget.entries),
                 UInt64(bitPattern: budget.largestEntry.bytes), UInt64(bitPattern: budget.freeDiskFloor.bytes),
+                UInt64(bitPattern: clockOffset),
             ]
             for (index, field) in fields.enumerated() { raw.setField(index * 8, field) }
+            raw.setField(4, Self.seal(UnsafeRawBufferPointer(raw)))
             count = Self.length
         }
     }
@@ -49,7 +57,8 @@ struct StoreState: Equatable, Sendable {
     init() {}
 
     init?(_ raw: UnsafeRawBufferPointer) {
-        guard raw.count == Self.length, raw.field(0, as: UInt64.self) == Self.format else { return nil }
+        let isSealed = raw.count == Self.length && raw.field(0) == Self.format && raw.field(4) == Self.seal(raw)
+        guard isSealed || raw.count == Self.length1 && raw.field(0) == 1 as UInt64 else { return nil }
         func field(_ index: Int) -> UInt64 { raw.field(index * 8) }
         entryCount = field(1)
         blobCount = field(2)
@@ -71,6 +80,13 @@ struct StoreState: Equatable, Sendable {
         budget.entries = Int(clamping: field(16))
         budget.largestEntry = ByteCount(Int64(bitPattern: field(17)))
         budget.freeDiskFloor = ByteCount(Int64(bitPattern: field(18)))
+        if isSealed { clockOffset = Int64(bitPattern: field(19)) }
+    }
+
+    /// CRC-32 of the fields: a flipped bit of the budget would otherwise empty the store, and one of the clock expire
+    /// what is in it.
+    private static func seal(_ raw: UnsafeRawBufferPointer) -> UInt32 {
+        UInt32(truncatingIfNeeded: crc32(0, raw.baseAddress! + 8, UInt32(length - 8)))
     }
 
     /// Takes note of the run of the machine. In a new one, body files that an earlier run wrote and did not sync are
@@ -88,6 +104,8 @@ struct StoreState: Equatable, Sendable {
         guard isNewRun else { return false }
         let known = self
         boot = current
+        // The uptime counts from another moment now.
+        clockOffset = .min
         if !wasClosed {
             if suspectFrom >= suspectTo { suspectFrom = syncedEpoch &+ 1 }
             epoch &+= 1

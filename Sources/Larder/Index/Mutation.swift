@@ -69,8 +69,9 @@ final class Mutation {
         // A new reading of the clock alone is not worth a commit.
         var comparable = state
         comparable.clock = original.clock
+        comparable.clockOffset = original.clockOffset
         if comparable == original, writtenPages == 0 {
-            state.clock = original.clock
+            state = comparable
             return
         }
         try transaction.put(index.meta, Index.stateKey, state.bytes)

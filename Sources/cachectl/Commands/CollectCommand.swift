@@ -84,7 +84,7 @@ struct CollectCommand: ParsableCommand {
         var excess = report.allocatedAfter.bytes - budget.bytes
         guard excess > 0 else { return }
         var entries: [Attributes] = []
-        let now = Timestamp.now
+        let now = store.now
         try store.forEach { entry in
             // Expired entries are counted already.
             if !entry.isPinned, entry.expires.map({ $0 > now }) ?? true { entries.append(entry) }

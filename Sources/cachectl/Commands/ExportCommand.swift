@@ -53,7 +53,7 @@ struct ExportCommand: ParsableCommand {
             var exporter = try Exporter(
                 store, to: FilePath(directory), base: base, replaces: force, takesParts: partial)
             var done: Int64 = 0
-            let now = Timestamp.now
+            let now = store.now
             try store.forEach(selection) { entry in
                 try Interruption.check()
                 done += 1

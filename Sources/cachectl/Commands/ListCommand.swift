@@ -45,17 +45,17 @@ struct ListCommand: ParsableCommand {
     }
 
     func run() throws {
-        var selection = selecting.selection ?? .all
-        // Only a selection that names them lists bodies in progress: parts are such.
-        if all { selection = selection && (.incomplete || !.incomplete) }
         try options.withStore(.reading) { store in
+            var selection = selecting.selection(at: store.now) ?? .all
+            // Only a selection that names them lists bodies in progress: parts are such.
+            if all { selection = selection && (.incomplete || !.incomplete) }
             let packages = PackageStore(store)
             func isListed(_ entry: Attributes) throws -> Bool {
                 if all { return true }
                 if StoredKeys.isList(entry) || StoredKeys.isPart(entry) || PackageStore.isOwn(entry) { return false }
                 return try packages.isFound(entry)
             }
-            var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store))
+            var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store), now: store.now)
             if let sort {
                 var entries: [Attributes] = []
                 try store.forEach(selection) { if try isListed($0) { entries.append($0) } }
@@ -95,25 +95,27 @@ struct EntryPrinter {
 
     private let asJSON: Bool
     private let versions: VersionNames
-    private let now = Timestamp.now
+    /// The time of the store, for ages; responses have the time of their own.
+    private let now: Timestamp
     private var array = JSONArrayWriter()
     private var hasHeader = false
     // Lines are collected: a system call for each would take most of the time of a long list.
     private var lines = ""
 
-    init(asJSON: Bool, versions: VersionNames) {
+    init(asJSON: Bool, versions: VersionNames, now: Timestamp) {
         self.asJSON = asJSON
         self.versions = versions
+        self.now = now
     }
 
     mutating func print(_ entry: Attributes) throws {
-        if asJSON { return try array.append(EntryJSON(entry, versions, now: now)) }
+        if asJSON { return try array.append(EntryJSON(entry, versions)) }
         if !hasHeader {
             hasHeader = true
             lines += Table.line(["SIZE", "AGE", "USED", "HITS", "FLAGS", "KEY"], Self.widths, Self.alignments)
         }
         let isExpired = entry.expires.map { $0 <= now } ?? false
-        let response = ResponseSummary(entry, now: now)
+        let response = ResponseSummary(entry, now: .now)
         let flags =
             (entry.isPinned ? "P" : "-") + (isExpired ? "X" : "-") + (entry.isInline ? "-" : "F")
             + (entry.storagePolicy == .session ? "S" : "-") + (response?.isComplete == false ? "I" : "-")

@@ -25,7 +25,7 @@ struct RemoveCommand: ParsableCommand {
     var all = false
 
     func validate() throws {
-        if [key != nil, selecting.selection != nil, all].filter({ $0 }).count != 1 {
+        if [key != nil, selecting.isGiven, all].filter({ $0 }).count != 1 {
             throw ValidationError("Give KEY, --all, or options that select entries, such as --prefix or --tag.")
         }
         if key?.bytes.isEmpty == true { throw ValidationError("KEY is empty. Give the key of an entry.") }
@@ -42,7 +42,7 @@ struct RemoveCommand: ParsableCommand {
                 guard count > 0 else { throw CommandError.missing(key) }
                 return (count, isList || rest != nil)
             }
-            guard let selection = selecting.selection else { return (try store.clear(), false) }
+            guard let selection = selecting.selection(at: store.now) else { return (try store.clear(), false) }
             return (try remove(selection, from: store), false)
         }
         try options.print(

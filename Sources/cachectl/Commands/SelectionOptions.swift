@@ -65,9 +65,12 @@ struct SelectionOptions: ParsableArguments {
         if pinned, unpinned { throw ValidationError("Give either --pinned or --unpinned.") }
     }
 
+    /// True if an option selects anything.
+    var isGiven: Bool { selection(at: Timestamp(microseconds: 0)) != nil }
+
     /// What the options select; nil if none is given.
-    var selection: Selection? {
-        let now = Timestamp.now
+    /// - Parameter now: the time of the store.
+    func selection(at now: Timestamp) -> Selection? {
         var parts: [Selection] = tag.map { .tag($0) }
         if let prefix { parts.append(.prefix(prefix)) }
         if let host { parts.append(.host(host)) }

@@ -48,7 +48,7 @@ struct PackageExportCommand: ParsableCommand {
     @OptionGroup var output: PackageOutputOptions
 
     func validate() throws {
-        if all == (selecting.selection != nil) {
+        if all == selecting.isGiven {
             throw ValidationError("Give either --all or options that select entries.")
         }
     }
@@ -57,8 +57,8 @@ struct PackageExportCommand: ParsableCommand {
         Interruption.listen()
         let packing = try output.options(defaultForm: .fourFields)
         let archive = FilePath(output.output)
-        let selection = selecting.selection ?? .all
         try options.withStore(.reading) { store in
+            let selection = selecting.selection(at: store.now) ?? .all
             let summary = try Blocking.run {
                 try await PackageStore(store).export(selection, to: archive, packing)
             }

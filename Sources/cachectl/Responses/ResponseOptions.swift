@@ -32,7 +32,7 @@ struct ResponseOptions: ParsableArguments {
             if let variant, variant > 1 { throw CommandError.missing(key, "there is no variant \(variant) of \(key)") }
             return key
         }
-        let now = Timestamp.now
+        let now = store.now
         let usable = all.variants.filter { includingExpired || $0.entry.expires.map { $0 > now } ?? true }
         let request = HTTPFields(headers)
         let meant = usable.filter { candidate in

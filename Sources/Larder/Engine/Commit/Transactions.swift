@@ -116,7 +116,8 @@ final class Transactions: EnginePart {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
         let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
-        clock.observe(Timestamp(microseconds: mutation.state.clock))
+        clock.observe(mutation.state)
+        mutation.state.clockOffset = clock.offset
         let released = leases.released
         try mutation.dropLeases(released)
         snapshots.note(mutation)

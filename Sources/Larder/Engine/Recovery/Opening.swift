@@ -121,7 +121,7 @@ enum Opening {
         state.note(
             boot: configuration.bootIdentity ?? BootIdentity.current, isShared: finding.isShared,
             wasClosed: finding.wasClosed)
-        clock.observe(Timestamp(microseconds: state.clock))
+        clock.observe(state)
         let context = EngineContext(
             path: files.root.path, files: files, index: index, clock: clock, configuration: configuration,
             counterFile: CounterFile(privateIn: files.index, at: clock.now()))
@@ -190,7 +190,7 @@ enum Opening {
         ledger.place = place
         failpoint("open.state-written", at: files.root.path.string)
         let clock = EntryClock(source: configuration.clock)
-        clock.observe(Timestamp(microseconds: state.clock))
+        clock.observe(state)
         let counted = ledger.quarantine
         ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))
         let counters = CounterFile(sharedIn: files.index, slot: ledger.slot, at: clock.now())
