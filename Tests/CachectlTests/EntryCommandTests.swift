@@ -23,6 +23,12 @@ import Testing
             #expect(try place.run("get", "file\(size)", "-o", target).status == 0)
             #expect(FileManager.default.contents(atPath: target) == Data(body))
         }
+        #if os(Linux)
+            // The system makes it as it is read, and says that it has no bytes.
+            let made = try Array(#require(FileManager.default.contents(atPath: "/proc/version")))
+            #expect(try place.run("put", "made", "/proc/version", "--json").json["length"] as? Int == made.count)
+            #expect(try place.run("get", "made").output == made && !made.isEmpty)
+        #endif
         #expect(try place.run("get", "stdin65536", "-o", "-").output.count == 65_536)
         #expect(!FileManager.default.fileExists(atPath: "-"))
         let encoded = try place.run("get", "stdin1", "--json").json["bodyBase64"] as? String

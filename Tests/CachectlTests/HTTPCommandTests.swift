@@ -34,6 +34,9 @@ struct HTTPCommandTests {
             #expect(missing.status == 1 && missing.errors.contains(origin.url + "/a"))
             #expect(try await place.run("fetch", origin.url + "/a", "--policy", "no-such").status == 64)
             #expect(try await place.run("fetch", "not a url").status == 64)
+            for field in ["Host: other", "content-length: 5", "Connection: close", "TE: x", "A: b\nC: d", "no colon"] {
+                #expect(try await place.run("fetch", origin.url + "/a", "-H", field).status == 64, "\(field)")
+            }
             #expect(try await place.run("fetch", origin.url + "/private").text == "secret")
             #expect(try await place.run("fetch", origin.url + "/private", "--offline").status == 1)
             #expect(try await place.run("fetch", origin.url + "/private", "--disrespect").status == 0)

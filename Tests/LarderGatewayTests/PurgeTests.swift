@@ -53,6 +53,32 @@ struct PurgeTests {
         }
     }
 
+    /// A purge that passed over a criterion would remove more than was asked for.
+    @Test(
+        arguments: [
+            ["Purge-Prefix: /", "Purge-Tag: red"], ["Purge-Tag: red", "Purge-Prefix: /"],
+            ["Purge-Prefix: /", "Purge-Group: g"], ["Purge-Group: g", "Purge-Tag: red"],
+            ["Purge-Prefix: /", "Purge-Prefix: /b"], ["Purge-Group: a", "Purge-Group: b"],
+            ["Purge-Prefix: /", "Purge-Tags: red"], ["purge-key: /b"],
+        ])
+    func severalCriteriaAreRefused(_ fields: [String]) async throws {
+        try await withGateway(transport: transport) { setting in
+            try await fill(setting)
+            let answer = try await exchange(
+                setting.port, get("/a/1", fields.joined(separator: "\r\n"), method: "PURGE"))
+            #expect(answer.status == 400, "\(answer.text)")
+            for path in ["/a/1", "/a/2", "/b/1"] { try await #expect(isStored(path, setting)) }
+        }
+    }
+
+    @Test func linesOfTagsAreOneList() async throws {
+        try await withGateway(transport: transport) { setting in
+            try await fill(setting)
+            let tagged = get("/", "Purge-Tag: green\r\nPurge-Tag: red", method: "PURGE")
+            try await #expect(exchange(setting.port, tagged).text == "{\"removed\": 1}\n")
+        }
+    }
+
     @Test func onlyTheTokenOpensWhereLoopbackDoesNot() async throws {
         try await withGateway(transport: transport) {
             $0.purging = PurgePolicy(allowsLoopback: false, token: "s3cret")

@@ -50,6 +50,10 @@ import Testing
         try withDirectory { path in
             let store = try Store(at: path.appending("store"), .testing())
             try #expect(code { try store.adopt(path, for: "k") } == .invalidArgument)
+            #if os(Linux)
+                // proc(5): the system makes these as they are read, and says that they have no bytes.
+                try #expect(code { try store.adopt("/proc/self/status", for: "k") } == .lengthMismatch)
+            #endif
             try #expect(code { try store.adopt("/dev/null", for: "k") } == .invalidArgument)
             try #expect(code { try store.adopt(path.appending("none"), for: "k") } == .io)
             let pipe = path.appending("pipe")

@@ -2,10 +2,9 @@ import SystemPackage
 
 /// A file or standard input, to be read by a command.
 package struct FileInput {
-    /// The path of a regular file, which the store can adopt without reading it here; else nil.
+    /// The path of a regular file, which the store can adopt without reading it here; nil also for one that says that
+    /// it has no bytes, which may not be true (proc(5)).
     package let regularFile: FilePath?
-    /// The length of a regular file; else 0.
-    package let length: Int64
     private let path: FilePath?
 
     /// - Parameter path: nil or `-` for standard input.
@@ -14,7 +13,6 @@ package struct FileInput {
         guard let path, path != "-" else {
             self.path = nil
             regularFile = nil
-            length = 0
             return
         }
         var status = stat()
@@ -23,9 +21,7 @@ package struct FileInput {
             throw CommandError(.noInput, "\(path) is a directory: use 'cachectl import'", path: path)
         }
         self.path = path
-        let isRegular = status.st_mode & S_IFMT == S_IFREG
-        regularFile = isRegular ? path : nil
-        length = isRegular ? Int64(status.st_size) : 0
+        regularFile = status.st_mode & S_IFMT == S_IFREG && status.st_size > 0 ? path : nil
     }
 
     /// Passes the content to `body` in pieces of at most 256 KiB.

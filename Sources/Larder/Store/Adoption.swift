@@ -36,6 +36,18 @@ struct Adoption: Sendable {
         guard status.isRegular else {
             throw LarderError(.invalidArgument, "\(path) is not a regular file: only those can be adopted", path: path)
         }
+        // Files that the system makes as they are read, below /proc for example, say that they have no bytes.
+        if status.size == 0 {
+            let count = try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) {
+                try FileSystem.read(source, into: $0, at: 0, path: path)
+            }
+            guard count == 0 else {
+                throw LarderError(
+                    .lengthMismatch,
+                    "\(path) says that it has no bytes, and has some: store what you read from it with a writer",
+                    path: path)
+            }
+        }
     }
 
     private static func open(_ path: FilePath) throws(LarderError) -> OwnedDescriptor {

@@ -40,11 +40,19 @@ extension Store {
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
     ) throws -> Digest {
+        try adopted(path, for: key, options, method: method, digest: digest).digest
+    }
+
+    /// As `adopt`; also returns how many bytes were stored, as the file may change at any time.
+    package func adopted(
+        _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
+        digest: Digest? = nil
+    ) throws -> (digest: Digest, length: Int64) {
         let adoption = try Adoption(path, key, options, method, digest, self)
         let put = try adoption.prepare()
         try engine.awaitCommit(submit(put), put)
         try adoption.finish()
-        return put.digest
+        return (put.digest, Int64(put.length))
     }
 
     /// Stores the file at `path` under `key` without passing its bytes through the caller.

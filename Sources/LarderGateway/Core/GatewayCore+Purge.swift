@@ -12,6 +12,7 @@ extension GatewayCore {
             return .own(OwnAnswer(400, "The request names no host."))
         }
         let base = "\(request.scheme ?? "http")://\(authority)"
+        if let fault = Self.fault(ofCriteria: request) { return .own(OwnAnswer(400, fault)) }
         if let prefix = request.headerFields[.purgePrefix] {
             let isURL = prefix.hasPrefix("http://") || prefix.hasPrefix("https://")
             guard isURL || prefix.hasPrefix("/") else {
@@ -28,6 +29,17 @@ extension GatewayCore {
             return list.isEmpty ? .own(OwnAnswer(400, "Purge-Tag is empty.")) : .purge(.tags(list))
         }
         return .purge(.url(base + (request.path ?? "/")))
+    }
+
+    /// What is wrong with the fields that say what to remove: a purge that went by some of them would remove more than
+    /// was asked for.
+    private static func fault(ofCriteria request: HTTPRequest) -> String? {
+        let criteria = request.headerFields.filter { $0.name.canonicalName.hasPrefix("purge-") }.map(\.name)
+        let known: Set<HTTPField.Name> = [.purgePrefix, .purgeGroup, .purgeTag]
+        if let unknown = criteria.first(where: { !known.contains($0) }) { return "\(unknown) is not known." }
+        if Set(criteria).count > 1 { return "Give one of Purge-Prefix, Purge-Group and Purge-Tag." }
+        if criteria.count > 1, criteria[0] != .purgeTag { return "\(criteria[0]) is given twice." }
+        return nil
     }
 
     private func hasToken(_ request: HTTPRequest) -> Bool {

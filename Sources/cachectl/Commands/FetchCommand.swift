@@ -32,7 +32,7 @@ struct FetchCommand: ParsableCommand {
     @Option(
         name: [.customShort("H"), .customLong("header")],
         help: ArgumentHelp("A request field, 'Name: value'; repeatable.", valueName: "field"),
-        transform: FieldArgument.parse)
+        transform: FieldArgument.parseSent)
     var headers: [HTTPField] = []
 
     @Option(

@@ -90,8 +90,8 @@ struct PutCommand: ParsableCommand {
         let key = naming == nil ? self.key.map { Key($0) } : naming == .unique ? .unique() : nil
         let report = try options.withStore(.creating, budget: budget) { store in
             if let key, let path = input.regularFile {
-                let digest = try store.adopt(path, for: key, putOptions, digest: declared)
-                return PutJSON(key: key.text, digest: digest.hexadecimal, length: input.length)
+                let (digest, length) = try store.adopted(path, for: key, putOptions, digest: declared)
+                return PutJSON(key: key.text, digest: digest.hexadecimal, length: length)
             }
             let writer =
                 try key.map { try store.writer(for: $0, putOptions, digest: declared) }
