@@ -13,11 +13,13 @@ struct CcacheHelperTests {
         let process: Process
         let socket: String
 
-        init(_ place: Workplace, _ environment: String..., url: String? = nil) async throws {
+        /// - Parameter socket: where it listens; nil: at a path of its own.
+        init(_ place: Workplace, _ environment: String..., url: String? = nil, socket given: String? = nil) async throws
+        {
             let link = place.path.appending("ccache-storage-larder").string
             try? FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: CommandRun.binary.path)
             // A path of a socket has 107 bytes at most.
-            socket = "/tmp/larder-helper-\(UUID().uuidString.prefix(8))"
+            socket = given ?? "/tmp/larder-helper-\(UUID().uuidString.prefix(8))"
             process = try CommandRun.start(
                 [],
                 prefix: [
@@ -124,6 +126,34 @@ struct CcacheHelperTests {
         #expect(try await place.run("get", "ccache/05").output == [1])
         #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 50_000_000)
         #expect(!FileManager.default.fileExists(atPath: helper.socket))
+    }
+
+    /// A helper that was killed leaves its socket; the next one takes it over, and leaves that of a living one alone.
+    @Test func aHelperFollowsOneThatWasKilled() async throws {
+        let place = try Workplace()
+        let first = try await Helper(place)
+        let client = try await first.connect()
+        #expect(client.receive(4).count == 4 && client.put([1], [7]) == [0])
+        let second = try await Helper(place, socket: first.socket)
+        #expect(try await second.end() == 75)
+        #expect(client.get([1]) == [7])
+        kill(first.process.processIdentifier, SIGKILL)
+        _ = try await first.end()
+        #expect(FileManager.default.fileExists(atPath: first.socket))
+        for _ in 0..<2 {
+            let next = try await Helper(place, socket: first.socket)
+            let client = try await next.connect()
+            #expect(client.receive(4).count == 4)
+            client.send([3])
+            #expect(try await next.end() == 0)
+            #expect(!FileManager.default.fileExists(atPath: first.socket))
+            #expect(!FileManager.default.fileExists(atPath: first.socket + ".lock"))
+        }
+        // A file that is not a socket stays.
+        try Data([1]).write(to: URL(fileURLWithPath: first.socket))
+        let last = try await Helper(place, socket: first.socket)
+        #expect(try await last.end() == 75)
+        #expect(FileManager.default.contents(atPath: first.socket) == Data([1]))
     }
 
     /// A client that does not keep to the protocol, or leaves, harms no other.

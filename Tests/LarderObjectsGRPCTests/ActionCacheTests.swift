@@ -60,7 +60,8 @@ struct ActionCacheTests {
             let (first, second) = (body(10, 1), body(10, 2))
             try await setting.update([first, second])
             _ = try await setting.put(update(result(first), instance: "a/b"))
-            _ = try await setting.put(update(result(second), instance: "a/b"))
+            let refused = await failure { _ = try await setting.put(update(result(second), instance: "a/b")) }
+            #expect(refused == .alreadyExists)
             try await #expect(setting.result(get("a/b")) == result(first))
             // As over HTTP.
             #expect(try await setting.store.get(Key("/a/b/ac/\(Self.action.hash)")) != nil)

@@ -105,8 +105,13 @@ struct BazelTests {
             let path = "/instance/ac/\(action(1))"
             let (value, other) = (try result(first), try result(second))
             try await #expect(setting.put(path, value) == 200)
-            try await #expect(setting.put(path, other) == 200)
+            // Who sends other outputs is not told that they are stored.
+            try await #expect(setting.put(path, other) == (replaces ? 200 : 409))
             try await #expect(setting.get(path).bytes == (replaces ? other : value))
+            // The same outputs, built on another machine (execution_metadata), change nothing.
+            try await #expect(setting.put(path, value + [0x4A, 2, 0x0A, 0]) == 200)
+            if !replaces { try await #expect(setting.get(path).bytes == value) }
+            try await #expect(setting.put(path, replaces ? other : value) == 200)
             // Another instance has results of its own.
             try await #expect(setting.get("/ac/\(action(1))").status == 404)
             // One that is of no use gives way.
@@ -230,6 +235,53 @@ struct BazelTests {
                 let path = "/cas/\(Digest.of(bytes).hexadecimal)"
                 if try await setting.put(path, bytes) == 200 { try await #expect(setting.get(path).status == 200) }
             }
+        }
+    }
+
+    /// What real builds have: directories of hundreds of links, with times and modes.
+    @Test(arguments: [false, true]) func resultsOfManyLinks(hasProperties: Bool) async throws {
+        try await Setting.run { setting in
+            for count in [29, 1_000] {
+                let links = (0..<count).map { number in
+                    Build_Bazel_Remote_Execution_V2_SymlinkNode.with {
+                        $0.name = "l\(number)"
+                        $0.target = "tool"
+                        guard hasProperties else { return }
+                        $0.nodeProperties.mtime.seconds = 1_700_000_000
+                        $0.nodeProperties.unixMode.value = 0o755
+                    }
+                }
+                let directory = Build_Bazel_Remote_Execution_V2_Directory.with { $0.symlinks = links }
+                let tree = Build_Bazel_Remote_Execution_V2_Tree.with { $0.root = directory }
+                let digest = try await setting.putBlob(try tree.serializedBytes())
+                let path = "/ac/\(action(count))"
+                try await #expect(setting.put(path, result(tree: digest)) == 200)
+                try await #expect(setting.get(path).status == 200, "\(count) links")
+                let direct = ActionResult.with {
+                    $0.outputSymlinks = links.map { link in
+                        .with {
+                            $0.path = link.name
+                            $0.target = link.target
+                            if link.hasNodeProperties { $0.nodeProperties = link.nodeProperties }
+                        }
+                    }
+                }
+                try await #expect(setting.put("/ac/\(action(count + 1))", direct.serializedBytes()) == 200)
+            }
+        }
+    }
+
+    /// Clients join a base URL that ends in a slash and a path that begins with one.
+    @Test func aSlashTooMany() async throws {
+        try await Setting.run { setting in
+            let path = "cas/\(Digest.of(body(10)).hexadecimal)"
+            try await #expect(setting.put("//" + path, body(10)) == 200)
+            for name in ["/" + path, "///" + path, "/instance//" + path, "/%2F" + path] {
+                try await #expect(setting.get(name).bytes == body(10), "\(name)")
+            }
+            try await #expect(setting.put("//a//b", body(5)) == 201)
+            try await #expect(setting.get("/a/b").bytes == body(5))
+            for name in ["//../a", "//./a"] { try await #expect(setting.get(name).status == 400, "\(name)") }
         }
     }
 

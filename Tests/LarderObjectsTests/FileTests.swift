@@ -92,7 +92,7 @@ struct FileTests {
     }
 
     @Test(arguments: [
-        "/../etc/passwd", "/a/../b", "/a/./b", "/a//b", "/%2e%2e/a", "/a/%2E%2E/b", "/a%2F..%2Fb", "/a/%00", "/a/%0a",
+        "/../etc/passwd", "/a/../b", "/a/./b", "/%2e%2e/a", "/a/%2E%2E/b", "/a%2F..%2Fb", "/a/%00", "/a/%0a",
         "/a/%", "/a/%zz", "/a/%ff", "/" + String(repeating: "a", count: 5_000),
     ])
     func pathsThatNameNothing(path: String) async throws {

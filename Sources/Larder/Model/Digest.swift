@@ -75,7 +75,7 @@ public struct Digest: Hashable, Sendable {
     public var bytes: [UInt8] { withBytes { Array($0) } }
 
     @inline(__always)
-    func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    package func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
         try withUnsafeBytes(of: words, body)
     }
 

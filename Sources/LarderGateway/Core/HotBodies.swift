@@ -47,7 +47,7 @@ struct HotBodies {
 
     /// Whether a body was asked for lately; it was from now on.
     private mutating func wasAsked(_ digest: Digest) -> Bool {
-        let mark = digest.hashValue
+        let mark = digest.withBytes { $0.loadUnaligned(as: Int.self) }
         let position = mark & 255
         defer { asked[position] = mark }
         return asked[position] == mark

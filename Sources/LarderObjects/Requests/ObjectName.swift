@@ -71,9 +71,9 @@ package struct ObjectPath: Sendable, Equatable {
         var segments = decoded.utf8.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             .map { String(Substring($0)) }
         let isCollection = segments.last?.isEmpty == true
-        if isCollection { segments.removeLast() }
+        // Clients join their base URL and a path with a slash too many: empty segments do not count.
+        segments.removeAll { $0.isEmpty }
         for segment in segments {
-            if segment.isEmpty { throw .init(reason: "the path has an empty segment") }
             if segment == "." || segment == ".." { throw .init(reason: "the path has '.' or '..' in it") }
             if segment.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
                 throw .init(reason: "the path has a control character in it")

@@ -174,7 +174,13 @@ struct Call: Sendable {
         switch error {
         case let error as ObjectStore.ContentTooLong:
             return ServiceAnswer(413, text: "The content has more than \(error.limit) bytes.")
-        case let error as ActionResults.Invalid: return ServiceAnswer(400, text: "Not stored: \(error.reason).")
+        case let error as ActionResults.Invalid:
+            service.logger.notice(
+                "refused a result of an action", metadata: ["path": "\(path.text)", "reason": "\(error.reason)"])
+            return ServiceAnswer(400, text: "Not stored: \(error.reason).")
+        case is ActionResults.OtherStays:
+            service.logger.info("kept the first result of an action", metadata: ["path": "\(path.text)"])
+            return ServiceAnswer(409, text: "Not stored: \(ActionResults.OtherStays.reason).")
         case let error as LarderError:
             switch error.code {
             case .digestMismatch: return ServiceAnswer(400, text: "The content does not have the digest in the path.")

@@ -19,6 +19,11 @@ package enum ActionResults {
         package let reason: String
     }
 
+    /// A result with other outputs is stored for the action, and stays.
+    package struct OtherStays: Error {
+        package static let reason = "another result of this action is stored and stays, until it is removed"
+    }
+
     /// What a value under `/ac/` is.
     package enum Value {
         case result(Build_Bazel_Remote_Execution_V2_ActionResult)
@@ -107,29 +112,39 @@ extension ObjectStore {
     /// Stores the result of an action.
     ///
     /// The first one stays for as long as its blobs are there: a client that may write cannot give others something else
-    /// for an action that was built before.
-    /// - Throws: ``ActionResults/Invalid``, `LarderError`.
+    /// for an action that was built before. One with the same outputs changes nothing.
+    /// - Throws: ``ActionResults/Invalid``, ``ActionResults/OtherStays``, `LarderError`.
     package func put(result bytes: [UInt8], for key: Key, _ options: PutOptions) async throws {
-        if case .result(let result) = try ActionResults.parse(bytes) { _ = try ActionResults.blobs(of: result) }
-        var batch = WriteBatch()
-        if replacesResults {
-            batch.put(bytes, for: key, options)
-        } else if let first = try await store.get(key) {
-            if try await isInUse(first) { return }
-            batch.put(bytes, replacing: first, options)
-        } else {
-            batch.put(bytes, for: key, options, unlessPresent: true)
+        let value = try ActionResults.parse(bytes)
+        if case .result(let result) = value { _ = try ActionResults.blobs(of: result) }
+        while true {
+            var batch = WriteBatch()
+            if replacesResults {
+                batch.put(bytes, for: key, options)
+            } else if let first = try await store.get(key) {
+                if let kept = try await inUse(first) {
+                    if case .result(let result) = value, result.hasSameOutputs(as: kept) { return }
+                    throw ActionResults.OtherStays()
+                }
+                batch.put(bytes, replacing: first, options)
+            } else {
+                batch.put(bytes, for: key, options, unlessPresent: true)
+            }
+            let results = try await store.write(batch)
+            try results.throwIfFailed()
+            if case .stored? = results.first { return }
+            // Another was faster: it may be the first one now.
+            try Task.checkCancellation()
         }
-        try await store.write(batch).throwIfFailed()
     }
 
-    /// Whether a result can be used: another may not take its place. What failed may succeed later, and an entry of
-    /// ccache may be a list that grows.
-    private func isInUse(_ entry: Entry) async throws -> Bool {
+    /// A result that can be used: another may not take its place. What failed may succeed later, and an entry of ccache
+    /// may be a list that grows.
+    private func inUse(_ entry: Entry) async throws -> Build_Bazel_Remote_Execution_V2_ActionResult? {
         guard entry.body.length.bytes <= Int64(ActionResults.limit),
-            case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes())
-        else { return false }
-        return result.exitCode == 0 ? try await isComplete(result) : false
+            case .result(let result)? = try? ActionResults.parse(try await entry.body.bytes()), result.exitCode == 0
+        else { return nil }
+        return try await isComplete(result) ? result : nil
     }
 
     /// Whether all that a result names is there. It is then promised to stay.
@@ -183,5 +198,16 @@ extension ObjectStore {
             guard found.count <= ActionResults.largestTree else { return nil }
         }
         return found
+    }
+}
+
+extension Build_Bazel_Remote_Execution_V2_ActionResult {
+    /// Whether both say the same of what was built; when and where it was built, which is among the fields that are not
+    /// known here, does not count.
+    fileprivate func hasSameOutputs(as other: Self) -> Bool {
+        var (first, second) = (self, other)
+        first.unknownFields = UnknownStorage()
+        second.unknownFields = UnknownStorage()
+        return first == second
     }
 }

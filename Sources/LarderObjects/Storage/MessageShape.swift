@@ -1,7 +1,8 @@
 /// Where the messages within a message are, by the numbers of their fields.
 ///
 /// A decoder makes an object of some hundred bytes for each message, and two bytes are enough for an empty one. So a message
-/// is looked through before it is decoded: with more in it than its length explains it is not what it says.
+/// is looked through before it is decoded: with more messages in it than its length explains it is not what it says. Texts
+/// cost about what they take, and are not counted.
 /// https://protobuf.dev/programming-guides/encoding/
 package struct MessageShape: Sendable {
     private let fields: [UInt64: MessageShape]
@@ -26,10 +27,10 @@ package struct MessageShape: Sendable {
     package static let uploads = MessageShape([2: MessageShape([1: leaf])])
     package static let plain = leaf
 
-    /// Whether bytes can be a message of this shape: well-formed, and without more messages and lists in it than its length
-    /// explains. The smallest that is sent, a link of two short names, has 16 bytes.
+    /// Whether bytes can be a message of this shape: well-formed, and without more messages in it than its length
+    /// explains. The densest that is sent, a link of two short names with time and mode, has 23 bytes for four.
     package func fits(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        var left = 64 + bytes.count / 16
+        var left = 64 + bytes.count / 5
         return take(bytes, &left)
     }
 
@@ -46,9 +47,9 @@ package struct MessageShape: Sendable {
                     return false
                 }
                 let end = position + Int(length)
-                left -= 1
-                guard left >= 0 else { return false }
                 if let shape = fields[tag >> 3] {
+                    left -= 1
+                    guard left >= 0 else { return false }
                     let content = UnsafeRawBufferPointer(rebasing: bytes[position..<end])
                     guard shape.take(content, &left) else { return false }
                 }

@@ -64,7 +64,11 @@ struct CallContext: Sendable {
         case is CancellationError: return RPCError(code: .cancelled, message: "The call was cancelled.")
         case _ where isReading: break
         case let error as ActionResults.Invalid:
+            service.logger.notice("refused a result of an action", metadata: ["reason": "\(error.reason)"])
             return RPCError(code: .invalidArgument, message: "Not stored: \(error.reason).")
+        case is ActionResults.OtherStays:
+            service.logger.info("kept the first result of an action")
+            return RPCError(code: .alreadyExists, message: "Not stored: \(ActionResults.OtherStays.reason).")
         case let error as LarderError:
             switch error.code {
             case .digestMismatch:

@@ -15,15 +15,19 @@ struct HelperServer: Sendable {
     func run(_ settings: HelperSettings) async throws {
         // Only the user of this process may use the socket.
         let mask = umask(0o077)
+        let socket: HelperSocket
         let server: NIOAsyncChannel<NIOAsyncChannel<ByteBuffer, ByteBuffer>, Never>
         do {
             defer { _ = umask(mask) }
+            socket = try await HelperSocket(settings.endpoint)
             server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-                .bind(unixDomainSocketPath: settings.endpoint) { channel in
+                .bind(unixDomainSocketPath: settings.endpoint, cleanupExistingSocketFile: true) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                     }
                 }
+        } catch let error as CommandError {
+            throw error
         } catch {
             throw CommandError(.temporary, "cannot listen on \(settings.endpoint): \(error)")
         }
@@ -34,6 +38,7 @@ struct HelperServer: Sendable {
             _ = try await group.next()
             group.cancelAll()
         }
+        withExtendedLifetime(socket) {}
     }
 
     private func accept(_ server: NIOAsyncChannel<NIOAsyncChannel<ByteBuffer, ByteBuffer>, Never>) async throws {
