@@ -1,4 +1,5 @@
 import BuildMessages
+import Foundation
 import Larder
 import LarderObjects
 import SeededData
@@ -111,6 +112,12 @@ struct BazelTests {
             // The same outputs, built on another machine (execution_metadata), change nothing.
             try await #expect(setting.put(path, value + [0x4A, 2, 0x0A, 0]) == 200)
             if !replaces { try await #expect(setting.get(path).bytes == value) }
+            let printed = try ActionResult.with {
+                $0 = try ActionResult(serializedBytes: value)
+                $0.stdoutRaw = Data("took 3 s".utf8)
+                $0.outputFiles[0].nodeProperties.mtime.seconds = 5
+            }
+            try await #expect(setting.put(path, printed.serializedBytes()) == 200)
             try await #expect(setting.put(path, replaces ? other : value) == 200)
             // Another instance has results of its own.
             try await #expect(setting.get("/ac/\(action(1))").status == 404)
@@ -290,6 +297,16 @@ struct BazelTests {
         try await Setting.run { setting in
             let links = Array(repeatElement([0x52, 0] as [UInt8], count: 100_000).joined())
             try await #expect(setting.put("/ac/\(action(1))", links) == 400)
+            // Two million empty files, and a text that makes the message long enough for them.
+            let padding = Array(repeatElement([0x0A, 0] as [UInt8], count: 2_000_000).joined())
+            let text: [UInt8] = [0x7A, 0x80, 0xDA, 0xC4, 0x09] + [UInt8](repeating: 0x61, count: 20_000_000)
+            let padded = padding + text
+            let length = padded.count
+            let head: [UInt8] = [
+                0x0A, UInt8(length & 127 | 128), UInt8(length >> 7 & 127 | 128), UInt8(length >> 14 & 127 | 128),
+                UInt8(length >> 21),
+            ]
+            #expect(throws: (any Error).self) { try ActionResults.files(of: head + padded) }
             let long = [UInt8](repeating: 0, count: 5 << 20)
             try await #expect(setting.put("/ac/\(action(1))", long) == 413)
             let files = Array(repeatElement([0x0A, 0] as [UInt8], count: 100_000).joined())

@@ -2,8 +2,8 @@ import SystemPackage
 
 /// A file or standard input, to be read by a command.
 package struct FileInput {
-    /// The path of a regular file, which the store can adopt without reading it here; nil also for one that says that
-    /// it has no bytes, which may not be true (proc(5)).
+    /// The path of a regular file, which the store can adopt without reading it here; nil also for one without blocks on a
+    /// disk, whose length may not be what it says (proc(5), sysfs(5)).
     package let regularFile: FilePath?
     private let path: FilePath?
 
@@ -21,7 +21,7 @@ package struct FileInput {
             throw CommandError(.noInput, "\(path) is a directory: use 'cachectl import'", path: path)
         }
         self.path = path
-        regularFile = status.st_mode & S_IFMT == S_IFREG && status.st_size > 0 ? path : nil
+        regularFile = status.st_mode & S_IFMT == S_IFREG && status.st_blocks > 0 ? path : nil
     }
 
     /// Passes the content to `body` in pieces of at most 256 KiB.

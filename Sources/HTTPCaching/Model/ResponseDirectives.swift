@@ -42,6 +42,8 @@ public struct ResponseDirectives: Sendable, Hashable {
     public var isPrivate = Qualified.absent
     /// Whether `private` lets a private cache store what it could not store otherwise: only if it is written as defined.
     public var permitsPrivateStoring = false
+    /// Whether `must-revalidate` lets a shared cache store an answer to `Authorization` (3.5): the same.
+    public var permitsAuthenticatedStoring = false
     /// `must-revalidate` (5.2.2.2).
     public var mustRevalidate = false
     /// `must-understand` (5.2.2.3).
@@ -82,7 +84,9 @@ public struct ResponseDirectives: Sendable, Hashable {
         // A stray argument does not weaken a directive that has none: the most restrictive reading.
         case "no-store": noStore = true
         case "no-transform": noTransform = true
-        case "must-revalidate": mustRevalidate = true
+        case "must-revalidate":
+            mustRevalidate = true
+            if argument == .none { permitsAuthenticatedStoring = true }
         case "proxy-revalidate": proxyRevalidate = true
         // These permit something: they count only when written as defined.
         case "must-understand": if argument == .none { mustUnderstand = true }
@@ -106,8 +110,11 @@ public struct ResponseDirectives: Sendable, Hashable {
     private static func merge(_ target: inout Qualified, _ argument: DirectiveList.Argument) {
         var names: [String] = []
         if case .value(let bytes) = argument {
-            names = FieldBytes.members(bytes).filter { FieldBytes.isToken($0) }
-                .map { String(decoding: FieldBytes.lowercased($0), as: UTF8.self) }
+            let members = FieldBytes.members(bytes)
+            // A member with a space in it may be two names.
+            if members.allSatisfy({ FieldBytes.isToken($0) }) {
+                names = members.map { String(decoding: FieldBytes.lowercased($0), as: UTF8.self) }
+            }
         }
         switch target {
         case .unqualified: break

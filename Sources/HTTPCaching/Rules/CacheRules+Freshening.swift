@@ -51,9 +51,9 @@ extension CacheRules {
     )
         -> Identified
     {
-        let candidates = forwardedRequest.candidates.filter {
-            stored.indices.contains($0) && Self.mayBeNotModified(status: stored[$0].head.status.code)
-        }
+        let known = forwardedRequest.candidates.filter { stored.indices.contains($0) }
+        let candidates = known.filter { Self.mayBeNotModified(status: stored[$0].head.status.code) }
+        if candidates.isEmpty { return .clients }
         let clientTags = forwardedRequest.request.headerFields.combined(.ifNoneMatch).map { EntityTag.list($0) } ?? []
         let tag = response.headerFields.single(.eTag).flatMap { EntityTag($0) }
         if let tag, !tag.isWeak {
@@ -81,13 +81,13 @@ extension CacheRules {
         {
             // The question was about the selected response and, where the client has tags of its own, about those:
             // only equal ones leave no doubt.
-            let known = candidates.compactMap { stored[$0].entityTag }
+            let tags = candidates.compactMap { stored[$0].entityTag }
             let isUnambiguous =
-                clientTags.allSatisfy { tag in known.contains { $0.matchesWeakly(tag) } }
-                && Set(known.map(\.opaque)).count <= 1
+                clientTags.allSatisfy { tag in tags.contains { $0.matchesWeakly(tag) } }
+                && Set(tags.map(\.opaque)).count <= 1
             return isUnambiguous ? .these([selected]) : .nothing
         }
-        if candidates.count == 1, !stored[candidates[0]].policy.hasValidator { return .these(candidates) }
+        if known.count == 1, !stored[candidates[0]].policy.hasValidator { return .these(candidates) }
         return .clients
     }
 

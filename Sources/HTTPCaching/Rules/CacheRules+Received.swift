@@ -81,10 +81,12 @@ extension CacheRules {
             complete(
                 &decision, response, forwardedRequest: forwardedRequest, stored: stored, selected: selected,
                 responseTime: responseTime)
-        } else if forwardedRequest.purpose == .validate, let selected, Self.supersedes(status: status),
+        } else if let selected, Self.supersedes(status: status),
+            forwardedRequest.purpose == .validate || answersForAll(forwardedRequest, decision.obstacle),
             decision.store?.replaces.contains(selected) != true
         {
-            // Section 4.3.3: a full response says that what was validated is not current any more.
+            // Section 4.3.3: a full response says that what was validated is not current any more. So does one to a
+            // plain request for it, where it has no validator.
             decision.removals.append(selected)
         }
         return decision
@@ -138,6 +140,14 @@ extension CacheRules {
         case 206 where forwardedRequest.request.method == .get:
             return fields.contains(.range) ? nil : .partNotUnderstood
         default: return nil
+        }
+    }
+
+    /// Whether a full response that is not stored would have been sent to another client, too.
+    private func answersForAll(_ forwardedRequest: ForwardedRequest, _ obstacle: StoringObstacle?) -> Bool {
+        switch obstacle {
+        case .authorization, .requestNoStore, .requestHasContent: false
+        default: forwardedRequest.purpose == .forward && !forwardedRequest.sent.headerFields.contains(.range)
         }
     }
 

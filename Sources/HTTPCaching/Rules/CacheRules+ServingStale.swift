@@ -41,7 +41,8 @@ extension CacheRules {
     /// Whether a stored response, stale or not, may be served because the origin failed to answer properly.
     ///
     /// Where the response or the request states `stale-if-error`, that is the limit, and of two the smaller one. The
-    /// limit for disconnected caches is for responses and requests that state none.
+    /// limit for disconnected caches is for responses and requests that state none; without end, it was asked for and
+    /// counts alone.
     func permissionOnError(
         _ stored: StoredResponse, request: RequestDirectives, now: Instant, isDisconnected: Bool
     ) -> StalePermission? {
@@ -50,7 +51,10 @@ extension CacheRules {
         }
         let staleness = stored.policy.stalenessMilliseconds(at: now)
         let stated = [stored.policy.staleIfErrorSeconds, request.staleIfError ?? -1].filter { $0 >= 0 }
-        if let window = stated.min() { return staleness <= window.secondsAsMilliseconds ? .ifError : nil }
+        let isUnlimited = isDisconnected && options.disconnectedStaleLimitSeconds == .max
+        if let window = stated.min(), !isUnlimited {
+            return staleness <= window.secondsAsMilliseconds ? .ifError : nil
+        }
         let limit = max(0, options.disconnectedStaleLimitSeconds).secondsAsMilliseconds
         return isDisconnected && options.servesStaleWhenDisconnected && staleness <= limit ? .disconnected : nil
     }

@@ -52,7 +52,7 @@ extension CacheRules {
 
     /// Section 3.5: the directives that let a shared cache reuse a response to a request with `Authorization`.
     func allowsAuthenticatedStoring(_ directives: ResponseDirectives) -> Bool {
-        directives.mustRevalidate || directives.isPublic || directives.sMaxage.seconds != nil
+        directives.permitsAuthenticatedStoring || directives.isPublic || directives.sMaxage.seconds != nil
     }
 
     /// Why a response may not or should not be stored (RFC 9111 section 3).

@@ -18,65 +18,84 @@ enum DirectiveList {
         case malformed
     }
 
-    /// Parses all lines of a field. Members whose name is not a token are left out; a name with a broken argument is
-    /// kept as ``Argument/malformed``, so that `max-age= 5` makes a response stale and `no-store= ` still forbids
-    /// storing.
+    /// Parses all lines of a field. Members without a token are left out; a name with a broken argument is kept as
+    /// ``Argument/malformed``, so that `max-age= 5` makes a response stale and `no-store= ` still forbids storing.
     static func parse(_ bytes: [UInt8]) -> [Directive] {
-        members(bytes).compactMap { member in
-            guard let equals = member.firstIndex(of: FieldBytes.equals) else {
-                // `no-store:` or `max-age:5`: the leading token decides, the rest is broken.
-                let name = member.prefix { FieldBytes.isToken($0) }
-                guard !name.isEmpty else { return nil }
-                return Directive(
-                    name: FieldBytes.lowercased(name), argument: name.count == member.count ? .none : .malformed)
-            }
-            let left = member[..<equals]
-            let name = left.prefix { FieldBytes.isToken($0) }
-            guard !name.isEmpty else { return nil }
-            let right = member[(equals + 1)...]
-            let argument: Argument
-            if name.count != left.count {
-                argument = .malformed
-            } else if FieldBytes.isToken(right) {
-                argument = .value(Array(right))
-            } else if let text = FieldBytes.unquoted(right) {
-                argument = .value(text)
-            } else {
-                argument = .malformed
-            }
-            return Directive(name: FieldBytes.lowercased(name), argument: argument)
+        members(bytes).flatMap { member in
+            let words = split(member, at: FieldBytes.isSpace)
+            return words.compactMap { directive($0, isAlone: words.count == 1) }
         }
     }
 
-    /// The members of a list in which semicolons and white space separate as commas do: `public; max-age=30` and
-    /// `public max-age=30` occur, and what follows must not be lost. No such byte is part of a directive, outside of
-    /// quotes. A quote that is never closed is an ordinary byte, for the same reason.
+    /// - Parameter isAlone: false for one of several words in a member, of which none is written as defined. Then a name
+    ///   still restricts, and a number still counts, but nothing permits.
+    private static func directive(_ word: ArraySlice<UInt8>, isAlone: Bool) -> Directive? {
+        // `"private, no-store"`: what comes before a name is passed over.
+        let rest = word.drop { !FieldBytes.isToken($0) && $0 != FieldBytes.equals }
+        let name = rest.prefix { FieldBytes.isToken($0) }
+        guard !name.isEmpty else { return nil }
+        var argument = argument(after: rest.dropFirst(name.count))
+        if rest.count != word.count { argument = .malformed }
+        if !isAlone {
+            if case .value(let value) = argument, value.allSatisfy(FieldBytes.isDigit) {
+            } else {
+                argument = .malformed
+            }
+        }
+        return Directive(name: FieldBytes.lowercased(name), argument: argument)
+    }
+
+    private static func argument(after rest: ArraySlice<UInt8>) -> Argument {
+        guard let first = rest.first else { return .none }
+        // `no-store:` or `max-age:5`: the leading token decides, the rest is broken.
+        guard first == FieldBytes.equals else { return .malformed }
+        let right = rest.dropFirst()
+        if FieldBytes.isToken(right) { return .value(Array(right)) }
+        return FieldBytes.unquoted(right).map { .value($0) } ?? .malformed
+    }
+
+    /// The members of the list. Semicolons separate as commas do, and so does white space, for the words of one member:
+    /// `public; max-age=30` and `public max-age=30` occur, and what follows must not be lost. No such byte is part of a
+    /// directive, outside of quotes.
     private static func members(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-        var members: [ArraySlice<UInt8>] = []
-        var start = 0
-        var index = 0
-        while index <= bytes.count {
-            if index == bytes.count || isSeparator(bytes[index]) {
-                if start < index { members.append(bytes[start..<index]) }
+        split(bytes[...]) { $0 == FieldBytes.comma || $0 == FieldBytes.semicolon }
+    }
+
+    /// The pieces between separators outside of quotes, without empty ones. O(n): an opening quote ends the search of
+    /// the one before.
+    private static func split(
+        _ bytes: ArraySlice<UInt8>, at isSeparator: (UInt8) -> Bool
+    ) -> [ArraySlice<UInt8>] {
+        var pieces: [ArraySlice<UInt8>] = []
+        var start = bytes.startIndex
+        var index = start
+        while index < bytes.endIndex {
+            if isSeparator(bytes[index]) {
+                if start < index { pieces.append(bytes[start..<index]) }
                 start = index + 1
-            } else if bytes[index] == FieldBytes.quote, let end = endOfQuoted(bytes, from: index) {
+            } else if bytes[index] == FieldBytes.quote, index > start, bytes[index - 1] == FieldBytes.equals,
+                let end = endOfQuoted(bytes, from: index)
+            {
                 index = end
             }
             index += 1
         }
-        return members
+        if start < bytes.endIndex { pieces.append(bytes[start...]) }
+        return pieces
     }
 
-    private static func isSeparator(_ byte: UInt8) -> Bool {
-        byte == FieldBytes.comma || byte == FieldBytes.semicolon || FieldBytes.isSpace(byte)
-    }
-
-    /// The position of the closing quote; nil if there is none.
-    private static func endOfQuoted(_ bytes: [UInt8], from start: Int) -> Int? {
+    /// The position of the closing quote; nil if there is none, or if something other than a separator follows: then the
+    /// quote hides nothing, as it is not known what it was to enclose.
+    private static func endOfQuoted(_ bytes: ArraySlice<UInt8>, from start: Int) -> Int? {
         var index = start + 1
-        while index < bytes.count, bytes[index] != FieldBytes.quote {
+        while index < bytes.endIndex, bytes[index] != FieldBytes.quote {
             index += bytes[index] == FieldBytes.backslash ? 2 : 1
         }
-        return index < bytes.count ? index : nil
+        guard index < bytes.endIndex else { return nil }
+        let next = index + 1
+        let isClosing =
+            next == bytes.endIndex || bytes[next] == FieldBytes.comma || bytes[next] == FieldBytes.semicolon
+            || FieldBytes.isSpace(bytes[next])
+        return isClosing ? index : nil
     }
 }

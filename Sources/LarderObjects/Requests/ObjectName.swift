@@ -47,8 +47,8 @@ package struct ObjectPath: Sendable, Equatable {
     package init(instance: String, _ kind: String, _ digest: Digest) throws(ObjectName.Invalid) {
         let path = (instance.isEmpty ? "" : "/" + instance) + "/\(kind)/\(digest.hexadecimal)"
         let segments = try Self.segments(decoded: path)
-        text = path
-        name = try Self.name(segments, path, "")
+        text = "/" + segments.joined(separator: "/")
+        name = try Self.name(segments, text, "")
     }
 
     /// The digest in hexadecimal, if a target names a blob in its shortest form, `/cas/` and a digest.

@@ -1,4 +1,5 @@
 import BuildMessages
+import Foundation
 import Larder
 import LarderHTTP
 import SwiftProtobuf
@@ -117,9 +118,10 @@ extension ObjectStore {
     package func put(result bytes: [UInt8], for key: Key, _ options: PutOptions) async throws {
         let value = try ActionResults.parse(bytes)
         if case .result(let result) = value { _ = try ActionResults.blobs(of: result) }
-        while true {
+        // The last time around another was faster again and again, or what is there cannot be read.
+        for attempt in 0... {
             var batch = WriteBatch()
-            if replacesResults {
+            if replacesResults || attempt == 8 {
                 batch.put(bytes, for: key, options)
             } else if let first = try await store.get(key) {
                 if let kept = try await inUse(first) {
@@ -202,12 +204,36 @@ extension ObjectStore {
 }
 
 extension Build_Bazel_Remote_Execution_V2_ActionResult {
-    /// Whether both say the same of what was built; when and where it was built, which is among the fields that are not
-    /// known here, does not count.
-    fileprivate func hasSameOutputs(as other: Self) -> Bool {
-        var (first, second) = (self, other)
-        first.unknownFields = UnknownStorage()
-        second.unknownFields = UnknownStorage()
-        return first == second
+    /// Whether both name the same outputs. When and where they were built does not count (the fields that are not known
+    /// here have that, and times of modification), nor what the tools printed, nor whether content is in the result.
+    fileprivate func hasSameOutputs(as other: Self) -> Bool { outputs == other.outputs }
+
+    private var outputs: Self {
+        var plain = Self()
+        plain.exitCode = exitCode
+        plain.outputFiles = outputFiles.map { file in
+            var file = file
+            if file.hasDigest { file.contents = Data() }
+            file.nodeProperties.clearMtime()
+            file.unknownFields = UnknownStorage()
+            return file
+        }
+        plain.outputDirectories = outputDirectories.map { directory in
+            var directory = directory
+            directory.unknownFields = UnknownStorage()
+            return directory
+        }
+        func withoutTime(_ link: Build_Bazel_Remote_Execution_V2_OutputSymlink)
+            -> Build_Bazel_Remote_Execution_V2_OutputSymlink
+        {
+            var link = link
+            link.nodeProperties.clearMtime()
+            link.unknownFields = UnknownStorage()
+            return link
+        }
+        plain.outputSymlinks = outputSymlinks.map(withoutTime)
+        plain.outputFileSymlinks = outputFileSymlinks.map(withoutTime)
+        plain.outputDirectorySymlinks = outputDirectorySymlinks.map(withoutTime)
+        return plain
     }
 }

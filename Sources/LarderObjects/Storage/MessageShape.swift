@@ -2,7 +2,7 @@
 ///
 /// A decoder makes an object of some hundred bytes for each message, and two bytes are enough for an empty one. So a message
 /// is looked through before it is decoded: with more messages in it than its length explains it is not what it says. Texts
-/// cost about what they take, and are not counted.
+/// cost at most some times what they take, and are not counted.
 /// https://protobuf.dev/programming-guides/encoding/
 package struct MessageShape: Sendable {
     private let fields: [UInt64: MessageShape]
@@ -27,10 +27,13 @@ package struct MessageShape: Sendable {
     package static let uploads = MessageShape([2: MessageShape([1: leaf])])
     package static let plain = leaf
 
+    /// About 200 MB when they are decoded.
+    private static let mostMessages = 1 << 20
+
     /// Whether bytes can be a message of this shape: well-formed, and without more messages in it than its length
     /// explains. The densest that is sent, a link of two short names with time and mode, has 23 bytes for four.
     package func fits(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        var left = 64 + bytes.count / 5
+        var left = min(64 + bytes.count / 5, Self.mostMessages)
         return take(bytes, &left)
     }
 

@@ -27,7 +27,7 @@ final class HelperSocket: Sendable {
 
     private static func locked(_ path: String) throws -> SystemPackage.FileDescriptor {
         let name = FilePath(lockPath(path))
-        while true {
+        for _ in 0..<100 {
             let descriptor: SystemPackage.FileDescriptor
             do {
                 descriptor = try SystemPackage.FileDescriptor.open(
@@ -36,8 +36,11 @@ final class HelperSocket: Sendable {
                 throw CommandError(.temporary, "cannot listen on \(path): \(error)")
             }
             guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+                let cause = Errno(rawValue: errno)
                 try? descriptor.close()
-                throw CommandError(.temporary, "another helper listens on \(path)")
+                throw CommandError(
+                    .temporary,
+                    cause == .wouldBlock ? "another helper listens on \(path)" : "cannot lock \(name): \(cause)")
             }
             // The one before removes its file when it ends: then the lock is of a file that no other helper finds.
             var (own, named) = (stat(), stat())
@@ -48,13 +51,20 @@ final class HelperSocket: Sendable {
             }
             try? descriptor.close()
         }
+        throw CommandError(.temporary, "cannot keep the lock \(name): another program removes it")
     }
 
     private static func isListening(_ path: String) async -> Bool {
         let bootstrap = ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        guard let channel = try? await bootstrap.connect(unixDomainSocketPath: path).get() else { return false }
-        try? await channel.close()
-        return true
+        do {
+            try await bootstrap.connect(unixDomainSocketPath: path).get().close()
+            return true
+        } catch let error as IOError {
+            // Only these say that no process is there; a socket of another kind, or of another user, stays.
+            return error.errnoCode != ECONNREFUSED && error.errnoCode != ENOENT
+        } catch {
+            return true
+        }
     }
 
     deinit {

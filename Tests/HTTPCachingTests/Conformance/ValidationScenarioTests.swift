@@ -11,6 +11,26 @@ struct ValidationScenarioTests {
     @Test(arguments: ValidationScenarios.updates) func update304(_ scenario: Scenario) { scenario.run() }
     @Test(arguments: ValidationScenarios.head) func headUpdates(_ scenario: Scenario) { scenario.run() }
 
+    /// What the origin replaced by something that may not be stored is not served again.
+    @Test(arguments: [(404, ["ETag: \"a\""]), (404, []), (200, [])] as [(Int, [String])])
+    func whatWasReplacedIsGone(_ status: Int, _ fields: [String]) {
+        let lines = ["Cache-Control: max-age=1, stale-while-revalidate=600"] + fields
+        Scenario(
+            "\(status)", .required, .shared, .init(status: status, responseLines: lines),
+            .init(responseLines: ["Cache-Control: no-store"], after: 3, expectStatus: status),
+            .init(responseLines: ["Cache-Control: no-store"], expect: .notCached, expectStatus: 200)
+        ).run()
+        // A request that only one client makes replaces nothing.
+        Scenario(
+            "\(status)", .required, .shared,
+            .init(status: status, responseLines: ["Cache-Control: max-age=1, stale-if-error=600"] + fields),
+            .init(
+                requestLines: ["Cache-Control: no-store"], responseLines: ["Cache-Control: max-age=9"], after: 3,
+                expectStatus: 200),
+            .init(isOriginGone: true, expectStatus: status)
+        ).run()
+    }
+
     /// RFC 9110 section 15.4.5: a 304 stands for a 200, so it does not make a stored 404 or redirect fresh.
     @Test(
         arguments: [301, 308, 404, 410, 501],

@@ -91,6 +91,38 @@ struct StoringRulesTests {
             name: "broken private, not cacheable by itself", mode: .private, status: 302,
             lines: ["Cache-Control: private=", "ETag: \"a\""], obstacle: .notCacheable),
         Case(
+            name: "broken must-revalidate, Authorization", requestLines: ["Authorization: x"],
+            lines: ["Cache-Control: must-revalidate=foo, max-age=60"], obstacle: .authorization),
+        Case(
+            name: "public = x, Authorization", requestLines: ["Authorization: x"],
+            lines: ["Cache-Control: public = x, max-age=60"], obstacle: .authorization),
+        Case(
+            name: "public beside another word, Authorization", requestLines: ["Authorization: x"],
+            lines: ["Cache-Control: public max-age=60"], obstacle: .authorization),
+        Case(
+            name: "must-understand =1, no-store", lines: ["Cache-Control: must-understand =1, no-store, max-age=60"],
+            obstacle: .noStore),
+        Case(
+            name: "private with a name and a stray one",
+            lines: ["Cache-Control: private=Set-Cookie X-User, max-age=60"],
+            obstacle: .privateResponse),
+        Case(
+            name: "private with a list that is broken", lines: ["Cache-Control: private=\"a, b c\", max-age=60"],
+            obstacle: .privateResponse),
+        Case(
+            name: "the whole value in quotes",
+            lines: ["Cache-Control: \"private, no-store\"", "@Last-Modified: -9999"],
+            obstacle: .noStore),
+        Case(
+            name: "no-store between quotes that pair wrongly",
+            lines: ["Cache-Control: max-age=60, a=\"b, no-store, c=\"d\""], obstacle: .noStore),
+        Case(
+            name: "no-store in the second line after an open quote",
+            lines: ["Cache-Control: max-age=60, a=\"oops", "Cache-Control: no-store, c=\"d\""], obstacle: .noStore),
+        Case(
+            name: "no-store after a byte that no name has", lines: ["Cache-Control: max-age=60,\u{A0}no-store"],
+            obstacle: .noStore),
+        Case(
             name: "no-store after an open quote", lines: ["Cache-Control: max-age=60, a=\"b, no-store"],
             obstacle: .noStore),
         Case(

@@ -103,6 +103,15 @@ struct FieldParserTests {
         let request = RequestDirectives(Array("max-age=x, max-stale=y, min-fresh=z, only-if-cached, no-transform".utf8))
         #expect(request.maxAge == 0 && request.maxStale == nil && request.minFresh == DeltaSeconds.maximum)
         #expect(request.onlyIfCached && request.noTransform)
+        for text in ["max-stale = 5", "max-stale =5", "max-stale 5", "max-stale= 5", "max-stale; x y=\"a b\""] {
+            let request = RequestDirectives(Array(text.utf8))
+            #expect(request.maxStale == (text.contains(";") ? DeltaSeconds.maximum : nil), "\(text)")
+        }
+        // 64 KiB of what looks like quotes takes no longer than other text.
+        for piece in ["\\\"", "=\"", "a=\"\\", "\"\\=\""] {
+            let bytes = Array(String(repeating: piece, count: (64 << 10) / piece.utf8.count).utf8)
+            for _ in 0..<50 { _ = ResponseDirectives(bytes) }
+        }
     }
 
     @Test(
