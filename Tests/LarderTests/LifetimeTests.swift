@@ -230,7 +230,7 @@ import Testing
         let clock = TestClock()
         try withDirectory { path in
             func run(_ body: (Store) throws -> Void) throws {
-                let store = try Store(at: path, .testing(clock: clock))
+                let store = try Store(at: path, .testing(clock: clock) { $0.bootIdentity = 76 })
                 try body(store)
                 try finish(store)
             }
@@ -269,6 +269,11 @@ import Testing
             restarted.advance(by: .seconds(21))
             try #expect(store.get("k") == nil)
             try finish(store)
+            // The uptime of an application's own clock is not that of others.
+            let own = TestClock(wall: restarted.now(), uptime: 50_000_000_000_000)
+            let other = try Store(at: path, .testing(clock: own))
+            #expect(other.now <= latest + .seconds(60))
+            try finish(other)
         }
     }
 }

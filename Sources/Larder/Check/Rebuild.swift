@@ -28,6 +28,7 @@ enum Rebuild {
             report.countedEntries = salvage.state.map { Int(clamping: $0.entryCount) }
             report.hasLostBudget = salvage.state == nil
             if salvage.isReadable {
+                try upgradeFormat(root)
                 try salvage.write(now: configuration.clock.now())
                 failpoint("rebuild.salvage-written", at: files.root.path.string)
                 try replace(files)
@@ -37,6 +38,14 @@ enum Rebuild {
             }
             return report
         }
+    }
+
+    /// Rows are written in the current format, and code that does not know it must not open them.
+    private static func upgradeFormat(_ root: Directory) throws {
+        let bytes = try FileSystem.contents(Layout.format, in: root, limit: 256) ?? []
+        let format = try FormatFile(
+            contents: String(decoding: bytes, as: UTF8.self), path: root.path(of: Layout.format))
+        if format.version < FormatFile.currentVersion { try Creation.replace(format.upgraded, in: root) }
     }
 
     /// Writes `FORMAT` again if its contents are lost and everything else says that this is a store. True if it did.

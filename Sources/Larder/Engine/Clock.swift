@@ -5,6 +5,7 @@ public protocol StoreClock: Sendable {
     /// The wall clock, which may jump.
     func now() -> Timestamp
     /// Nanoseconds since some moment, never going back. Orders accesses; measures what passed while the wall jumped.
+    /// Only that of `SystemClock` is compared with readings of other processes.
     func uptime() -> UInt64
 }
 
@@ -43,16 +44,20 @@ final class EntryClock: Sendable {
     /// The latest moment seen less the uptime then, in microseconds: store time is never less than uptime plus this.
     private let latest: Atomic<Int64>
     private let hasNews = Atomic<Bool>(false)
+    /// The run of the machine that the uptime counts in; 0 if it is not known, or the clock is the application's own.
+    private let boot: UInt64
 
-    init(source: any StoreClock) {
-        self.source = source
+    init(_ configuration: Configuration) {
+        source = configuration.clock
+        let isOfSystem = configuration.clock is SystemClock
+        boot = configuration.bootIdentity ?? (isOfSystem ? BootIdentity.current : 0)
         latest = Atomic(source.now().microseconds.saturatingSubtract(Self.uptime(source)))
     }
 
     private static func uptime(_ source: any StoreClock) -> Int64 { Int64(clamping: source.uptime() / 1000) }
 
     /// What store time is at least, less the uptime, in microseconds.
-    var offset: Int64 { latest.load(ordering: .relaxed) }
+    private var offset: Int64 { latest.load(ordering: .relaxed) }
 
     /// Store time, for judging expiry.
     func now() -> Timestamp {
@@ -76,7 +81,12 @@ final class EntryClock: Sendable {
     /// Takes note of what another process or an earlier one has seen.
     func observe(_ state: StoreState) {
         observe(Timestamp(microseconds: state.clock))
-        latest.max(state.clockOffset, ordering: .relaxed)
+        if boot != 0, state.boot == boot { latest.max(state.clockOffset, ordering: .relaxed) }
+    }
+
+    /// Notes for other processes how far store time is from the uptime.
+    func record(in state: inout StoreState) {
+        if boot != 0, state.boot == boot { state.clockOffset = offset }
     }
 
     /// An entry was found expired now: no clock that is set back may show it again, after reopening neither.

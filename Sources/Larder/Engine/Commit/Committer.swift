@@ -302,7 +302,7 @@ final class Committer: EnginePart, @unchecked Sendable {
     private func apply(_ uses: some Collection<Use>, _ makingRoom: Bool, displacing slice: Int) throws -> Bool {
         let uptime = uptime.uptime()
         var transaction: UInt64 = 0
-        var start: UInt64 = 0
+        var (start, hasGrown) = (UInt64(0), false)
         let change: (Mutation) throws -> (victims: [Victim], fill: Watermarks.Fill) = { [self] mutation in
             transaction = mutation.reading.id
             start = mutation.state.nextStamp
@@ -311,6 +311,7 @@ final class Committer: EnginePart, @unchecked Sendable {
                 if job.removesContent { mutation.keysOfBlobs = [:] }
             }
             for use in uses { try apply(use, mutation, uptime) }
+            hasGrown = mutation.lastPut > 0
             guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
             let surplus = try watermarks.fill(mutation).overLow
             let victims = try Displacement.displace(
@@ -326,7 +327,8 @@ final class Committer: EnginePart, @unchecked Sendable {
         guard let (victims, fill) = result else { return false }
         noteCommitted(uses, as: transaction)
         log.report(victims)
-        watermarks.steer(fill, since: start, displacedNothing: slice > 0 && victims.isEmpty)
+        watermarks.steer(
+            fill, since: start, hasGrown: hasGrown, displacedNothing: slice > 0 && victims.isEmpty)
         return true
     }
 

@@ -117,7 +117,7 @@ final class Transactions: EnginePart {
         defer { transaction.abort() }
         let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
         clock.observe(mutation.state)
-        mutation.state.clockOffset = clock.offset
+        clock.record(in: &mutation.state)
         let released = leases.released
         try mutation.dropLeases(released)
         snapshots.note(mutation)

@@ -68,8 +68,9 @@ final class MemoryEntries: Sendable {
             func isThere(_ entry: PendingPut) -> Bool { state.entries[entry.key] === entry }
             let mostFreed = order.reduce(0) { isThere($1) ? $0 + $1.memory : $0 }
             guard state.fits(put, limit + mostFreed) else { throw self.isFull(put) }
-            // Down to seven eighths of the limit, so that sorting by use is paid for by many puts.
-            for entry in order where !state.fits(put, limit / 8 * 7) && isThere(entry) {
+            // Down to seven eighths of what may be evicted, so that sorting by use is paid for by many puts.
+            let target = limit - (limit - (state.bytes + state.reserved - mostFreed)) / 8
+            for entry in order where !state.fits(put, target) && isThere(entry) {
                 state.remove(entry)
                 evicted.append(entry)
             }

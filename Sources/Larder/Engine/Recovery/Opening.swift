@@ -116,7 +116,7 @@ enum Opening {
     ) throws -> Engine {
         failpoint("open.mapped", at: files.root.path.string)
         let index = try openDatabases(files, configuration, environment)
-        let clock = EntryClock(source: configuration.clock)
+        let clock = EntryClock(configuration)
         var state = try environment.read { try index.state($0) }
         state.note(
             boot: configuration.bootIdentity ?? BootIdentity.current, isShared: finding.isShared,
@@ -189,7 +189,7 @@ enum Opening {
         let state = try Creation.prepareState(index, configuration, finding, isCopy: isCopy)
         ledger.place = place
         failpoint("open.state-written", at: files.root.path.string)
-        let clock = EntryClock(source: configuration.clock)
+        let clock = EntryClock(configuration)
         clock.observe(state)
         let counted = ledger.quarantine
         ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))

@@ -2,27 +2,34 @@ import LMDB
 
 /// What displacement could free, by a look at the access order: nothing is displaced for what could not stay anyway.
 struct Displaceable {
-    /// What the bodies take: more than displacing them frees where entries share one.
+    /// What bodies, records and rows take: more than displacing them frees where entries share a body.
     private(set) var bytes: Int64 = 0
-    /// Entries that may go, of those looked at.
-    private(set) var entries: Int64 = 0
     /// True if all rows were looked at.
     private(set) var isComplete = false
     /// A look continues at this stamp.
     private var position: UInt64 = 0
+    private let rowBytes: Int64
+
+    /// - Parameter rowBytes: what the rows of an entry take in the index, without its record.
+    init(rowBytes: Int64) { self.rowBytes = rowBytes }
 
     /// Looks at further rows, the least recently used first.
-    /// - Parameter limit: how many rows, at most.
-    mutating func look(at index: Index, _ reading: ReadTransaction, now: Timestamp, rows limit: Int) throws {
+    /// - Parameters:
+    ///   - limit: how many rows, at most.
+    ///   - enough: ends the look when as many bytes are found.
+    mutating func look(
+        at index: Index, _ reading: ReadTransaction, now: Timestamp, rows limit: Int, enough: Int64 = .max
+    ) throws {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         try reading.withCursor(index.recency) { cursor in
             var pair = try cursor.seek(position)
-            for _ in 0..<limit {
-                guard let (row, value) = pair else {
+            for _ in 0..<limit where bytes < enough {
+                guard let (row, value) = pair, position < .max else {
                     isComplete = true
                     return
                 }
-                position = row.field(0, as: UInt64.self) &+ 1
+                position = row.field(0, as: UInt64.self)
+                if position < .max { position += 1 }
                 try add(Array(value), index, reading, leasesAt: hasLeases ? now : nil)
                 pair = try cursor.next()
             }
@@ -41,10 +48,10 @@ struct Displaceable {
                 digest: { body.digest }, version: record.version, at: now, reading)
             if isLeased { return }
         }
-        entries += 1
         // What goes with a leader is in no order; it may be anything.
-        let taken = record.ledTag == nil ? (body.location == .file ? body.allocated : body.storedLength).asBytes : .max
-        let (sum, isMore) = bytes.addingReportingOverflow(taken)
+        if record.ledTag != nil { return bytes = .max }
+        let taken = (body.location == .file ? body.allocated : body.storedLength).asBytes
+        let (sum, isMore) = bytes.addingReportingOverflow(taken + Int64(record.byteCount) + rowBytes)
         bytes = isMore ? .max : sum
     }
 }

@@ -104,17 +104,16 @@ final class RoomMaker: EnginePart {
     /// Throws `noSpace` when nothing more can go, `tooLarge` when it could never fit.
     func reserve(_ bytes: Int64, for key: Key?) throws {
         var (waits, readerWaits) = (0, 0)
-        var isPossible: Bool?
+        var isPossible = false
         for _ in 0..<200 {
             let seen = pending.completedGeneration
             if try take(bytes, for: key) { return }
             let wasHeld = snapshots.mayBeHeld
             let wereReaders = try snapshots.isAnyHeld()
-            // What cannot stay displaces nothing.
-            let mayMakeRoom = try isPossible ?? canMakeRoom(for: bytes)
-            isPossible = mayMakeRoom
+            // What cannot stay displaces nothing. What is in the way may go while this waits.
+            if !isPossible { isPossible = try canMakeRoom(for: bytes) }
             let hasMadeRoom =
-                try mayMakeRoom
+                try isPossible
                 && makeRoom(bytes) {
                     [room, snapshots] in try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget))
                 }
@@ -149,22 +148,33 @@ final class RoomMaker: EnginePart {
 
     /// False if `bytes` do not fit even when all is displaced that may go, and all is given up that others are writing.
     private func canMakeRoom(for bytes: Int64) throws -> Bool {
-        reaper.drain()
-        // Without pins and leases all may go. A held snapshot makes it unknown.
+        transactions.dropReleasedLeases()
+        // Without pins and leases all may go.
         let isProtected = try read {
             try $0.statistics(index.pinned).entries > 0 || $0.statistics(index.leases).entries > 0
         }
-        guard isProtected, try !snapshots.isAnyHeld() else { return true }
-        let lack = try room.excess(adding: bytes, state()) - ledger.total - space.free()
-        var found = Displaceable()
-        while found.bytes < lack - found.entries * Self.rowsOfEntry, !found.isComplete {
-            try read { try found.look(at: index, $0, now: clock.now(), rows: Self.rowsOfLook) }
-        }
-        return found.bytes >= lack - found.entries * Self.rowsOfEntry
+        if try !isProtected || canFree(bytes) { return true }
+        // Sessions end with their process, whatever protects their entries.
+        try recovery.sweepDead()
+        return try canFree(bytes)
     }
 
-    /// Bytes of the index that the rows of an entry take, at most.
-    private static let rowsOfEntry: Int64 = 16 << 10
+    private func canFree(_ bytes: Int64) throws -> Bool {
+        reaper.drain()
+        let state = try state()
+        let budget = state.budget
+        // Beside a held snapshot puts may have a part of the headroom.
+        let usable = budget.bytes == .unlimited ? .max : budget.bytes.bytes - budget.headroom / 4
+        let lack = try room.excess(adding: bytes, state, usable: usable) - ledger.total - space.free()
+        var found = Displaceable(rowBytes: Self.rowBytes)
+        while found.bytes < lack, !found.isComplete {
+            try read { try found.look(at: index, $0, now: clock.now(), rows: Self.rowsOfLook, enough: lack) }
+        }
+        return found.bytes >= lack
+    }
+
+    /// Bytes of the index that the rows of an entry take, without its record, at most: that of each tag has a page.
+    private static let rowBytes: Int64 = 16 << 10
 
     /// Takes `bytes` of the budget if they are free.
     ///

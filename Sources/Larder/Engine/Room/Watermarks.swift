@@ -14,8 +14,16 @@ final class Watermarks: EnginePart {
     private let displacing = Atomic<Bool>(false)
     /// The stamp at which displacement began.
     private let began = Atomic<UInt64>(0)
-    /// Bytes that could not be displaced when displacement last seemed due; 0 if they were the smaller part.
-    private let kept = Atomic<Int64>(0)
+    private let share = EngineMutex(Share())
+
+    /// What could not be displaced when displacement last seemed due.
+    private struct Share: Equatable {
+        /// Pinned and leased: with other ones another estimate is due.
+        var protected = 0
+        var usable: Int64 = 0
+        /// Bytes; 0 if they were the smaller part.
+        var kept: Int64 = 0
+    }
 
     init(context: EngineContext, room: Room, reaper: Reaper) {
         self.context = context
@@ -33,6 +41,8 @@ final class Watermarks: EnginePart {
     struct Fill {
         var overHigh: Int64 = 0
         var overLow: Int64 = 0
+        /// True if the disk has less free space than the budget says.
+        var isBelowFloor = false
     }
 
     /// How full the store will be after `mutation`. Free pages of the index count as room, and so do files that are
@@ -44,24 +54,32 @@ final class Watermarks: EnginePart {
             let data = try room.dataAllocated()
             let claimed = try room.claimed(mutation.state) - mutation.blobs.stagedBytes - reaper.queuedBytes
             let live = claimed - data + (try mutation.liveIndexBytes())
-            fill = self.fill(live, budget.usableBytes, kept: kept.load(ordering: .relaxed))
-            if fill.overHigh > 0, !isDisplacing {
+            var share = Share(protected: try protectedRows(mutation), usable: budget.usableBytes)
+            let known = self.share.withLock { $0 }
+            if known.protected == share.protected, known.usable == share.usable { share.kept = known.kept }
+            fill = self.fill(live, share)
+            if fill.overHigh > 0, !isDisplacing, share.protected > 0 {
                 let displaceable = try displaceable(mutation)
-                let kept = displaceable > live / 2 ? 0 : live - displaceable
-                self.kept.store(kept, ordering: .relaxed)
-                fill = self.fill(live, budget.usableBytes, kept: kept)
+                share.kept = displaceable > live / 2 ? 0 : live - displaceable
+                fill = self.fill(live, share)
             }
+            if share != known { self.share.withLock { [share] in $0 = share } }
         }
         if budget.freeDiskFloor > .zero {
             let lack = budget.freeDiskFloor.bytes - (try FileSystem.freeBytes(files.root)) - reaper.queuedBytes
+            fill.isBelowFloor = lack > 0
             fill.overHigh = max(fill.overHigh, lack)
             fill.overLow = max(fill.overLow, lack)
         }
         return fill
     }
 
-    private func fill(_ live: Int64, _ usable: Int64, kept: Int64) -> Fill {
-        let (live, room) = (Double(live - kept), Double(max(0, usable - kept)))
+    private func protectedRows(_ mutation: Mutation) throws -> Int {
+        try mutation.reading.statistics(index.pinned).entries + mutation.reading.statistics(index.leases).entries
+    }
+
+    private func fill(_ live: Int64, _ share: Share) -> Fill {
+        let (live, room) = (Double(live - share.kept), Double(max(0, share.usable - share.kept)))
         return Fill(
             overHigh: Int64(max(0, live - room * configuration.watermarks.high)),
             overLow: Int64(max(0, live - room * configuration.watermarks.low)))
@@ -69,14 +87,14 @@ final class Watermarks: EnginePart {
 
     /// Rows that are looked at to learn what can be displaced; from them follows what all rows would give.
     private static let sample = 1024
-    /// Bytes of the index that an entry takes beside an inline body, about.
-    private static let entryBytes: Int64 = 600
+    /// Bytes of the index that the rows of an entry take, without its record, about.
+    private static let rowBytes: Int64 = 400
 
     /// Bytes that displacement would free if it took everything that may go, about.
     private func displaceable(_ mutation: Mutation) throws -> Int64 {
-        var looked = Displaceable()
+        var looked = Displaceable(rowBytes: Self.rowBytes)
         try looked.look(at: index, mutation.reading, now: mutation.now, rows: Self.sample)
-        let bytes = Double(looked.bytes) + Double(looked.entries * Self.entryBytes)
+        let bytes = Double(looked.bytes)
         let rows = try Double(mutation.reading.statistics(index.recency).entries)
         return Int64(min(looked.isComplete ? bytes : bytes * rows / Double(Self.sample), 1e18))
     }
@@ -89,18 +107,20 @@ final class Watermarks: EnginePart {
             let transaction = try index.environment.beginWrite()
             defer { transaction.abort() }
             let mutation = try Mutation(index: index, files: files, transaction: transaction, now: clock.advance())
-            steer(try fill(mutation), since: mutation.state.nextStamp, displacedNothing: false)
+            steer(try fill(mutation), since: mutation.state.nextStamp, hasGrown: true, displacedNothing: false)
         } catch {
             throw translate(error)
         }
     }
 
     /// Starts and ends background displacement.
-    /// - Parameter stamp: the next one at the beginning of the transaction that filled the store.
-    func steer(_ fill: Fill, since stamp: UInt64, displacedNothing: Bool) {
+    /// - Parameters:
+    ///   - stamp: the next one at the beginning of the transaction that filled the store.
+    ///   - hasGrown: whether that stored something: no other starts displacement again where little may go.
+    func steer(_ fill: Fill, since stamp: UInt64, hasGrown: Bool, displacedNothing: Bool) {
         if fill.overLow == 0 || displacedNothing {
             endDisplacing()
-        } else if fill.overHigh > 0, !isDisplacing {
+        } else if fill.overHigh > 0, hasGrown || fill.isBelowFloor, !isDisplacing {
             startDisplacing(before: stamp)
         }
     }
