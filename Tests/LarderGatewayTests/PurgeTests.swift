@@ -44,7 +44,7 @@ struct PurgeTests {
             try await #expect(isStored("/a/1", setting))
 
             try await fill(setting)
-            let everything = get("/", "Purge-Prefix: http://example.org/", method: "PURGE")
+            let everything = get("/", "Purge-Prefix: HTTP://Example.org/", method: "PURGE")
             try await #expect(exchange(setting.port, everything).text == "{\"removed\": 3}\n")
             #expect(!transport.requests.contains { $0.method.rawValue == "PURGE" })
             for field in ["Purge-Prefix: x", "Purge-Tag: ,"] {

@@ -292,6 +292,57 @@ struct BazelTests {
         }
     }
 
+    /// Clients as Gradle send all of it before they read the answer.
+    @Test func aRefusalReachesAClientThatIsStillSending() async throws {
+        try await Setting.run { setting in
+            let (port, path) = (setting.port, "/ac/\(action(1))")
+            let answer = await withCheckedContinuation { continuation in
+                Thread { continuation.resume(returning: blockingPut(port, path, length: 40_000_000)) }.start()
+            }
+            #expect(answer.hasPrefix("HTTP/1.1 413 "), "\(answer)")
+        }
+    }
+
+    /// Sends a request whole, and then reads the answer, without looking before; returns the head, or what failed.
+    private func blockingPut(_ port: Int, _ path: String, length: Int) -> String {
+        let descriptor = socket(AF_INET, RawSocket.stream, 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        let connected = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard connected == 0 else { return "not connected: \(errno)" }
+        let head = "PUT \(path) HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
+        for bytes in [Array(head.utf8)]
+            + Array(repeating: [UInt8](repeating: 1, count: 1_000_000), count: length / 1_000_000)
+        {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, RawSocket.noSignal) }
+                guard count > 0 else { return "not sent: \(errno)" }
+                rest = rest.dropFirst(count)
+            }
+        }
+        var answer = [UInt8](repeating: 0, count: 4_096)
+        let count = recv(descriptor, &answer, answer.count, 0)
+        return count > 0 ? String(decoding: answer[..<count], as: UTF8.self) : "not received: \(errno)"
+    }
+
+    private enum RawSocket {
+        #if canImport(Darwin)
+            static let stream = SOCK_STREAM
+            static let noSignal = Int32(0)
+        #else
+            static let stream = Int32(SOCK_STREAM.rawValue)
+            static let noSignal = Int32(MSG_NOSIGNAL)
+        #endif
+    }
+
     /// A few bytes that would become many objects.
     @Test func resultsThatAreMoreThanTheySay() async throws {
         try await Setting.run { setting in

@@ -14,7 +14,9 @@ extension GatewayCore {
         let base = "\(request.scheme ?? "http")://\(authority)"
         if let fault = Self.fault(ofCriteria: request) { return .own(OwnAnswer(400, fault)) }
         if let prefix = request.headerFields[.purgePrefix] {
-            let isURL = prefix.hasPrefix("http://") || prefix.hasPrefix("https://")
+            // A scheme is written in any case (RFC 3986 section 3.1).
+            let scheme = prefix.prefix { $0 != ":" }.lowercased()
+            let isURL = ["http", "https"].contains(scheme) && prefix.dropFirst(scheme.count).hasPrefix("://")
             guard isURL || prefix.hasPrefix("/") else {
                 return .own(OwnAnswer(400, "Purge-Prefix must be a URL or a path."))
             }

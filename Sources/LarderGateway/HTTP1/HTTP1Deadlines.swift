@@ -46,15 +46,17 @@ struct HTTP1Deadlines {
         case isIdle
     }
 
-    /// How long a client has to read the end of the last answer.
+    /// How long a client has to read the end of the last answer, after what it sent last.
     private static let lingering = TimeAmount.seconds(2)
+    /// How long it may send after that answer.
+    private static let longestLingering = TimeAmount.seconds(30)
 
     /// When the phase began.
     private var since: NIODeadline
     private var outbound = AcknowledgementWatch()
     private var inbound = RateWatch()
-    /// When a tunnel last moved bytes, and how many it had moved by then.
-    private var tunnel: (time: NIODeadline, bytes: Int64)?
+    /// When a tunnel last moved bytes, or a client last sent some after the last answer, and how many they were by then.
+    private var moved: (time: NIODeadline, bytes: Int64)?
 
     init(_ now: NIODeadline) { since = now }
 
@@ -79,17 +81,22 @@ struct HTTP1Deadlines {
             return isContentLate(situation, now, limits) ? .contentIsLate : .inTime
         case .lingering:
             if isTooSlow(situation, now, limits, unacknowledged) { return .isTooSlow }
-            return !outbound.isWaiting && now - since > Self.lingering ? .isIdle : .inTime
+            if outbound.isWaiting { return .inTime }
+            let idle = min(idleTime(situation.received, now), now - since)
+            return idle > Self.lingering || now - since > Self.longestLingering ? .isIdle : .inTime
         case .tunnel:
-            let bytes = situation.queued &+ situation.received
-            guard let last = tunnel, last.bytes == bytes else {
-                tunnel = (now, bytes)
-                return .inTime
-            }
-            return now - last.time > TimeAmount(limits.tunnelIdleTimeout) ? .isIdle : .inTime
+            let idle = idleTime(situation.queued &+ situation.received, now)
+            return idle > TimeAmount(limits.tunnelIdleTimeout) ? .isIdle : .inTime
         case .over:
             return .inTime
         }
+    }
+
+    /// How long the number of bytes has been the same.
+    private mutating func idleTime(_ bytes: Int64, _ now: NIODeadline) -> TimeAmount {
+        if let moved, moved.bytes == bytes { return now - moved.time }
+        moved = (now, bytes)
+        return .zero
     }
 
     /// Whether the client takes its answers too slowly, or has had all the time there is for one.

@@ -14,8 +14,6 @@ final class HTTP1Handler: ChannelDuplexHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// What may come after the last answer before the connection is cut, in bytes.
-    private static let lingeringLimit = 1 << 20
     /// How long after its request a client may end its side and still get the answer.
     private static let halfClosureTime = TimeAmount.seconds(1)
     /// What is held before the channel gets it, in bytes.
@@ -38,8 +36,6 @@ final class HTTP1Handler: ChannelDuplexHandler {
     private(set) var isLoopback = false
     private var hasPendingRead = false
     private var isAdvancing = false
-    /// Bytes that came after the last answer.
-    private var lingered = 0
     /// What the memory budget counts for this connection, in bytes.
     private(set) var heldBytes = 0
     private var clientProgress = ClientProgress()
@@ -93,13 +89,10 @@ final class HTTP1Handler: ChannelDuplexHandler {
         switch phase {
         case .tunnel:
             tunnel?.send(bytes)
-        case .lingering:
-            lingered += bytes.readableBytes
-            if lingered > Self.lingeringLimit { close() }
         case .head, .exchange:
             input.keep(&bytes)
             advance()
-        case .over:
+        case .lingering, .over:
             break
         }
     }
@@ -307,16 +300,18 @@ final class HTTP1Handler: ChannelDuplexHandler {
     /// Writes what is held, tells the client that nothing follows, and closes when it has had time to read.
     ///
     /// RFC 9112 section 9.6: a server that closes while the client is still sending makes the client's system throw
-    /// away what it has received; so "servers typically close a connection in stages".
+    /// away what it has received; so "servers typically close a connection in stages". Many clients read the answer only
+    /// when they have sent everything, so all of it is read, for as long as `HTTP1Deadlines` allows.
     func closeInStages() {
         guard phase != .lingering, phase != .over else { return }
+        let isSending = responder.current?.isIncomplete == true
         phase = .lingering
         responder.forget()
         deadlines.restart(worker.core.time.now())
         input.clear()
-        guard isPlaintext, !input.hasEnded else { return closeWhenWritten() }
+        guard isPlaintext || isSending, !input.hasEnded else { return closeWhenWritten() }
         output.flush()
-        output.finish()
+        if isPlaintext { output.finish() }
         resumeReading()
     }
 

@@ -66,7 +66,7 @@ struct GetCommand: ParsableCommand {
     /// Why there is no body.
     private func reason(_ key: Key, _ store: Store) throws -> CommandError {
         guard let entry = try store.attributes(of: key) else { return .missing(key) }
-        if let expires = entry.expires, expires <= .now, !expired {
+        if let expires = entry.expires, expires <= store.now, !expired {
             return .expired(key, "the entry under \(key) expired at \(expires): use --expired to get it")
         }
         return CommandError(.data, "the body of \(key) is damaged or missing: run 'cachectl verify --repair'", key: key)
