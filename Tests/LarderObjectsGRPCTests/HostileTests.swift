@@ -75,6 +75,23 @@ struct HostileTests {
             }
             return ended
         }
+
+        /// Reads until the server resets a stream.
+        /// - Returns: the error code (RFC 9113 section 7); nil if the connection ends first.
+        mutating func reset() async throws -> UInt32? {
+            var buffer = ByteBuffer()
+            while var piece = try await iterator.next() {
+                buffer.writeBuffer(&piece)
+                while let head = buffer.getBytes(at: buffer.readerIndex, length: 9) {
+                    let length = Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2])
+                    guard buffer.readableBytes >= 9 + length else { break }
+                    buffer.moveReaderIndex(forwardBy: 9)
+                    if head[3] == 3 { return buffer.readInteger() }
+                    buffer.moveReaderIndex(forwardBy: length)
+                }
+            }
+            return nil
+        }
     }
 
     private static let write = "/google.bytestream.ByteStream/Write"
@@ -114,6 +131,17 @@ struct HostileTests {
                 try await connection.ended()
             }
             try await #expect(setting.missing(of: [named(body(5))]).count == 1)
+        }
+    }
+
+    /// The client gets the status, and not that its call was cancelled.
+    @Test func aMessageThatIsTooLarge() async throws {
+        try await Setting.run { setting in
+            try await Connection.with(setting.calls.port) { _, connection in
+                try await connection.begin(Self.write, stream: 1)
+                try await connection.write(type: 0, stream: 1, [0, 0, 0x50, 0, 0] + body(100))
+                try await #expect(connection.reset() == 0, "NO_ERROR")
+            }
         }
     }
 

@@ -184,13 +184,16 @@ private final class CallGuard: ChannelDuplexHandler {
     }
 
     /// The client gets a status, and nothing more is read of it.
+    ///
+    /// RFC 9113 section 8.1: NO_ERROR asks a client to stop sending after a complete answer. With CANCEL, which closing the
+    /// stream sends, clients take the call for cancelled, whatever the answer was.
     private func refuse(_ context: ChannelHandlerContext, _ message: String) {
         let trailers: HPACKHeaders = [
             ":status": "200", "content-type": "application/grpc", "grpc-status": "8",
             "grpc-message": message,
         ]
-        context.writeAndFlush(
-            wrapOutboundOut(.headers(.init(headers: trailers, endStream: true))), promise: nil)
+        context.write(wrapOutboundOut(.headers(.init(headers: trailers, endStream: true))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: nil)
         context.close(promise: nil)
     }
 
