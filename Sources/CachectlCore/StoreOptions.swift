@@ -129,4 +129,17 @@ extension Store {
         limits.bytes = bytes
         try setBudget(limits)
     }
+
+    /// As `setByteBudget`, for a program that serves: the limit holds from now on, and what is pinned or promised above it
+    /// goes with time. That is said, and does not keep the program from starting.
+    package func setByteBudget(ofServer bytes: ByteCount) throws {
+        do {
+            try setByteBudget(bytes)
+        } catch let error as LarderError where error.code == .noSpace {
+            guard try budget().bytes == bytes else { throw error }
+            Output.note(
+                "the budget of \(bytes) is set, but what is pinned, leased or promised takes more: "
+                    + "new entries find no room until enough of that goes")
+        }
+    }
 }

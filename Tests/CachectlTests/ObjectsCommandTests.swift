@@ -38,6 +38,21 @@ struct ObjectsCommandTests {
         #expect(try await place.run("get", "/notes/a").text == "text")
     }
 
+    /// What is promised above a new budget goes with time: that keeps no server from starting.
+    @Test(arguments: ["objects", "serve"]) func aBudgetBelowWhatIsPinned(command: String) async throws {
+        let place = try Workplace()
+        #expect(try await place.run("put", "k", try place.file("in", body(4_000_000)), "--pin").status == 0)
+        let server =
+            command == "serve"
+            ? try await RunningGateway(place, "--budget", "2MiB", "--origin", "http://127.0.0.1:1")
+            : try await RunningGateway(place, "--budget", "2MiB", command: command)
+        #expect(server.ready["budgetBytes"] as? Int == 2 << 20)
+        server.signal(SIGTERM)
+        #expect(try await server.end() == 0)
+        #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 2 << 20)
+        #expect(try await place.run("get", "k").output.count == 4_000_000)
+    }
+
     @Test func settingsThatAreNotValid() async throws {
         let place = try Workplace()
         let cases = [

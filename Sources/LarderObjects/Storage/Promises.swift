@@ -60,7 +60,8 @@ package final class Promises: Sendable {
         }
     }
 
-    /// Whether displacement may come to a blob within the second that follows.
+    /// Whether a blob may find no room, or displacement come to it, within the second that follows. Other programs may fill
+    /// the disk, whatever the budget says, and a store whose commits fail takes nothing.
     func isShortOfRoom() async -> Bool {
         let (known, isDue) = state.withLock { state in
             let now = ContinuousClock.now
@@ -70,7 +71,9 @@ package final class Promises: Sendable {
         }
         guard isDue, let statistics = try? await store.statistics() else { return known }
         let budget = statistics.budget.bytes
-        let isShort = budget != .unlimited && budget.bytes - statistics.allocatedBytes.bytes < Self.room
+        let room = budget == .unlimited ? .max : budget.bytes - statistics.allocatedBytes.bytes
+        let free = (try? store.freeDiskBytes().bytes) ?? 0
+        let isShort = min(room, free) < Self.room || !statistics.failures.isEmpty
         state.withLock { $0.isShortOfRoom = isShort }
         return isShort
     }

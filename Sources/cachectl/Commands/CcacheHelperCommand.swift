@@ -24,7 +24,7 @@ struct CcacheHelperCommand: ParsableCommand {
         let settings = try HelperSettings(ProcessInfo.processInfo.environment)
         let store = try Store(at: settings.store)
         do {
-            if let budget = settings.budget { try store.setByteBudget(budget) }
+            if let budget = settings.budget { try store.setByteBudget(ofServer: budget) }
             _ = try DefaultBudget.set(in: store, unless: settings.budget)
             try Blocking.untilInterrupted { try await HelperServer(store).run(settings) }
         } catch {

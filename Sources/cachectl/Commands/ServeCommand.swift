@@ -125,7 +125,7 @@ struct ServeCommand: ParsableCommand {
 
     /// - Returns: true if it set the default.
     private static func setBudget(of store: Store, _ setup: ServeSetup) throws -> Bool {
-        if let bytes = setup.budget { try store.setByteBudget(bytes) }
+        if let bytes = setup.budget { try store.setByteBudget(ofServer: bytes) }
         return try DefaultBudget.set(in: store, unless: setup.budget)
     }
 

@@ -60,7 +60,7 @@
             }
             let hasDefaultBudget: Bool
             do {
-                if let budget = settings.budget { try store.setByteBudget(budget) }
+                if let budget = settings.budget { try store.setByteBudget(ofServer: budget) }
                 hasDefaultBudget = try DefaultBudget.set(in: store, unless: settings.budget)
             } catch {
                 await calls?.stop(drain: .zero)

@@ -67,7 +67,7 @@ struct Reloading {
         if !old.setsBudget { changes.removeAll { $0 == "budget" } }
         if changes.contains("budget"), let store = keeper.store {
             if let bytes = try new.budget() {
-                try store.setByteBudget(bytes)
+                try store.setByteBudget(ofServer: bytes)
                 Output.note("the budget is now \(Render.size(bytes))")
             } else {
                 let bytes = try store.budget().bytes
