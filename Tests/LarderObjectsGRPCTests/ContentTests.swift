@@ -137,6 +137,7 @@ struct ContentTests {
                 ("uploads/1/blobs/\(named(bytes).hash)/-1", [bytes]),
                 ("uploads/1/blobs/\(named(bytes).hash)/99999999999999999999", [bytes]),
                 ("uploads/1/compressed-blobs/zstd/\(named(bytes).hash)/1000", [bytes]),
+                ("uploads/1/blobs/\(Digest.of([UInt8]()).hexadecimal)/103", [body(103)]),
                 ("../uploads/1/blobs/\(named(bytes).hash)/1000", [bytes]),
                 ("uploads/1", [bytes]), ("", [bytes]), (String(repeating: "/", count: 5_000), [bytes]),
             ]

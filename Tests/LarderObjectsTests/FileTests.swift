@@ -71,6 +71,28 @@ struct FileTests {
         }
     }
 
+    /// RFC 9110 section 13.1: an upload of who has read another state is refused.
+    @Test(arguments: [100, 1_000_000]) func preconditionsOfUploads(length: Int) async throws {
+        try await Setting.run { setting in
+            func put(_ seed: Int, _ field: HTTPField.Name, _ value: String) async throws -> Int {
+                try await setting.put("/a", body(length, seed), [field: value])
+            }
+            try await #expect(put(0, .ifMatch, "*") == 412)
+            try await #expect(put(0, .ifNoneMatch, "*") == 201)
+            let first = try #require(try await setting.get("/a").fields[.eTag])
+            try await #expect(put(1, .ifNoneMatch, "*") == 412)
+            try await #expect(put(1, .ifNoneMatch, "\"x\", W/\(first)") == 412)
+            try await #expect(put(1, .ifMatch, "\"x\", W/\(first)") == 412)
+            try await #expect(setting.get("/a").bytes == body(length, 0))
+            try await #expect(put(1, .ifMatch, "\"x\",\(first)") == 201)
+            try await #expect(put(2, .ifMatch, first) == 412)
+            try await #expect(setting.get("/a").bytes == body(length, 1))
+            try await #expect(put(2, .ifNoneMatch, first) == 201)
+            try await #expect(put(3, .ifMatch, "*") == 201)
+            try await #expect(setting.get("/a").bytes == body(length, 3))
+        }
+    }
+
     @Test func nx() async throws {
         try await Setting.run { setting in
             try await #expect(setting.get("/v1/cache/123").status == 404)

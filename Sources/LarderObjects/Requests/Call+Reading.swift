@@ -65,12 +65,15 @@ extension Call {
         return ServiceAnswer(200, fields, isHit: true)
     }
 
-    /// Whether `If-None-Match` has this tag, by weak comparison (RFC 9110 section 13.1.2).
-    private func names(_ tag: String) -> Bool {
-        request.head.headerFields[values: .ifNoneMatch].contains { value in
+    /// The entity tag of what has this content.
+    static func tag(_ digest: Digest) -> String { "\"\(digest.hexadecimal)\"" }
+
+    /// Whether `If-Match` or `If-None-Match` has this tag, the latter by weak comparison (RFC 9110 section 13.1).
+    func names(_ tag: String, in field: HTTPField.Name) -> Bool {
+        request.head.headerFields[values: field].contains { value in
             value.split(separator: ",").contains { member in
                 let member = member.trimming { $0 == " " || $0 == "\t" }
-                return member == "*" || member == tag || member == "W/" + tag
+                return member == "*" || member == tag || field == .ifNoneMatch && member == "W/" + tag
             }
         }
     }
@@ -78,9 +81,9 @@ extension Call {
     private func hit(_ object: StoredObject) -> ServiceAnswer {
         objects.counters.hits.add(1, ordering: .relaxed)
         var fields = object.metadata.isEmpty ? ObjectNotes([:]).fields : ObjectNotes(metadata: object.metadata).fields
-        let tag = "\"\(object.digest.hexadecimal)\""
+        let tag = Self.tag(object.digest)
         fields[.eTag] = tag
-        if names(tag) { return ServiceAnswer(304, fields, isHit: true) }
+        if names(tag, in: .ifNoneMatch) { return ServiceAnswer(304, fields, isHit: true) }
         let length = object.body.length.bytes
         // RFC 9110 section 9.3.2: what GET would say.
         if isHead { fields[.contentLength] = String(length) }

@@ -53,14 +53,22 @@ extension Call {
 
     private func write(file content: RequestBody?, _ key: Key, created: Int) async -> ServiceAnswer {
         await answered {
-            // RFC 9110 section 13.1.2: only if there is none.
-            if request.head.headerFields[.ifNoneMatch] == "*", try objects.store.contains(key) {
-                return ServiceAnswer(412, text: "There is an object of this name.")
-            }
+            let fields = request.head.headerFields
             var options = options
-            options.metadata = ObjectNotes(request.head.headerFields).metadata
-            try await objects.put(content, for: key, options)
-            return stored(created)
+            options.metadata = ObjectNotes(fields).metadata
+            guard fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) else {
+                try await objects.put(content, for: key, options)
+                return stored(created)
+            }
+            // RFC 9110 sections 13.1.1 and 13.1.2.
+            let refusal = ServiceAnswer(412, text: "The object is not as the precondition says.")
+            let entry = try await objects.store.get(key)
+            if fields.contains(.ifMatch) {
+                guard let entry, names(Self.tag(entry.digest), in: .ifMatch) else { return refusal }
+            } else if let entry, names(Self.tag(entry.digest), in: .ifNoneMatch) {
+                return refusal
+            }
+            return try await objects.put(content, for: key, inPlaceOf: entry, options) ? stored(created) : refusal
         }
     }
 
@@ -70,7 +78,7 @@ extension Call {
             let refusal = ServiceAnswer(409, text: "There is a record of this name.")
             if try objects.store.contains(key) { return refusal }
             // Another may have been faster.
-            return try await objects.putFirst(content, for: key, options) ? stored(200) : refusal
+            return try await objects.put(content, for: key, inPlaceOf: nil, options) ? stored(200) : refusal
         }
     }
 

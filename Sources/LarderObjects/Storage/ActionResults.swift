@@ -89,7 +89,8 @@ package enum ActionResults {
         guard let digest = Digest(hexadecimal: message.hash), message.hash.utf8.count == 64 else {
             throw Invalid(reason: "a digest of the result is not 64 hexadecimal digits")
         }
-        guard (0...largestBlob).contains(message.sizeBytes) else {
+        guard (0...largestBlob).contains(message.sizeBytes), digest != ObjectStore.empty || message.sizeBytes == 0
+        else {
             throw Invalid(reason: "a blob of the result has \(message.sizeBytes) bytes")
         }
         return digest

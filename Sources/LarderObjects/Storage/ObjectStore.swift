@@ -114,17 +114,25 @@ package struct ObjectStore: Sendable {
         _ = try await write(content, store.writer(for: key, options, length: Self.length(content)))
     }
 
-    /// Stores a file as it comes, unless there is one of its name when it is complete.
+    /// Stores a file as it comes, if nothing else was stored under its name until it is complete.
+    /// - Parameter entry: what was there before; nil for nothing.
     /// - Returns: whether it is stored.
-    func putFirst(_ content: RequestBody?, for key: Key, _ options: PutOptions) async throws -> Bool {
+    func put(
+        _ content: RequestBody?, for key: Key, inPlaceOf entry: Entry?, _ options: PutOptions
+    ) async throws -> Bool {
         let once = await waiting(PutOptions())
         let digest = try await write(content, store.writerByContent(once, length: Self.length(content)))
         var batch = WriteBatch()
-        batch.put(contentOf: digest, for: key, options, unlessPresent: true)
+        if let entry {
+            batch.put(contentOf: digest, replacing: entry, options)
+        } else {
+            batch.put(contentOf: digest, for: key, options, unlessPresent: true)
+        }
         let results = try await store.write(batch)
         try results.throwIfFailed()
         switch results.first {
-        case .present: return false
+        case .present, .changed: return false
+        case .absent where entry != nil: return false
         case .stored: return true
         default: throw LarderError(.noSpace, "\(key) was displaced at once: there is no room", key: key)
         }

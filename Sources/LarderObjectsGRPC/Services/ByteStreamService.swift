@@ -101,7 +101,13 @@ struct ByteStreamService: RegistrableRPCService {
                 code: .invalidArgument, message: "An object has at most \(context.service.largestObject) bytes.")
         }
         // What is there need not be sent, and stays for the client that counts on it.
-        if try await context.objects.missing(of: [name.digest]).isEmpty { return name.length }
+        if try await context.objects.missing(of: [name.digest]).isEmpty {
+            let length = try await context.objects.blob(name.digest)?.body.length.bytes
+            guard name.digest == ObjectStore.empty || length == name.length else {
+                throw RPCError(code: .invalidArgument, message: "The blob does not have the length in its name.")
+            }
+            return name.length
+        }
 
         let key = SuspendedUploads.Name(user: caller.user, resource: first.resourceName)
         var (writer, offset) = try await begin(name, key, caller, at: first.writeOffset)

@@ -1,5 +1,6 @@
 import GRPCCore
 import Larder
+import LarderObjects
 
 /// What a name in a call of `ByteStream` stands for.
 ///
@@ -41,6 +42,9 @@ struct ResourceName: Equatable {
         else { throw refusal("A blob is named by 64 hexadecimal digits, its SHA-256, and its length.") }
         guard let text = rest.popFirst(), let length = Int64(text), length >= 0, text.first != "+" else {
             throw refusal("The length of a blob is a decimal number.")
+        }
+        guard digest != ObjectStore.empty || length == 0 else {
+            throw refusal("That is the SHA-256 of no bytes, not of \(length).")
         }
         // More may follow the name of an upload, for the client's own use.
         guard isUpload || rest.isEmpty else { throw refusal("There is more in the name than a blob.") }
