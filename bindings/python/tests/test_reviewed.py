@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -259,3 +260,44 @@ def test_what_cannot_be_committed_at_the_end_is_logged(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "c")], capture_output=True, text=True, timeout=120)
     assert "could not be committed" in run.stderr
+
+
+def test_functions_of_one_name_have_results_of_their_own(cache):
+    double = cache.memoize()(lambda x: x * 2)
+    triple = cache.memoize()(lambda x: x * 3)
+    assert (double(5), triple(5), double(5)) == (10, 15, 10)
+
+    def times(factor):
+        @cache.memoize()
+        def multiply(x, offset=factor):
+            return x * factor + offset
+
+        return multiply
+
+    assert (times(2)(10), times(3)(10)) == (22, 33)
+
+    calls = []
+
+    def counted():
+        @cache.memoize()
+        def count(x):
+            calls.append(x)
+            return x
+
+        return count
+
+    # The same function, made again: one result.
+    for _ in range(3):
+        calls.clear()
+        counted()(7)
+    assert calls == []
+
+
+def test_what_has_expired_cannot_be_deleted(cache):
+    cache.set("k", 1, expire=0.01)
+    time.sleep(0.05)
+    assert not cache.delete("k")
+    with pytest.raises(KeyError):
+        del cache["k"]
+    cache.set("k", 1)
+    del cache["k"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import math
+import pickle
 import random
 import struct
 import threading
 import time
+import types
 from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
 from ._errors import ClosedError
@@ -141,7 +144,45 @@ class Functions:
 
 
 def _base(function: Any, name: Optional[str]) -> bytes:
-    return (f"{function.__module__}.{function.__qualname__}" if name is None else name).encode("utf-8")
+    if name is not None:
+        return name.encode("utf-8")
+    full = f"{function.__module__}.{function.__qualname__}"
+    # Many functions may have such a name: lambdas, those within others, those of scripts.
+    if "<" in full or function.__module__ == "__main__":
+        full += ":" + _fingerprint(function)
+    return full.encode("utf-8")
+
+
+def _fingerprint(function: Any) -> str:
+    """What a function does, as far as this is known: its code, its defaults, and the values that it captured."""
+    digest = hashlib.sha256()
+
+    def add(*values: Any) -> None:
+        for value in values:
+            try:
+                data = pickle.dumps(value, protocol=4)
+            except Exception:  # pickle raises what the value's methods raise.
+                data = type(value).__qualname__.encode("utf-8")
+            digest.update(b"%d:" % len(data) + data)
+
+    def add_code(code: Any) -> None:
+        add(code.co_code, code.co_names, code.co_varnames)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                add_code(constant)
+            else:
+                add(constant)
+
+    function = inspect.unwrap(function)
+    if isinstance(function, types.FunctionType):
+        add_code(function.__code__)
+        add(*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items()))
+        for cell in function.__closure__ or ():
+            try:
+                add(cell.cell_contents)
+            except ValueError:
+                add(None)  # Not set yet: a function that calls itself.
+    return digest.hexdigest()[:32]
 
 
 def _key(base: bytes, args: Any, kwargs: Any, typed: bool, ignore: Sequence[Union[int, str]]) -> Key:

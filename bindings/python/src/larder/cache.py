@@ -359,7 +359,9 @@ class Cache(Functions, Transactions):
             existed = key in self
             self._note_removal(data)
             return existed
-        return self._store.remove(data)
+        # What has expired may still be there. It is removed, and was none.
+        existed = self._store.contains(data)
+        return self._store.remove(data) and existed
 
     def __delitem__(self, key: Key) -> None:
         if not self.delete(key):
