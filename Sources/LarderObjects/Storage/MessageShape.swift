@@ -27,7 +27,7 @@ package struct MessageShape: Sendable {
     package static let uploads = MessageShape([2: MessageShape([1: leaf])])
     package static let plain = leaf
 
-    /// About 200 MB when they are decoded.
+    /// Each is an object of some hundred bytes when it is decoded.
     private static let mostMessages = 1 << 20
 
     /// Whether bytes can be a message of this shape: well-formed, and without more messages in it than its length
