@@ -51,6 +51,8 @@ package struct StoreOptions: ParsableArguments {
         _ adjust: (inout Configuration) -> Void = { _ in },
         _ body: (Store) throws -> R
     ) throws -> R {
+        // A command that changes a store leaves it in order, whatever signal comes.
+        if access != .reading { Interruption.listen() }
         if access != .creating { try requireStore() }
         var configuration = configuration(access)
         adjust(&configuration)
@@ -97,23 +99,17 @@ package struct StoreOptions: ParsableArguments {
     /// Throws `noInput` unless the directory has the `FORMAT` file of a store: a command that changes a store must not
     /// create one at a mistyped path.
     func requireStore() throws {
-        var status = stat()
-        if path.appending("FORMAT").withPlatformString({ lstat($0, &status) }) == 0 { return }
-        let cause = Errno(rawValue: errno)
-        if cause == .permissionDenied {
-            throw CommandError(.noPermission, "no permission to read \(path)", path: path, cause: cause)
-        }
-        if hasIndex {
-            throw LarderError(
-                .formatMismatch, "the file FORMAT is missing in \(path), but the index is there",
-                remedy: .rebuildIndex, path: path)
+        do {
+            if try Store.exists(at: path) { return }
+        } catch {
+            let cause = error.cause as? Errno
+            if cause == .permissionDenied {
+                throw CommandError(.noPermission, "no permission to read \(path)", path: path, cause: cause)
+            }
+            // A file is not a store, and nothing is below it.
+            guard error.code == .invalidArgument || cause == .notDirectory else { throw error }
         }
         throw CommandError(.noInput, "there is no store at \(path): check --store, or put an entry first", path: path)
-    }
-
-    private var hasIndex: Bool {
-        var status = stat()
-        return path.appending("index/data.mdb").withPlatformString { lstat($0, &status) } == 0
     }
 
     /// Prints `value` as JSON with `--json`, else the text.

@@ -60,6 +60,24 @@ struct Cachectl: ParsableCommand {
         _ = setrlimit(resource, &limit)
     }
 
+    /// Refuses arguments that are not UTF-8: `CommandLine.arguments` replaces what is not, so that different keys would
+    /// become one.
+    private static func requireText() throws {
+        for place in 1..<max(1, Int(CommandLine.argc)) {
+            guard let argument = CommandLine.unsafeArgv[place], String(validatingCString: argument) == nil else {
+                continue
+            }
+            let text = UnsafeBufferPointer(start: argument, count: strlen(argument)).map { byte -> String in
+                let byte = UInt8(bitPattern: byte)
+                return (0x20..<0x7F).contains(byte) ? String(UnicodeScalar(byte)) : "\\x" + String(byte, radix: 16)
+            }
+            throw CommandError(
+                .usage,
+                "argument \(place) is not valid UTF-8: '\(text.joined())'. Keys and tags on the command line are UTF-8; "
+                    + "rename a file whose name is not")
+        }
+    }
+
     static func main() {
         // A closed output is an error to handle: the store has to be closed before the program ends.
         signal(SIGPIPE, SIG_IGN)
@@ -75,6 +93,7 @@ struct Cachectl: ParsableCommand {
         }
         var name: String?
         do {
+            try requireText()
             try CommandLineHints.check(arguments)
             var command = try parseAsRoot(arguments)
             name = type(of: command).configuration.commandName

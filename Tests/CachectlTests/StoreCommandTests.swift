@@ -35,6 +35,25 @@ import Testing
         #expect(human.contains("entries           4\n") && human.contains("budget            unlimited\n"))
     }
 
+    /// Those who read while another process makes the store find none, or a whole one.
+    @Test func aStoreInTheMakingIsNeverDamaged() throws {
+        for _ in 0..<8 {
+            let place = try Workplace()
+            let maker = try CommandRun.start(["put", "k", "--store", place.store, "/dev/null"])
+            var isOver = false
+            while !isOver {
+                isOver = !maker.isRunning
+                for command in [["ls"], ["stat"], ["verify"], ["get", "k"], ["gc", "--dry-run"]] {
+                    let run = try CommandRun.cachectl(command + ["--store", place.store])
+                    // A miss, or no store yet.
+                    #expect([0, 1, 66].contains(run.status), "\(command): \(run.status) \(run.errors)")
+                    #expect(!run.errors.contains("repair"), "\(command): \(run.errors)")
+                }
+            }
+            #expect(maker.terminationStatus == 0)
+        }
+    }
+
     @Test func statCountsWhatEachProcessHasDone() throws {
         let place = try filled()
         let store = try Store(at: FilePath(place.store), .testing())

@@ -144,9 +144,17 @@ import Testing
             #expect(report.hasRestoredFormat && report.damages == [] && report.keptEntries == 20)
             try TestFiles.write(Array("larder\nformat \(FormatFile.currentVersion + 1)\nstore x\n".utf8), to: format)
             try #expect(code { try Store.rebuildIndex(at: path, .testing()) } == .formatMismatch)
+        }
+    }
+
+    /// A file of that name that is not ours, in a directory without a store.
+    @Test func aFormatFileOfAnotherProgramIsNotReplaced() throws {
+        try withDirectory { path in
             try TestFiles.write([], to: path.appending("holiday.jpg"))
-            try TestFiles.write([1], to: format)
+            try TestFiles.write([1], to: path.appending("FORMAT"))
             try #expect(code { try Store.rebuildIndex(at: path, .testing()) } == .formatMismatch)
+            #expect(TestFiles.names(in: path) == ["FORMAT", "holiday.jpg"])
+            try #expect(TestFiles.read(path.appending("FORMAT")) == [1])
         }
     }
 

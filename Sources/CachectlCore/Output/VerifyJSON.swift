@@ -10,6 +10,8 @@ package struct VerifyJSON: Encodable {
     let entryCount: Int
     let blobCount: Int
     let hashedBytes: Int64
+    /// What is in the store's directory and not its own: no violation, and never touched.
+    let foreignFiles: [String]
     /// Body files that were removed because no part of the index could be read; null if the index was not replaced.
     @Nullable var lostFiles: Int?
     /// Entries lost with a damaged index; null if it was not replaced, or if their number is unknown.
@@ -35,6 +37,7 @@ package struct VerifyJSON: Encodable {
         entryCount = report.entryCount
         blobCount = report.blobCount
         hashedBytes = report.hashedBytes.bytes
+        foreignFiles = report.foreignFiles
         lostFiles = rebuild?.removedFiles
         lostEntries = rebuild?.lostEntries
         damages = rebuild?.damages

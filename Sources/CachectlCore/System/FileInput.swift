@@ -58,6 +58,17 @@ package struct FileInput {
         }
     }
 
+    /// Waits until there is something to read: read(2) continues after a signal, and no command has to.
+    private static func awaitInput(_ file: FileDescriptor) throws {
+        var one = pollfd(fd: file.rawValue, events: Int16(POLLIN), revents: 0)
+        while true {
+            try Interruption.check()
+            let count = poll(&one, 1, 200)
+            // What poll(2) cannot wait for can be read at once, or says why not.
+            if count > 0 || count < 0 && errno != EINTR { return }
+        }
+    }
+
     private static func read(
         _ file: FileDescriptor, _ path: FilePath, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int64 {
@@ -67,6 +78,7 @@ package struct FileInput {
         while true {
             let count: Int
             do {
+                try awaitInput(file)
                 count = try file.read(into: space)
             } catch let error as Errno {
                 throw CommandError(ExitStatus(error), "reading \(path) failed", path: path, cause: error)

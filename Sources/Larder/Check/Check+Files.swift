@@ -174,9 +174,7 @@ extension Check {
     /// I6: no file in `blobs/` without a record.
     mutating func checkOrphans() throws {
         for directory in try engine.files.shards() {
-            let names = try directory.names()
-            if names.isEmpty { continue }
-            for name in names where try !isUsed(name) {
+            for name in try directory.names(of: .shard) where try !isUsed(name) {
                 // Displaced between the two looks, it would be gone by now.
                 guard let status = try FileSystem.status(name, in: directory), !status.isDirectory, try !isUsed(name)
                 else { continue }
@@ -208,7 +206,9 @@ extension Check {
         for attempt in 0..<100 {
             if attempt > 0 { usleep(20_000) }
             let before = try engine.statistics().allocatedBytes.bytes
-            let recounted = try recount(engine.files.root)
+            let census = try DirectoryCensus(engine.files.root)
+            let recounted = census.allocated
+            report.foreignFiles = Array(census.foreign.sorted().prefix(CheckReport.violationLimit))
             let after = try engine.statistics().allocatedBytes.bytes
             let (low, high) = (min(before, after) - overcharged, max(before, after) + undercharged)
             if (low...high).contains(recounted) { return }
@@ -219,19 +219,5 @@ extension Check {
             if isRepairing { needsRebuild = true }
             return
         }
-    }
-
-    /// Sum of allocated bytes over the regular files below a directory.
-    private func recount(_ directory: Directory) throws -> Int64 {
-        var sum: Int64 = 0
-        for name in try directory.names() {
-            guard let status = try FileSystem.status(name, in: directory) else { continue }
-            if status.isDirectory {
-                sum += try recount(directory.directory(name))
-            } else if status.isRegular {
-                sum += status.allocated
-            }
-        }
-        return sum
     }
 }

@@ -40,19 +40,18 @@ struct Collector {
     // MARK: Steps
 
     private mutating func sweep(_ writing: Engine.Writing?) throws {
-        let before = try staleFiles(writing)
-        if !isDryRun, let writing {
-            try writing.recovery.sweepDead()
-            try engine.context.clearDeadReaders()
-            try writing.quarantine.tidy()
-            report.staleFiles = before - (try staleFiles(writing))
-        } else {
-            report.staleFiles = before
-        }
+        guard !isDryRun, let writing else { return try countStale(writing) }
+        // The size before is that of now, and what the open has swept is gone already.
+        let earlier = writing.recovery.takeSwept()
+        report.allocatedBefore = ByteCount(report.allocatedBefore.bytes + earlier.bytes)
+        try writing.recovery.sweepDead()
+        try engine.context.clearDeadReaders()
+        try writing.quarantine.tidy()
+        report.staleFiles = earlier.files + writing.recovery.takeSwept().files
     }
 
     /// Files in `staging/` and `trash/` whose owner is dead.
-    private func staleFiles(_ writing: Engine.Writing?) throws -> Int {
+    private mutating func countStale(_ writing: Engine.Writing?) throws {
         var alive: [UInt64: Bool] = [:]
         if let writing { alive[writing.lock.instance] = true }
         func isAlive(_ instance: UInt64) throws -> Bool {
@@ -61,14 +60,21 @@ struct Collector {
             alive[instance] = result
             return result
         }
-        var count = 0
         for name in try engine.files.staging.names() {
-            if let token = StagingToken(name: name), try !isAlive(token.instance) { count += 1 }
+            if let token = StagingToken(name: name), try !isAlive(token.instance) {
+                try note(stale: name, in: engine.files.staging)
+            }
         }
         for name in try engine.files.trash.names() {
-            if let parts = Layout.parseTrash(name), try !isAlive(parts.token.instance) { count += 1 }
+            if let parts = Layout.parseTrash(name), try !isAlive(parts.token.instance) {
+                try note(stale: name, in: engine.files.trash)
+            }
         }
-        return count
+    }
+
+    private mutating func note(stale name: String, in directory: Directory) throws {
+        report.staleFiles += 1
+        estimatedFreed += try FileSystem.status(name, in: directory)?.allocated ?? 0
     }
 
     private mutating func remove(

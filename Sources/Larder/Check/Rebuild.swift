@@ -57,8 +57,7 @@ enum Rebuild {
             _ = try FormatFile(contents: text, path: path)
             return false
         } catch {
-            let known = Set(Layout.directories + [Layout.tag, Layout.format, Layout.format + ".new"])
-            guard !FormatFile.isNewer(text), try root.names().allSatisfy(known.contains),
+            guard !FormatFile.isNewer(text),
                 try FileSystem.status(Layout.format, in: root) != nil
                     || FileSystem.status(Layout.index + "/" + Layout.ledger, in: root) != nil,
                 try FileSystem.status(Layout.index + "/" + Layout.data, in: root) != nil,
@@ -72,7 +71,7 @@ enum Rebuild {
                 }
                 throw error
             }
-            try FileSystem.unlink(Layout.format + ".new", in: root)
+            try FileSystem.unlink(Layout.newFormat, in: root)
             try Creation.replace(.fresh(), in: root)
             return true
         }
@@ -112,14 +111,16 @@ enum Rebuild {
         try FileSystem.unlink(Layout.lock, in: files.index)
         try FileSystem.unlink(Layout.ledger, in: files.index)
         failpoint("rebuild.ledger-removed", at: files.root.path.string)
-        for directory in [files.staging, files.trash] {
-            for name in try directory.names() { try FileSystem.unlinkFile(name, in: directory) }
+        for (directory, place) in [(files.staging, Layout.Place.staging), (files.trash, .trash)] {
+            for name in try directory.names(of: place) { try FileSystem.unlinkFile(name, in: directory) }
         }
         failpoint("rebuild.staging-emptied", at: files.root.path.string)
         var removed = 0
         for shard in Layout.shards {
             let directory = try files.blobs.directory(shard)
-            for name in try directory.names() where try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
+            for name in try directory.names(of: .shard) where try FileSystem.unlinkFile(name, in: directory) {
+                removed += 1
+            }
         }
         return removed
     }

@@ -8,7 +8,7 @@ extension Engine {
             let state = try index.state(transaction)
             // A staged file that is committed and not yet renamed is counted in the index already.
             var grown: Int64 = 0
-            let staged = try files.allocated(in: files.staging) { name in
+            let staged = try files.allocated(in: files.staging, .staging) { name in
                 guard let token = StagingToken(name: name),
                     let row = try transaction.get(index.unpublished, token.indexKey)
                 else { return false }
@@ -17,11 +17,11 @@ extension Engine {
             }
             var transient = staged + grown
             // So is a file whose removal was not committed, or is about to be.
-            transient += try files.allocated(in: files.trash) { name in
+            transient += try files.allocated(in: files.trash, .trash) { name in
                 guard let digest = Layout.parseTrash(name)?.digest else { return false }
                 return try isCounted(digest, transaction)
             }
-            transient += try files.allocated(in: files.quarantine)
+            transient += try files.allocated(in: files.quarantine, .quarantine)
             let data = try FileSystem.status(Layout.data, in: files.index)?.allocated ?? 0
             let lock = try FileSystem.status(Layout.lock, in: files.index)?.allocated ?? 0
             let small = try files.smallFilesAllocated()

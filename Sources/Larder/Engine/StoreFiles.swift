@@ -170,10 +170,12 @@ struct StoreFiles: Sendable {
         try FileSystem.rename(name, in: trash, to: blob, in: blobs)
     }
 
-    /// Sum of allocated bytes of the regular files in a directory, the `counted` ones left out.
-    func allocated(in directory: Directory, counted: (String) throws -> Bool = { _ in false }) throws -> Int64 {
+    /// Sum of allocated bytes of the store's own files in a directory, the `counted` ones left out.
+    func allocated(
+        in directory: Directory, _ place: Layout.Place, counted: (String) throws -> Bool = { _ in false }
+    ) throws -> Int64 {
         var sum: Int64 = 0
-        for name in try directory.names() {
+        for name in try directory.names(of: place) {
             if try counted(name) { continue }
             sum += try FileSystem.status(name, in: directory)?.allocated ?? 0
         }

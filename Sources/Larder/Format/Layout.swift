@@ -4,6 +4,8 @@ import SystemPackage
 enum Layout {
     static let tag = "CACHEDIR.TAG"
     static let format = "FORMAT"
+    /// `FORMAT` while it is written.
+    static let newFormat = "FORMAT.new"
     static let index = "index"
     static let data = "data.mdb"
     static let lock = "lock.mdb"

@@ -8,11 +8,12 @@ public struct CollectionReport: Sendable, Hashable {
     public var otherVersionEntries = 0
     /// Files in `blobs/` that no entry used, removed.
     public var orphanBlobs = 0
-    /// Files of stores that died, removed from `staging/` and `trash/`.
+    /// Files of stores that died, removed from `staging/` and `trash/`; also those that this store removed before, when
+    /// it was opened or needed room, and that no collection has reported.
     public var staleFiles = 0
     /// Entries removed because their body was gone or damaged.
     public var danglingEntries = 0
-    /// Bytes allocated before.
+    /// Bytes allocated before, with those of `staleFiles`.
     public var allocatedBefore = ByteCount.zero
     /// Bytes allocated after.
     public var allocatedAfter = ByteCount.zero

@@ -58,21 +58,30 @@ extension Store {
     /// Stores the file at `path` under `key` without passing its bytes through the caller.
     ///
     /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    /// Waiting for the commit holds no thread.
+    /// Waiting for the commit holds no thread. Cancelling the task stops the copy with `CancellationError`; then nothing
+    /// is stored.
     @discardableResult
     public func adopt(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
     ) async throws -> Digest {
+        try await adopted(path, for: key, options, method: method, digest: digest).digest
+    }
+
+    /// As `adopt`; also returns how many bytes were stored.
+    package func adopted(
+        _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
+        digest: Digest? = nil
+    ) async throws -> (digest: Digest, length: Int64) {
         try Task.checkCancellation()
-        let (adoption, put, generation) = try await IOPool.long.run { [self] in
+        let (adoption, put, generation) = try await IOPool.long.runCancellable { [self] in
             let adoption = try Adoption(path, key, options, method, digest, self)
             let put = try adoption.prepare()
             return (adoption, put, try submit(put))
         }
         try await engine.awaitCommit(generation, put)
         if method == .move { try await IOPool.shared.run { try adoption.finish() } }
-        return put.digest
+        return (put.digest, Int64(put.length))
     }
 
     /// Writes the body of `key` to a new file at `path`. `link` and `copy` need no second copy of the bytes where the
@@ -147,14 +156,15 @@ extension Store {
 
 /// Copies of whole files.
 enum FileTransfer {
-    /// FICLONE, else copy_file_range(2), else read and write.
+    /// FICLONE, else copy_file_range(2), else read and write. Throws `CancellationError` in a cancelled task.
     static func copy(
         _ source: OwnedDescriptor, _ sourcePath: FilePath, to target: OwnedDescriptor, _ targetPath: FilePath,
         _ length: Int64
-    ) throws(LarderError) {
+    ) throws {
         if FileSystem.clone(source, to: target) { return }
         var done: Int64 = 0
         while done < length {
+            try Cancellation.check()
             let count = FileSystem.copyRange(source, to: target, at: done, length: min(length - done, 64 << 20))
             if count <= 0 { break }
             done += count
@@ -163,6 +173,7 @@ enum FileTransfer {
         let space = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
         defer { space.deallocate() }
         while done < length {
+            try Cancellation.check()
             let count = try FileSystem.read(source, into: space, at: done, path: sourcePath)
             if count == 0 {
                 throw LarderError(

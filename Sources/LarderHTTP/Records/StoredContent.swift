@@ -67,6 +67,9 @@ package enum StoredKeys {
             && entry.key.text.contains(StoredPart.separator)
     }
 
+    /// What the keys of a response's parts start with, and no other key of an HTTP cache.
+    package static func partPrefix(of key: Key) -> Key { Key(bytes: key.bytes + Array(StoredPart.separator.utf8)) }
+
     /// The key under which a URL's response is stored: its own, or else that of a response that answers several
     /// queries, this one among them (`No-Vary-Search`). `key` itself where there is neither.
     package static func resolved(_ key: Key, in store: Store) throws -> Key {

@@ -24,11 +24,7 @@ struct ExportCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Export only keys under this URL, and remove it from the file names.", valueName: "url"))
     var baseURL: String?
 
-    @Option(help: "Export only keys with this prefix.", transform: { Key($0) })
-    var prefix: Key?
-
-    @Option(help: "Export only entries with this tag.")
-    var tag: String?
+    @OptionGroup var selecting: SelectionOptions
 
     @Flag(help: "Overwrite existing files.")
     var force = false
@@ -37,16 +33,11 @@ struct ExportCommand: ParsableCommand {
     var partial = false
 
     func validate() throws {
-        if [baseURL != nil, prefix != nil, tag != nil].filter({ $0 }).count > 1 {
-            throw ValidationError("Give at most one of --base-url, --prefix and --tag.")
-        }
         if directory.isEmpty { throw ValidationError("DIR is empty.") }
     }
 
     func run() throws {
-        Interruption.listen()
         let base = baseURL.map { Key($0.hasSuffix("/") ? $0 : $0 + "/") }
-        let selection: Selection = tag.map { .tag($0) } ?? (prefix ?? base).map { .prefix($0) } ?? .all
         let bar = ProgressBar("export", isQuiet: options.json)
         let outcome = try options.withStore(.reading) { store in
             let total = Int64(try store.statistics().entryCount)
@@ -54,8 +45,9 @@ struct ExportCommand: ParsableCommand {
                 store, to: FilePath(directory), base: base, replaces: force, takesParts: partial)
             var done: Int64 = 0
             let now = store.now
-            try store.forEach(selection) { entry in
-                try Interruption.check()
+            let below = base.map { Selection.prefix($0) } ?? .all
+            let selection = selecting.selection(at: now).map { below && $0 } ?? below
+            try ListedEntries(store, selection).forEach { entry in
                 done += 1
                 // The base URL itself has no name in the tree.
                 if let base, entry.key == base { return }

@@ -2,7 +2,6 @@ import ArgumentParser
 import CachectlCore
 import Larder
 import LarderHTTP
-import LarderPackages
 
 /// `ls`: the entries, one per line.
 struct ListCommand: ParsableCommand {
@@ -46,26 +45,17 @@ struct ListCommand: ParsableCommand {
 
     func run() throws {
         try options.withStore(.reading) { store in
-            var selection = selecting.selection(at: store.now) ?? .all
-            // Only a selection that names them lists bodies in progress: parts are such.
-            if all { selection = selection && (.incomplete || !.incomplete) }
-            let packages = PackageStore(store)
-            func isListed(_ entry: Attributes) throws -> Bool {
-                if all { return true }
-                if StoredKeys.isList(entry) || StoredKeys.isPart(entry) || PackageStore.isOwn(entry) { return false }
-                return try packages.isFound(entry)
-            }
+            let listed = ListedEntries(store, selecting.selection(at: store.now), isEverything: all)
             var printer = EntryPrinter(asJSON: options.json, versions: try VersionNames(of: store), now: store.now)
             if let sort {
                 var entries: [Attributes] = []
-                try store.forEach(selection) { if try isListed($0) { entries.append($0) } }
+                try listed.forEach { entries.append($0) }
                 Self.sort(&entries, by: sort)
                 for entry in entries.prefix(limit ?? .max) { try printer.print(entry) }
             } else {
                 var count = 0
                 do {
-                    try store.forEach(selection) { entry in
-                        guard try isListed(entry) else { return }
+                    try listed.forEach { entry in
                         try printer.print(entry)
                         count += 1
                         if count == limit { throw Enough() }

@@ -6,8 +6,11 @@ import Larder
 struct PinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pin",
-        abstract: "Protect an entry, or all entries with a tag, from displacement.",
-        discussion: "A pinned tag also protects entries that are put later. Exits 1 if there is no entry under KEY.")
+        abstract: "Protect an entry, all entries with a tag, or all selected entries, from displacement.",
+        discussion: """
+            --tag alone pins the tag: it also protects entries that are put later. With further options, the entries \
+            that they select now are pinned. Exits 1 if there is no entry under KEY.
+            """)
 
     @OptionGroup var options: StoreOptions
     @OptionGroup var subject: PinSubject
@@ -19,10 +22,10 @@ struct PinCommand: ParsableCommand {
 struct UnpinCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unpin",
-        abstract: "Unpin an entry, or all entries with a tag.",
+        abstract: "Unpin an entry, all entries with a tag, or all selected entries.",
         discussion: """
-            An entry can be pinned by its key and by several tags. It stays pinned until all of them are unpinned. Exits 1 \
-            if there is no entry under KEY.
+            An entry can be pinned by its key and by several tags. It stays pinned until all of them are unpinned. --tag \
+            alone unpins the tag. Exits 1 if there is no entry under KEY.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -31,22 +34,26 @@ struct UnpinCommand: ParsableCommand {
     func run() throws { try subject.set(isPinned: false, options) }
 }
 
-/// What to pin or unpin: one entry, or a tag.
+/// What to pin or unpin: one entry, a tag, or what is selected.
 struct PinSubject: ParsableArguments {
     @Argument(help: "Key of the entry.", transform: { Key($0) })
     var key: Key?
 
-    @Option(help: "All entries with this tag, including those that are put later.")
-    var tag: String?
+    @OptionGroup var selecting: SelectionOptions
 
     func validate() throws {
-        if (key == nil) == (tag == nil) { throw ValidationError("Give either KEY or --tag.") }
+        if (key != nil) == selecting.isGiven {
+            throw ValidationError("Give either KEY or options that select entries, such as --tag.")
+        }
     }
 
     func set(isPinned: Bool, _ options: StoreOptions) throws {
         let count = try options.withStore(.changing) { store in
-            if let tag { return isPinned ? try store.pin(tag: tag) : try store.unpin(tag: tag) }
-            guard let key else { return 0 }
+            if let tag = selecting.onlyTag { return isPinned ? try store.pin(tag: tag) : try store.unpin(tag: tag) }
+            guard let key else {
+                let change = EntryChange(isPinned: isPinned)
+                return try ListedEntries(store, selecting.selection(at: store.now)).changeAll { $0.change($1, change) }
+            }
             var count = 0
             for key in try StoredVariants.keys(under: key, in: store)
             where isPinned ? try store.pin(key) : try store.unpin(key) { count += 1 }

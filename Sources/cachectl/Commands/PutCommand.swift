@@ -90,7 +90,9 @@ struct PutCommand: ParsableCommand {
         let key = naming == nil ? self.key.map { Key($0) } : naming == .unique ? .unique() : nil
         let report = try options.withStore(.creating, budget: budget) { store in
             if let key, let path = input.regularFile {
-                let (digest, length) = try store.adopted(path, for: key, putOptions, digest: declared)
+                let (digest, length) = try Blocking.run { [putOptions] in
+                    try await store.adopted(path, for: key, putOptions, digest: declared)
+                }
                 return PutJSON(key: key.text, digest: digest.hexadecimal, length: length)
             }
             let writer =

@@ -9,7 +9,8 @@ struct RemoveCommand: ParsableCommand {
         commandName: "rm",
         abstract: "Remove an entry, or all selected entries.",
         discussion: """
-            Give KEY, --all, or options that select entries: several together remove what each of them selects. \
+            Give KEY, --all, or options that select entries: several together remove what each of them selects, and never \
+            what 'ls' with the same options does not show. \
             Pinned entries are removed too, because a pin protects only from displacement. For a URL with several variants, all of them are removed. Exits 1 if \
             there is no entry under KEY; an empty selection is not an error.
             """)
@@ -43,7 +44,7 @@ struct RemoveCommand: ParsableCommand {
                 return (count, isList || rest != nil)
             }
             guard let selection = selecting.selection(at: store.now) else { return (try store.clear(), false) }
-            return (try remove(selection, from: store), false)
+            return (try remove(ListedEntries(store, selection), of: try store.statistics().entryCount), false)
         }
         try options.print(
             RemovedJSON(removed: removed),
@@ -52,14 +53,10 @@ struct RemoveCommand: ParsableCommand {
                 + "\n")
     }
 
-    private func remove(_ selection: Selection, from store: Store) throws -> Int {
-        Interruption.listen()
+    private func remove(_ entries: ListedEntries, of total: Int) throws -> Int {
         let bar = ProgressBar("rm", isQuiet: options.json)
         defer { bar.finish() }
-        return try store.remove(selection) { step in
-            try Interruption.check()
-            bar.update(Int64(step.examined), of: Int64(step.total), "\(Render.count(step.removed)) removed")
-        }
+        return try entries.removeAll { bar.update(Int64($0), of: Int64(total), "\(Render.count($0)) removed") }
     }
 }
 

@@ -34,6 +34,28 @@ struct SelectionOptions: ParsableArguments {
     var atLeast: ByteCount?
 
     @Option(
+        help: ArgumentHelp("Entries with this body, by its SHA-256.", valueName: "hex"),
+        transform: DigestArgument.parse)
+    var content: Digest?
+
+    @Option(
+        help: ArgumentHelp("Entries of this storage policy: permanent or session.", valueName: "policy"),
+        transform: PolicyArgument.parse)
+    var policy: StoragePolicy?
+
+    @Option(help: ArgumentHelp("Entries of this application version.", valueName: "name"))
+    var appVersion: String?
+
+    @Option(
+        name: .customLong("where"),
+        help: ArgumentHelp(
+            "Entries for which this is true: conditions with and, or, not and parentheses, such as "
+                + "'(tag=a or tag=b) and not pinned'.",
+            valueName: "expression"),
+        transform: SelectionExpression.parse)
+    var expression: SelectionExpression?
+
+    @Option(
         help: ArgumentHelp("Not the entry under this key; repeatable.", valueName: "key"), transform: { Key($0) })
     var except: [Key] = []
 
@@ -58,11 +80,19 @@ struct SelectionOptions: ParsableArguments {
             throw ValidationError("--prefix is empty and would select everything. Use --all for every entry.")
         }
         if tag.contains("") { throw ValidationError("--tag is empty. Give the name of a tag.") }
+        if appVersion?.isEmpty == true { throw ValidationError("--app-version is empty. Give the name of a version.") }
         if host?.isEmpty == true { throw ValidationError("--host is empty. Give the name of a host.") }
         if except.contains(where: { $0.bytes.isEmpty }) {
             throw ValidationError("--except is empty. Give the key of an entry.")
         }
         if pinned, unpinned { throw ValidationError("Give either --pinned or --unpinned.") }
+    }
+
+    /// The one tag that is selected by, if nothing else is.
+    var onlyTag: String? {
+        var others = self
+        others.tag = []
+        return tag.count == 1 && !others.isGiven ? tag[0] : nil
     }
 
     /// True if an option selects anything.
@@ -82,6 +112,10 @@ struct SelectionOptions: ParsableArguments {
         if pinned { parts.append(.pinned) }
         if unpinned { parts.append(!.pinned) }
         if session { parts.append(.policy(.session)) }
+        if let policy { parts.append(.policy(policy)) }
+        if let content { parts.append(.content(content)) }
+        if let appVersion { parts.append(.version(appVersion)) }
+        if let expression { parts.append(expression.selection(at: now)) }
         if incomplete { parts.append(.incomplete) }
         if !except.isEmpty { parts.append(.allExcept(Set(except))) }
         guard let first = parts.first else { return nil }

@@ -55,6 +55,19 @@ struct StoredVariants {
         return count
     }
 
+    /// Removes the list of a URL's variants if it leads to none any more.
+    static func removeListIfEmpty(_ key: Key, _ store: Store) throws {
+        guard let list = try store.attributes(of: key), let variants = try StoredVariants(list, in: store),
+            variants.variants.isEmpty
+        else { return }
+        try store.remove(key)
+    }
+
+    /// Removes the parts of a response that is gone.
+    static func removeParts(of key: Key, _ store: Store) throws {
+        try store.remove(.prefix(StoredKeys.partPrefix(of: key)))
+    }
+
     /// Removes what an HTTP cache has stored for a URL, as PURGE does.
     /// - Returns: the number of responses removed; 0 if `key` is not a URL.
     static func purge(_ key: Key, from store: Store) throws -> Int {

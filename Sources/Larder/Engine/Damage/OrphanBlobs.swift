@@ -30,7 +30,7 @@ final class OrphanBlobs: EnginePart {
 extension EngineContext {
     /// The orphans in a directory of `blobs/`, for those who count only.
     func orphanBlobs(in directory: Directory) throws -> [String] {
-        let names = try directory.names()
+        let names = try directory.names(of: .shard)
         if names.isEmpty { return [] }
         return try read { transaction in try names.filter { try !index.hasBlobFile($0, transaction) } }
     }

@@ -62,7 +62,7 @@ final class Quarantine: EnginePart {
     /// As `bound()`, but counts the files there again: an operator may have removed files.
     func tidy() throws {
         let counted = ledger.quarantine
-        let sum = try files.allocated(in: files.quarantine)
+        let sum = try files.allocated(in: files.quarantine, .quarantine)
         // Another process may have moved a file there meanwhile; then the next one counts.
         ledger.correctQuarantine(from: counted, to: sum)
         try trim(to: limit())
@@ -72,7 +72,7 @@ final class Quarantine: EnginePart {
     /// the writer lock.
     @discardableResult
     func trim(to bytes: Int64) throws -> Int64 {
-        let names = try files.quarantine.names()
+        let names = try files.quarantine.names(of: .quarantine)
         if ledger.quarantine <= bytes, names.count <= Self.countLimit { return 0 }
         // A rename changes the time of the last change of status, so that is when a file came here.
         var found: [(name: String, status: FileSystem.Status)] = []

@@ -22,41 +22,61 @@ enum Creation {
     }
 
     /// Reads `FORMAT`, or lays a new store out. `FORMAT` is written last: a directory without it is either empty, one
-    /// whose creation was interrupted (only our names in it), or one with other contents, which is refused.
+    /// whose creation was interrupted (only our names in it), a store that lost it, or one with other contents, which
+    /// is refused.
     static func prepareLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
-        if let file = try FileSystem.openIfPresent(Layout.format, in: root, flags: O_RDONLY) {
-            let path = root.path(of: Layout.format)
-            var bytes = [UInt8](repeating: 0, count: 256)
-            let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: path) }
-            let data = root.path.appending(Layout.index).appending(Layout.data)
-            let format = try FormatFile(
-                contents: String(decoding: bytes[..<count], as: UTF8.self), path: path,
-                hasIndex: try FileSystem.status(path: data) != nil)
-            // Directories that were removed while the store was closed are made again. Their files are found missing
-            // entry by entry.
-            if !configuration.isReadOnly {
-                for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
-                // Before anything of the newer format is in the index.
-                if format.version < FormatFile.currentVersion {
-                    try replace(format.upgraded, in: root)
-                    return format.upgraded
-                }
-            }
-            return format
-        }
-        let known = Set(Layout.directories + [Layout.tag, Layout.format + ".new"])
-        if let foreign = try root.names().sorted().first(where: { !known.contains($0) }) {
-            throw LarderError(
-                .formatMismatch,
-                "\(root.path) is not a Larder store: it holds '\(foreign)' and no FORMAT file. "
-                    + "Choose an empty or new directory; nothing was changed",
-                path: root.path)
-        }
+        if let format = try readLayout(root, configuration) { return format }
+        try requireOurs(root)
         if configuration.isReadOnly {
-            throw LarderError(
-                .invalidArgument, "there is no store at \(root.path): check the path, or put something first",
-                path: root.path)
+            // No lock was taken: its maker may have written `FORMAT` since.
+            switch try DirectoryState(root) {
+            case .none: throw Opening.noStore(at: root.path)
+            case .lostFormat: throw DirectoryState.lostFormat(root.path)
+            case .store:
+                guard let format = try readLayout(root, configuration) else { throw Opening.noStore(at: root.path) }
+                return format
+            }
         }
+        return try makeLayout(root, configuration)
+    }
+
+    /// What `FORMAT` says; nil if there is none.
+    private static func readLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile? {
+        guard let file = try FileSystem.openIfPresent(Layout.format, in: root, flags: O_RDONLY) else { return nil }
+        let path = root.path(of: Layout.format)
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = try bytes.withUnsafeMutableBytes { try FileSystem.read(file, into: $0, at: 0, path: path) }
+        let data = root.path.appending(Layout.index).appending(Layout.data)
+        let format = try FormatFile(
+            contents: String(decoding: bytes[..<count], as: UTF8.self), path: path,
+            hasIndex: try FileSystem.status(path: data) != nil)
+        // Directories that were removed while the store was closed are made again. Their files are found missing
+        // entry by entry.
+        if !configuration.isReadOnly {
+            for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
+            // Before anything of the newer format is in the index.
+            if format.version < FormatFile.currentVersion {
+                try replace(format.upgraded, in: root)
+                return format.upgraded
+            }
+        }
+        return format
+    }
+
+    /// Refuses a directory with contents of someone else, unless a store was there before them.
+    private static func requireOurs(_ root: Directory) throws {
+        let names = try root.names().sorted()
+        guard let foreign = names.first(where: { !Layout.isOwn($0, in: .root) && !Layout.isOfVolume($0) }),
+            case .none = try DirectoryState(root)
+        else { return }
+        throw LarderError(
+            .formatMismatch,
+            "\(root.path) is not a Larder store: it holds '\(foreign)' and no FORMAT file. "
+                + "Choose an empty or new directory; nothing was changed",
+            path: root.path)
+    }
+
+    private static func makeLayout(_ root: Directory, _ configuration: Configuration) throws -> FormatFile {
         try write(Layout.tagContents, to: Layout.tag, in: root)
         failpoint("create.tag-written", at: root.path.string)
         for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
@@ -101,15 +121,15 @@ enum Creation {
     /// True if nothing was ever stored: a store whose creation was interrupted, and not one that lost its `FORMAT`.
     private static func isUnused(_ files: StoreFiles) throws(LarderError) -> Bool {
         if try FileSystem.status(Layout.ledger, in: files.index) != nil { return false }
-        for shard in try files.shards() where try !shard.names().isEmpty { return false }
+        for shard in try files.shards() where try !shard.names(of: .shard).isEmpty { return false }
         return true
     }
 
     /// Writes `FORMAT`: whole or not at all, whatever happens.
     static func replace(_ format: FormatFile, in root: Directory) throws {
-        try write(format.contents, to: Layout.format + ".new", in: root)
+        try write(format.contents, to: Layout.newFormat, in: root)
         failpoint("create.format-written", at: root.path.string)
-        try FileSystem.rename(Layout.format + ".new", in: root, to: Layout.format, in: root)
+        try FileSystem.rename(Layout.newFormat, in: root, to: Layout.format, in: root)
         failpoint("create.format-renamed", at: root.path.string)
         try Sync.names(root)
     }

@@ -35,6 +35,7 @@ enum Opening {
             try DirectoryTrust.requireNoLinks(files)
             let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false
             let engine = try open(files, format, configuration, isNew: isNew)
+            if !configuration.isReadOnly { try tellForeign(engine) }
             if !hadIndex, !isNew { try tellLostIndex(engine) }
             return engine
         }
@@ -45,21 +46,32 @@ enum Opening {
             .invalidArgument, "there is no store at \(path): check the path, or put something first", path: path)
     }
 
+    static func notADirectory(_ path: FilePath) -> LarderError {
+        LarderError(
+            .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)
+    }
+
     private static func prepareRoot(_ path: FilePath, _ configuration: Configuration) throws(LarderError) -> Directory {
         guard let status = try FileSystem.status(path: path) else { throw noStore(at: path) }
-        guard status.isDirectory else {
-            throw LarderError(
-                .invalidArgument, "\(path) is a file, not a directory: choose another path or remove it", path: path)
-        }
+        guard status.isDirectory else { throw notADirectory(path) }
         let root = try Directory(path: path)
         try DirectoryTrust.requirePrivate(root, configuration)
         return root
     }
 
+    /// Names in the directory that are not the store's own: an operator may have meant another place.
+    private static func tellForeign(_ engine: Engine) throws(LarderError) {
+        let foreign = try engine.files.root.names().filter { !Layout.isOwn($0, in: .root) && !Layout.isOfVolume($0) }
+        if foreign.isEmpty { return }
+        engine.logger(.opening).notice(
+            "the directory of the store holds files of someone else: they stay, and count towards no limit",
+            metadata: ["path": "\(engine.path)", "files": "\(foreign.sorted().prefix(20).joined(separator: ", "))"])
+    }
+
     /// The index of a store that was there before is gone: it continues empty, and says so if bodies are left.
     private static func tellLostIndex(_ engine: Engine) throws(LarderError) {
         var count = 0
-        for shard in try engine.files.shards() { count += try shard.names().count }
+        for shard in try engine.files.shards() { count += try shard.names(of: .shard).count }
         if count == 0 { return }
         engine.logger(.opening).error(
             "the index was gone: the store starts empty, without a budget. `Store.collect()`, or 'cachectl gc', removes files that nothing names",
@@ -192,7 +204,7 @@ enum Opening {
         let clock = EntryClock(configuration)
         clock.observe(state)
         let counted = ledger.quarantine
-        ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine))
+        ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine, .quarantine))
         let counters = CounterFile(sharedIn: files.index, slot: ledger.slot, at: clock.now())
         let room = try Room(files: files, index: index, ledger: ledger)
         let resources = Engine.Writing.Resources(

@@ -8,12 +8,40 @@ final class Recovery: EnginePart {
     private let instance: UInt64
     private let ledger: Ledger
     private let transactions: Transactions
+    /// What sweeps have removed since it was last asked for.
+    private let swept = EngineMutex(Swept())
+
+    /// Files of dead stores that are gone.
+    struct Swept: Sendable {
+        var files = 0
+        /// `st_blocks` x 512 of them.
+        var bytes: Int64 = 0
+    }
 
     init(context: EngineContext, instance: UInt64, ledger: Ledger, transactions: Transactions) {
         self.context = context
         self.instance = instance
         self.ledger = ledger
         self.transactions = transactions
+    }
+
+    /// What was removed since the open, or since the last call: `gc` reports also what the open did in its place.
+    func takeSwept() -> Swept {
+        swept.withLock { swept in
+            defer { swept = Swept() }
+            return swept
+        }
+    }
+
+    /// Removes a file of a dead store; false if it is gone.
+    private func remove(_ name: String, in directory: Directory) throws(LarderError) -> Bool {
+        let bytes = try FileSystem.status(name, in: directory)?.allocated ?? 0
+        guard try FileSystem.unlinkFile(name, in: directory) else { return false }
+        swept.withLock { swept in
+            swept.files += 1
+            swept.bytes += bytes
+        }
+        return true
     }
 
     /// Finishes or undoes what stores that died were doing with files. Run at open, by gc, and when room is short.
@@ -44,7 +72,7 @@ final class Recovery: EnginePart {
         reach("sweep.published")
         var removed = 0
         for name in try files.staging.names() where StagingToken(name: name)?.instance == instance {
-            if try FileSystem.unlinkFile(name, in: files.staging) { removed += 1 }
+            if try remove(name, in: files.staging) { removed += 1 }
         }
         reach("sweep.staging-emptied")
         let restored = try emptyTrash(of: instance, removed: &removed)
@@ -123,7 +151,7 @@ final class Recovery: EnginePart {
             }
             if isRestored {
                 restored += 1
-            } else if try FileSystem.unlinkFile(name, in: files.trash) {
+            } else if try remove(name, in: files.trash) {
                 removed += 1
             }
         }

@@ -1,0 +1,18 @@
+import SystemPackage
+
+extension Store {
+    /// True if there is a store at `path`; for those who must not make one at a mistyped path.
+    ///
+    /// A store that another process is making is there once its `FORMAT` file is. Takes no lock and changes nothing.
+    /// - Throws: `formatMismatch` if a store was there and lost its `FORMAT` file; `invalidArgument` if `path` is a
+    ///   file; `io`.
+    public static func exists(at path: FilePath) throws(LarderError) -> Bool {
+        guard let status = try FileSystem.status(path: path) else { return false }
+        guard status.isDirectory else { throw Opening.notADirectory(path) }
+        switch try DirectoryState(Directory(path: path)) {
+        case .none: return false
+        case .store: return true
+        case .lostFormat: throw DirectoryState.lostFormat(path)
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import CachectlCore
+import Larder
+import LarderHTTP
+import LarderPackages
+
+/// The entries that a selection stands for on the command line: what `ls` shows of it. Commands that change or write
+/// entries take the same ones, so that none changes what the user could not see.
+struct ListedEntries {
+    private let store: Store
+    private let selection: Selection
+    private let packages: PackageStore
+    /// True to take in what belongs to others: lists of variants, parts of responses, records of packages.
+    private let isEverything: Bool
+
+    init(_ store: Store, _ selection: Selection?, isEverything: Bool = false) {
+        self.store = store
+        // Only a selection that names them lists bodies in progress: parts are such.
+        self.selection = isEverything ? (selection ?? .all) && (.incomplete || !.incomplete) : selection ?? .all
+        self.isEverything = isEverything
+        packages = PackageStore(store)
+    }
+
+    func forEach(_ body: (Attributes) throws -> Void) throws {
+        try store.forEach(selection) { entry in
+            try Interruption.check()
+            if try isListed(entry) { try body(entry) }
+        }
+    }
+
+    /// Changes every entry that is still selected then.
+    /// - Returns: how many there were.
+    func changeAll(_ add: (inout WriteBatch, Key) -> Void) throws -> Int {
+        var count = 0
+        try inBatches { keys in
+            var batch = WriteBatch()
+            for key in keys { add(&batch, key) }
+            let results = try store.write(batch)
+            try results.throwIfFailed()
+            count += results.count { $0.isSuccess }
+        }
+        return count
+    }
+
+    /// Removes every entry that is still selected then, with the parts and lists that belong to no other.
+    /// - Returns: how many there were.
+    func removeAll(_ progress: (Int) -> Void) throws -> Int {
+        var count = 0
+        var lists: Set<Key> = []
+        var wholes: [Key] = []
+        func note(_ entry: Attributes) {
+            guard let response = ResponseSummary(entry) else { return }
+            if response.primaryKey != entry.key { lists.insert(response.primaryKey) }
+            if !response.isComplete { wholes.append(entry.key) }
+        }
+        try inBatches(note) { keys in
+            count += try store.remove(.keys(Set(keys)) && selection)
+            progress(count)
+        }
+        for key in wholes where try store.attributes(of: key) == nil { try StoredVariants.removeParts(of: key, store) }
+        for key in lists { try StoredVariants.removeListIfEmpty(key, store) }
+        return count
+    }
+
+    /// Keys in groups that fit into one commit.
+    private func inBatches(_ note: (Attributes) -> Void = { _ in }, _ body: ([Key]) throws -> Void) throws {
+        var keys: [Key] = []
+        try forEach { entry in
+            note(entry)
+            keys.append(entry.key)
+            guard keys.count == 1_000 else { return }
+            try body(keys)
+            keys.removeAll(keepingCapacity: true)
+        }
+        if !keys.isEmpty { try body(keys) }
+    }
+
+    private func isListed(_ entry: Attributes) throws -> Bool {
+        if isEverything { return true }
+        if StoredKeys.isList(entry) || StoredKeys.isPart(entry) || PackageStore.isOwn(entry) { return false }
+        return try packages.isFound(entry)
+    }
+}
