@@ -333,15 +333,14 @@ let package = Package(
             dependencies: [
                 "HTTPCaching", "Larder", "LarderAsyncHTTPClient", "LarderGateway", "LarderHTTP", "LarderHummingbird",
                 "LarderNIOTransport", "LarderObjects", "LarderObjectsGRPC", "LarderPackages", "LarderURLSession",
-                .asyncHTTPClient,
-                .httpTypes, .hummingbird,
+                "TestOrigin", .asyncHTTPClient, .httpTypes, .hummingbird,
             ]
         ),
         .testTarget(
             name: "LarderNIOTransportTests",
             dependencies: [
-                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "TestSupport", "VisibleLocks", .httpTypes, .nioCore,
-                .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
+                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "TestOrigin", "TestSupport", "VisibleLocks", .httpTypes,
+                .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
             ]
         ),
         .testTarget(

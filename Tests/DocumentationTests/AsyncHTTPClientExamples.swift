@@ -16,6 +16,13 @@ enum AsyncHTTPClientExamples {
         try await client.shutdown()
     }
 
+    static func transport(store: Store) async throws {
+        let client = AsyncHTTPClientTransport.makeClient()
+        let cache = HTTPCache(store: store, transport: AsyncHTTPClientTransport(client))
+        await cache.drain()
+        try await client.shutdown()
+    }
+
     static func options(client: CachingHTTPClient, request: HTTPClientRequest) async throws {
         let fresh = FetchOptions(policy: .askIfModified)
         let checked = try await client.execute(request, timeout: .seconds(30), options: fresh)

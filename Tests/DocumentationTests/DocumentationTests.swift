@@ -19,6 +19,22 @@ struct DocumentationTests {
         }
     }
 
+    /// Blocks of text hold layouts and signatures, which would not compile: each function of a signature is there.
+    @Test func everyFunctionOfASignatureExists() throws {
+        let sources = try Documents.files("Sources", "swift").map { try Documents.text($0) }.joined()
+        for document in try Documents.all() {
+            for block in Documents.blocks(of: "text", in: try Documents.text(document)) {
+                #expect(
+                    !block.contains(/(?m)^\s*(let|var|await|try|#expect|@Test|import)\b/),
+                    "\(document): a text block of code")
+                for match in block.matches(of: /\bfunc (\w+)/) {
+                    let isThere = sources.contains("func \(match.1)(") || sources.contains("func \(match.1)<")
+                    #expect(isThere, "\(document) names a function '\(match.1)'")
+                }
+            }
+        }
+    }
+
     @Test func everyProgramOfTheCookbookIsInAnArticle() throws {
         let manifest = try Documents.text("Examples/Package.swift")
         let articles = try Documents.articles().filter { $0.contains("/Cookbook/") }

@@ -93,6 +93,29 @@ enum Examples {
         print(refreshed.source)
     }
 
+    static func httpCacheStored(cache: HTTPCache, store: Store) async throws {
+        let request = try HTTPCache.request(for: "https://example.org/news")
+        if let stored = try await cache.stored(request) {
+            print(stored.isFresh, stored.ageSeconds, stored.freshSeconds, stored.status, stored.isComplete)
+            // The entry behind it, for everything that a store can do with one.
+            try await store.pin(stored.key)
+            try await store.export(stored.key, to: "/tmp/news.html")
+        }
+        // As if the origin had just sent it: under the same rules, with the same invalidations.
+        let response = HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"])
+        let isStored = try await cache.store(response, body: Array("hello".utf8), for: request)
+        // Fresh for an hour from now on. `Cache-Control` and `Age` stay what they were: other caches go by these.
+        try await cache.setFreshness(.seconds(3600), of: request)
+        print(isStored)
+    }
+
+    static func httpCachePurge(cache: HTTPCache, store: Store) async throws {
+        let monday = store.now - .seconds(5 * 86_400)
+        try await cache.purge(.storedBefore(monday) && !.pinned) { progress in
+            print("\(progress.removed) of \(progress.examined)")
+        }
+    }
+
     struct CountingTransport: Transport {
         let inner: any Transport
         let count: @Sendable (TransportRequest) -> Void

@@ -50,7 +50,7 @@ struct SuspensionTests {
                 bench.caching.resume(HTTPCache(store: store, transport: bench.transport))
                 let third = try await session.answer(bench.request("/a"))
                 #expect(third.text == "1" && bench.count("/a") == 2, "what was stored before is there")
-                await bench.caching.cache.drain()
+                await bench.cache.drain()
                 try await store.close()
             }
         }

@@ -110,6 +110,16 @@ extension CacheRules {
         return policy.ageMilliseconds(at: now) / 1_000
     }
 
+    /// The stored response that a request selects, whatever its age (section 4.1).
+    ///
+    /// - Parameters:
+    ///   - request: without fields that belong to the connection.
+    ///   - stored: all responses stored under the primary key.
+    /// - Returns: its position; nil if none matches.
+    package func position(selectedBy request: HTTPRequest, stored: [StoredResponse]) -> Int? {
+        allowsReuse(request.method) ? select(candidates(for: request, stored: stored), stored: stored) : nil
+    }
+
     /// Section 4: the methods whose requests a stored response can answer.
     func allowsReuse(_ method: HTTPRequest.Method) -> Bool {
         method == .get || method == .head || options.extraMethods.contains(method.rawValue)

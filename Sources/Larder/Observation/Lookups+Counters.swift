@@ -63,6 +63,14 @@ extension Counters {
 }
 
 extension Store {
+    /// As the synchronous `get`, expired or not, and without being an access: for those who ask what is stored.
+    package func peek(_ key: Key) throws -> Entry? {
+        try requireOpen()
+        var visibility = visibility(true)
+        (visibility.isCounted, visibility.isAccess) = (false, false)
+        return try engine.get(key, visibility)
+    }
+
     /// As the asynchronous `get`, as a step of another lookup, which is the one that counts.
     func quietGet(_ key: Key) async throws -> Entry? {
         try Task.checkCancellation()

@@ -19,10 +19,11 @@ struct FetchPlan: Sendable {
     var priority: FetchPriority
 
     init(
-        _ options: FetchOptions, _ configuration: HTTPCacheConfiguration, isOffline: Bool, url: String
+        _ options: FetchOptions, _ context: CacheContext, isOffline: Bool, url: String
     ) throws(FetchError) {
-        policy = options.policy == .useDefault ? configuration.defaultPolicy : options.policy
-        if let id = options.policyID ?? (options.policy == .useDefault ? configuration.defaultPolicyID : nil) {
+        let (configuration, live) = (context.configuration, context.live.withLock { $0 })
+        policy = options.policy == .useDefault ? live.defaultPolicy : options.policy
+        if let id = options.policyID ?? (options.policy == .useDefault ? live.defaultPolicyID : nil) {
             switch configuration.registry.entry(id) {
             case nil:
                 throw FetchError(.unknownPolicy, url: url, "no policy is registered under \(id), asked for with \(url)")
@@ -31,8 +32,8 @@ struct FetchPlan: Sendable {
             }
         }
         secondsToCache = options.secondsToCache ?? configuration.secondsToCache
-        respectsCacheControl = options.respectsCacheControl ?? configuration.respectsCacheControl
-        defaultLifetimeSeconds = configuration.defaultLifetimeSeconds
+        respectsCacheControl = options.respectsCacheControl ?? live.respectsCacheControl
+        defaultLifetimeSeconds = live.defaultLifetimeSeconds
         storagePolicy = options.storagePolicy ?? configuration.storagePolicy
         keyPolicy = options.keyPolicy ?? configuration.keyPolicy
         self.isOffline = options.isOffline || isOffline

@@ -27,7 +27,7 @@ struct Questions: Sendable {
             request.headerFields[.acceptEncoding] = folded
         }
         let url = request.url
-        let plan = try FetchPlan(options, configuration, isOffline: isOffline, url: url)
+        let plan = try FetchPlan(options, context, isOffline: isOffline, url: url)
         let key = rules.cacheKey(for: request)
         if let authorization = configuration.authorization, let key, !request.headerFields.contains(.authorization) {
             request.headerFields[.authorization] = authorization(key.origin)

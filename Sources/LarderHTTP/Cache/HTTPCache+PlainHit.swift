@@ -40,6 +40,7 @@ struct PlainHitLookup: Sendable {
 
     /// See ``HTTPCache/withPlainHit(_:_:)``.
     func visit(_ key: Key, _ body: (PlainHit) -> Void) {
+        guard context.isPlain.load(ordering: .relaxed) else { return }
         // Treat a store error as a miss: the long way asks again, and tells of it.
         let isInline = try? store.visit(key, includingExpired: true) { metadata, bytes in
             if let hit = plainHit(metadata, .bytes(bytes), length: Int64(bytes.count)) { body(hit) }
@@ -74,7 +75,7 @@ extension HTTPCache {
     /// asked.
     package var hasPlainHits: Bool {
         configuration.keyPolicy.isDefault && configuration.authorization == nil
-            && configuration.defaultPolicy == .askIfModifiedWhenStale && configuration.defaultPolicyID == nil
+            && context.isPlain.load(ordering: .relaxed)
     }
 
     /// Runs `body` on the answer to a GET that has no content, precondition, range, `Cache-Control` and `Pragma`; does

@@ -74,6 +74,40 @@ extension HTTPCache {
         return try await store.performLong { [self] in try purge(group: group, origin: origin) }
     }
 
+    /// Removes the stored responses that a selection finds: by date, by use, by size, by policy, combined with `&&`, `||` and
+    /// `!`. Entries of others in the store stay. Waits for the disk on the calling thread.
+    ///
+    ///     // What was stored before today and not used since, but nothing that is pinned.
+    ///     try cache.purge(.storedBefore(today) && .unusedSince(today) && !.pinned)
+    ///
+    /// - Parameters:
+    ///   - selection: which of them.
+    ///   - progress: called now and then, and at the end. Throw from it to stop; what was removed stays removed.
+    /// - Returns: how many entries were removed.
+    /// - Throws: `LarderError` when the store cannot be read or written; what `progress` throws.
+    @discardableResult
+    public func purge(
+        _ selection: Selection, progress: (PurgeProgress) throws -> Void = { _ in }
+    ) throws -> Int {
+        try changes.purge(selection, progress)
+    }
+
+    /// As the synchronous `purge(_:progress:)`; the cooperative pool does not wait. What is being stored
+    /// when it is called is removed, too: the synchronous one removes that a moment after it has returned.
+    ///
+    /// - Parameters:
+    ///   - selection: which responses.
+    ///   - progress: called now and then, and at the end, on another thread. Throw from it to stop.
+    /// - Returns: how many entries were removed.
+    /// - Throws: as the synchronous form.
+    @discardableResult
+    public func purge(
+        _ selection: Selection, progress: @escaping @Sendable (PurgeProgress) throws -> Void = { _ in }
+    ) async throws -> Int {
+        await changes.prepareToPurge(nil)
+        return try await store.performLong { [self] in try purge(selection, progress: progress) }
+    }
+
     /// Removes everything stored under a tag. Waits for the disk on the calling thread.
     ///
     /// - Parameter tag: for a cache group the tag is `group`, the origin and the name, with spaces between.
@@ -95,4 +129,12 @@ extension HTTPCache {
         await changes.prepareToPurge(nil)
         return try await store.performLong { [self] in try purge(tag: tag) }
     }
+}
+
+/// How far a removal of selected responses has come.
+public struct PurgeProgress: Sendable, Hashable {
+    /// Entries looked at.
+    public internal(set) var examined: Int
+    /// Entries removed.
+    public internal(set) var removed: Int
 }

@@ -13,12 +13,14 @@ import Synchronization
 public final class HTTPCache: Sendable {
     /// The store behind it. Entries of others in it are left alone.
     public let store: Store
-    /// How it behaves.
+    /// How it was told to behave. What has changed since: ``defaultPolicy``, ``defaultPolicyID``, ``respectsCacheControl``,
+    /// ``defaultLifetimeSeconds``.
     public let configuration: HTTPCacheConfiguration
+    let context: CacheContext
     let plainHits: PlainHitLookup
     let changes: StoreChanges
     let loader: Loader
-    private let questions: Questions
+    let questions: Questions
     private let answering: Answering
     private let origin: OriginClient
     private let offline = Atomic<Bool>(false)
@@ -28,13 +30,13 @@ public final class HTTPCache: Sendable {
     /// - Parameters:
     ///   - store: an open store, which stays the caller's to close, after ``drain()``.
     ///   - transport: carries requests to origins.
-    ///   - configuration: how the cache behaves; it cannot be changed later.
+    ///   - configuration: how the cache behaves.
     public init(
         store: Store, transport: any Transport, configuration: HTTPCacheConfiguration = HTTPCacheConfiguration()
     ) {
         self.store = store
         self.configuration = configuration
-        let context = CacheContext(configuration)
+        context = CacheContext(configuration)
         let responses = ResponseStore(store: store, rules: context.rules, retention: configuration.retention)
         let generations = Generations(configuration.clock)
         let watch = StoreWatch(configuration.logger)
@@ -147,7 +149,7 @@ public final class HTTPCache: Sendable {
         return settle(try answering.answerWaiting(question))
     }
 
-    private func question(
+    func question(
         _ request: HTTPRequest, hasContent: Bool, body: RequestBody?, _ options: FetchOptions
     ) throws(FetchError) -> Question {
         try questions.question(request, hasContent: hasContent, body: body, options, isOffline: isOffline)

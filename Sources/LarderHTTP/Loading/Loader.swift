@@ -37,6 +37,11 @@ final class Loader: Sendable {
         joinable = JoinableLoads(window: context.configuration.collapsingWindow) { context.now }
     }
 
+    /// A loader with the same rules and the same store that asks another origin, and shares no load with this one.
+    func beside(_ origin: OriginClient) -> Loader {
+        Loader(context, questions, answering, builder, lookup, changes, origin)
+    }
+
     private var rules: CacheRules { context.rules }
     private var configuration: HTTPCacheConfiguration { context.configuration }
 

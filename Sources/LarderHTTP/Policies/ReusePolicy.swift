@@ -28,6 +28,11 @@ public final class PolicyRegistry: Sendable {
         /// As one of the built-in sets.
         case set(CachePolicy)
         case user(any ReusePolicy)
+
+        func isUser<Policy: ReusePolicy>(of type: Policy.Type) -> Bool {
+            if case .user(let policy) = self { return policy is Policy }
+            return false
+        }
     }
 
     /// Neither read nor written.
@@ -67,6 +72,36 @@ public final class PolicyRegistry: Sendable {
     public func unregister(id: Int) -> Bool {
         guard id >= Self.firstUserDefined else { return false }
         return entries.withLock { $0.removeValue(forKey: id) != nil }
+    }
+
+    /// The policy of the caller under a number.
+    ///
+    /// - Parameter id: the number it was registered under.
+    /// - Returns: nil for a number that is not in use, and for one of Larder's own.
+    public func policy(id: Int) -> (any ReusePolicy)? {
+        guard case .user(let policy)? = entry(id) else { return nil }
+        return policy
+    }
+
+    /// The numbers under which policies of a type are registered.
+    ///
+    /// - Parameter type: the exact type.
+    /// - Returns: ascending; empty if there is none.
+    public func ids<Policy: ReusePolicy>(of type: Policy.Type) -> [Int] {
+        entries.withLock { $0.filter { $0.value.isUser(of: type) }.keys.sorted() }
+    }
+
+    /// Removes every policy of a type. Safe to call from any thread.
+    ///
+    /// - Parameter type: the exact type.
+    /// - Returns: the numbers that are free now, ascending.
+    @discardableResult
+    public func unregister<Policy: ReusePolicy>(_ type: Policy.Type) -> [Int] {
+        entries.withLock { entries in
+            let ids = entries.filter { $0.value.isUser(of: type) }.keys.sorted()
+            for id in ids { entries[id] = nil }
+            return ids
+        }
     }
 
     /// The numbers in use, ascending.

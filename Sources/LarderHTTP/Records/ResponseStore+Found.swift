@@ -75,6 +75,13 @@ extension ResponseStore {
         return search.result
     }
 
+    /// As above, without being an access.
+    func peek(_ primary: String, for request: HTTPFields) throws -> [Found] {
+        var search = Search(primary, request, rules)
+        try run(&search) { try store.peek($0) }
+        return search.result
+    }
+
     /// As above; nil where the store would have to wait for a disk, and where it takes long: an event loop has others
     /// to serve.
     func findAtOnce(_ primary: String, for request: HTTPFields) throws -> [Found]? {

@@ -15,6 +15,11 @@ extension ResponseStore {
             .flatMap { VariationList($0.metadata)?.variations } ?? []
     }
 
+    /// As above, without being an access.
+    func peekVariations(_ scope: SearchScope) throws -> [URLVariation] {
+        try store.peek(Key(scope.listKey)).flatMap { VariationList($0.metadata)?.variations } ?? []
+    }
+
     /// As above; nil where the store would have to wait for a disk.
     func variationsAtOnce(_ scope: SearchScope) throws -> [URLVariation]? {
         switch try store.lookUp(Key(scope.listKey), includingExpired: true) {

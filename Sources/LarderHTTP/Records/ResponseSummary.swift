@@ -6,6 +6,8 @@ import Larder
 public struct ResponseSummary: Sendable, Hashable {
     /// The URL.
     public let url: String
+    /// The key of its entry: to pin, lease, tag, export or remove it by (`Store`).
+    public let key: Key
     /// The request fields that selected the response (RFC 9111 section 4.1), as `name: value`; `name` alone where the
     /// request did not have the field. Empty for a response that does not vary.
     public let variant: [String]
@@ -21,6 +23,8 @@ public struct ResponseSummary: Sendable, Hashable {
     public let freshSeconds: Int64
     /// Whether it may be used only after the origin was asked.
     public let needsValidation: Bool
+    /// Whether it may be used without asking the origin.
+    public var isFresh: Bool { freshSeconds > 0 && !needsValidation }
     /// `ETag`, where there is one.
     public let entityTag: String?
     /// `Last-Modified`, where there is one.
@@ -53,6 +57,7 @@ public struct ResponseSummary: Sendable, Hashable {
         } else {
             storedBytes = response.body.total
         }
+        self.key = key
         primaryKey = VariantIndex.primaryKey(of: key)
         selecting = response.selecting
         let key = key.text

@@ -65,6 +65,28 @@ extension StoreChanges {
         return try store.remove(.tag(ResponseTags.held(tag)))
     }
 
+    /// Every selected entry of a response, of a part of one or of a list of variants.
+    func purge(_ selection: Selection, _ progress: (PurgeProgress) throws -> Void) throws -> Int {
+        generations.advanceAll()
+        var state = PurgeProgress(examined: 0, removed: 0)
+        var keys: Set<Key> = []
+        func remove() throws {
+            // What was given other properties meanwhile stays.
+            if !keys.isEmpty { state.removed += try store.remove(Selection.keys(keys) && selection) }
+            keys.removeAll(keepingCapacity: true)
+            try progress(state)
+        }
+        try store.forEach(selection) { entry in
+            state.examined += 1
+            if PackagedResponse.isResponse(entry.metadata) || StoredKeys.isPart(entry) || StoredKeys.isList(entry) {
+                keys.insert(entry.key)
+            }
+            if keys.count == 1_000 || state.examined % 10_000 == 0 { try remove() }
+        }
+        try remove()
+        return state.removed
+    }
+
     /// A URL, or the beginning of one, with scheme and host as keys have them.
     private func normalized(_ prefix: String, endsHost: Bool = false) -> String {
         guard let colon = prefix.firstRange(of: "://") else { return prefix }

@@ -175,8 +175,11 @@ final class CachedLoad: Sendable {
         fetchOptions.priority = priority
         var http = try HTTPCache.request(for: message.urlText, method: message.method)
         http.headerFields = message.fields
-        settings.apply(request, to: &fetchOptions, &http, caching.cache.configuration.timeouts)
-        return try await caching.cache.fetch(http, body: message.body?.requestBody, fetchOptions)
+        guard let cache = caching.cache else {
+            throw URLError(.networkConnectionLost, request.url, "there is no shared cache")
+        }
+        settings.apply(request, to: &fetchOptions, &http, cache.configuration.timeouts)
+        return try await cache.fetch(http, body: message.body?.requestBody, fetchOptions)
     }
 
     /// The answer of the cache as a session gets it.

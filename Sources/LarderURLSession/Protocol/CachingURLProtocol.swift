@@ -12,7 +12,8 @@ class CachingURLProtocol: URLProtocol {
 
     override class func canInit(with request: URLRequest) -> Bool {
         guard let scheme = request.url?.scheme?.lowercased(), scheme == "http" || scheme == "https",
-            CachingClasses.caching(of: self)?.isSuspended == false, !request.bypassesCache
+            let caching = CachingClasses.caching(of: self), caching.isActive, !request.bypassesCache,
+            caching.options.appliesTo(request)
         else { return false }
         #if canImport(FoundationNetworking)
             // The content of an upload task is not in its request, and cannot be seen from here: leave the request to

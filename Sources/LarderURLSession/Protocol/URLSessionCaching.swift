@@ -7,12 +7,14 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// A cache as the sessions of one configuration use it: what `URLSessionConfiguration.useCache(_:_:)` returns.
+/// A cache as the sessions of one configuration use it: what `URLSessionConfiguration.useCache(_:_:)` and
+/// `useSharedCache(_:)` return.
 ///
 /// Need not be kept. Safe to use from any thread.
 public final class URLSessionCaching: Sendable {
     private struct State {
-        var cache: HTTPCache
+        /// Nil: the shared one.
+        var cache: HTTPCache?
         var isSuspended = false
         /// The loads under way, weakly: a load is kept by its task.
         var loads: [ObjectIdentifier: WeakLoad] = [:]
@@ -26,14 +28,18 @@ public final class URLSessionCaching: Sendable {
     let options: URLSessionCachingOptions
     let settings: SessionSettings
 
-    init(_ cache: HTTPCache, _ options: URLSessionCachingOptions, _ settings: SessionSettings) {
+    /// - Parameter cache: nil for the shared one of the moment.
+    init(_ cache: HTTPCache?, _ options: URLSessionCachingOptions, _ settings: SessionSettings) {
         state = Mutex(State(cache: cache))
         self.options = options
         self.settings = settings
     }
 
-    /// The cache behind it.
-    public var cache: HTTPCache { state.withLock { $0.cache } }
+    /// The cache behind it; nil where that is the shared one, and the program has set none.
+    public var cache: HTTPCache? { state.withLock { $0.cache } ?? .shared }
+
+    /// Whether requests that begin now load through a cache.
+    var isActive: Bool { !isSuspended && cache != nil }
 
     /// True from ``suspend()`` to ``resume(_:)``.
     public var isSuspended: Bool { state.withLock { $0.isSuspended } }
@@ -56,10 +62,10 @@ public final class URLSessionCaching: Sendable {
     ///
     /// - Throws: what the store cannot report in another way when it is closed: `LarderError`.
     public func suspend() async throws {
-        let (cache, loads) = state.withLock { state in
+        let loads = state.withLock { state in
             state.isSuspended = true
             defer { state.loads = [:] }
-            return (state.cache, state.loads.values.compactMap(\.load))
+            return state.loads.values.compactMap(\.load)
         }
         #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
             let isDone = DispatchSemaphore(value: 0)
@@ -70,6 +76,7 @@ public final class URLSessionCaching: Sendable {
             defer { isDone.signal() }
         #endif
         for load in loads { await load.end(.networkConnectionLost, "the cache was suspended") }
+        guard let cache else { return }
         cache.cancelAll()
         await cache.drain()
         try await cache.store.close()
@@ -77,12 +84,15 @@ public final class URLSessionCaching: Sendable {
 
     /// Loads through a cache again.
     ///
-    /// - Parameter cache: a cache over a store that was opened after ``suspend()``.
+    /// - Parameter cache: a cache over a store that was opened after ``suspend()``. With `useSharedCache(_:)` it becomes the
+    ///   shared one.
     public func resume(_ cache: HTTPCache) {
-        state.withLock { state in
-            state.cache = cache
+        let isShared = state.withLock { state in
             state.isSuspended = false
+            if state.cache != nil { state.cache = cache }
+            return state.cache == nil
         }
+        if isShared { HTTPCache.shared = cache }
     }
 
     /// Loads a request through the cache into a new file, in bounded memory: what `URLSession.download(for:)` is for.
@@ -127,7 +137,7 @@ public final class URLSessionCaching: Sendable {
     /// - Parameter request: its URL counts.
     /// - Throws: `FetchError.Code.invalidURL`, and `LarderError` when the store cannot be written.
     public func invalidate(_ request: URLRequest) async throws {
-        _ = try await cache.purge(request.url?.absoluteString ?? "")
+        _ = try await cache?.purge(request.url?.absoluteString ?? "")
     }
 }
 

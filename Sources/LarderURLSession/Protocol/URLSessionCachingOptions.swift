@@ -1,4 +1,9 @@
+import Foundation
 import LarderHTTP
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// How sessions use a cache.
 public struct URLSessionCachingOptions: Sendable {
@@ -23,6 +28,9 @@ public struct URLSessionCachingOptions: Sendable {
     /// Whether redirects are followed on Linux, where a delegate cannot be asked. False makes them answers. On Apple's
     /// systems the session follows them, and asks its delegate. Default: true.
     public var followsRedirects: Bool
+    /// Which requests load through the cache; the others load as without it. Called for each, from any thread. Default: all
+    /// with `http` and `https`.
+    public var appliesTo: @Sendable (URLRequest) -> Bool
     /// What requests want of the cache in addition to what `URLRequest` says. Its `policy` counts for requests with
     /// `useProtocolCachePolicy`; its `timeouts` only for waiting in the queue of the cache. Default: all as the cache
     /// says.
@@ -31,12 +39,14 @@ public struct URLSessionCachingOptions: Sendable {
     /// Makes options. Each parameter sets the property of its name, and has the default that the property states.
     public init(
         delivery: Delivery = .whole, wholeBodyLimit: Int = 256 << 20, showsCacheFields: Bool = false,
-        followsRedirects: Bool = true, fetch: FetchOptions = FetchOptions()
+        followsRedirects: Bool = true, fetch: FetchOptions = FetchOptions(),
+        appliesTo: @escaping @Sendable (URLRequest) -> Bool = { _ in true }
     ) {
         self.delivery = delivery
         self.wholeBodyLimit = wholeBodyLimit
         self.showsCacheFields = showsCacheFields
         self.followsRedirects = followsRedirects
         self.fetch = fetch
+        self.appliesTo = appliesTo
     }
 }

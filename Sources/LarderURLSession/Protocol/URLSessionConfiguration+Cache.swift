@@ -32,6 +32,43 @@ extension URLSessionConfiguration {
         return caching
     }
 
+    /// Makes the sessions of this configuration load through ``LarderHTTP/HTTPCache/shared``: the one that is set when a
+    /// request begins, also after it was replaced. Without one they load as before.
+    ///
+    /// As ``useCache(_:_:)`` otherwise.
+    ///
+    /// - Parameter options: how it is used.
+    /// - Returns: what loads through the same cache without a session.
+    @discardableResult
+    public func useSharedCache(
+        _ options: URLSessionCachingOptions = URLSessionCachingOptions()
+    ) -> URLSessionCaching {
+        removeCache()
+        urlCache = nil
+        let caching = URLSessionCaching(nil, options, SessionSettings(self))
+        protocolClasses = [CachingClasses.make(caching)] + (protocolClasses ?? [])
+        return caching
+    }
+
+    #if !canImport(FoundationNetworking)
+        /// Makes ``LarderHTTP/HTTPCache/shared`` the cache of `URLSession.shared`: `URLProtocol.registerClass(_:)`. Not on Linux,
+        /// whose Foundation asks the protocols of a configuration only: ``useSharedCache(_:)``.
+        ///
+        /// Call it once, before the first request. Cookies, credentials and time limits are those of
+        /// `URLSessionConfiguration.default`.
+        ///
+        /// - Parameter options: how it is used.
+        /// - Returns: what loads through the same cache without a session.
+        @discardableResult
+        public static func useSharedCacheByDefault(
+            _ options: URLSessionCachingOptions = URLSessionCachingOptions()
+        ) -> URLSessionCaching {
+            let caching = URLSessionCaching(nil, options, SessionSettings(.default))
+            URLProtocol.registerClass(CachingClasses.make(caching))
+            return caching
+        }
+    #endif
+
     /// Undoes ``useCache(_:_:)``. Sessions that were made of this configuration load without the cache from now on.
     public func removeCache() {
         protocolClasses = protocolClasses?.filter { candidate in

@@ -34,8 +34,8 @@ struct TouchCommand: ParsableCommand {
         guard let key else { return try touchSelected() }
         let (entry, versions) = try options.withStore(.changing) { store in
             let keys = try StoredVariants.keys(under: key, in: store)
-            for key in keys.dropFirst() { try store.touch(key, lifetime: lifetime) }
-            guard try store.touch(key, lifetime: lifetime), let entry = try store.attributes(of: key) else {
+            for key in keys.dropFirst() { _ = try StoredVariants.touch(key, lifetime, in: store) }
+            guard try StoredVariants.touch(key, lifetime, in: store), let entry = try store.attributes(of: key) else {
                 throw CommandError.missing(key)
             }
             return (entry, try VersionNames(of: store))
@@ -46,8 +46,11 @@ struct TouchCommand: ParsableCommand {
 
     private func touchSelected() throws {
         let count = try options.withStore(.changing) { store in
-            let change = EntryChange(lifetime: lifetime, isAccess: true)
-            return try ListedEntries(store, selecting.selection(at: store.now)).changeAll { $0.change($1, change) }
+            let entries = ListedEntries(store, selecting.selection(at: store.now))
+            guard let lifetime else { return try entries.changeAll { $0.touch($1) } }
+            var count = 0
+            try entries.forEach { if try StoredVariants.touch($0.key, lifetime, in: store) { count += 1 } }
+            return count
         }
         try options.print(
             TouchedJSON(touched: count), orText: "touched \(Render.count(count, "entry", "entries"))\n")

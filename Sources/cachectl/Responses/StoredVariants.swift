@@ -1,3 +1,4 @@
+import CachectlCore
 import HTTPTypes
 import Larder
 import LarderHTTP
@@ -73,15 +74,41 @@ struct StoredVariants {
     static func purge(_ key: Key, from store: Store) throws -> Int {
         let text = String(decoding: key.bytes, as: UTF8.self)
         guard !text.contains(" "), (try? HTTPCache.request(for: text)) != nil else { return 0 }
+        return try cache(store).purge(text)
+    }
+
+    /// Sets how long an entry is fresh: that of a response by its own record, as an HTTP cache goes by that.
+    /// - Returns: false if there is no entry under `key`.
+    static func touch(_ key: Key, _ lifetime: Lifetime?, in store: Store) throws -> Bool {
+        guard let duration = lifetime?.duration, let entry = try store.attributes(of: key),
+            ResponseSummary(entry) != nil
+        else { return try store.touch(key, lifetime: lifetime) }
+        let isThere = try Blocking.run { try await cache(store).setFreshness(duration, ofKey: key) }
+        return try store.touch(key) || isThere
+    }
+
+    /// A cache for work on what is stored.
+    private static func cache(_ store: Store) -> HTTPCache {
         var configuration = HTTPCacheConfiguration()
         configuration.caching = .gateway
-        return try HTTPCache(store: store, transport: NoTransport(), configuration: configuration).purge(text)
+        return HTTPCache(store: store, transport: NoTransport(), configuration: configuration)
     }
 
     /// Never connects: for work on stored responses.
     private struct NoTransport: Transport {
         func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
             throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "cachectl does not load here")
+        }
+    }
+}
+
+extension Lifetime {
+    /// From now on; nil for one that is not given so.
+    fileprivate var duration: Duration? {
+        switch self {
+        case .duration(let duration): duration
+        case .never: .seconds(Int64.max)
+        case .standard, .until: nil
         }
     }
 }

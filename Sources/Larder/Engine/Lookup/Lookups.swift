@@ -74,6 +74,7 @@ final class Lookups: EnginePart {
     ///   - use: when, by the uptime.
     @inline(__always)
     private func noteHit(stamp: UInt64, length: UInt64, use: UInt64, _ visibility: Visibility) {
+        guard visibility.isAccess else { return }
         let hit = Counters.Hit(length, isCounted: visibility.isCounted)
         let isNoted: Void? = withUses { $0.touches.note(stamp: stamp, uptime: use, hit, counters) }
         if isNoted == nil { counters.addHits(hit.count, bytes: hit.bytes) }
@@ -86,6 +87,8 @@ final class Lookups: EnginePart {
         var includesExpired: Bool
         /// False for a lookup that is a step of another one.
         var isCounted = true
+        /// False for a look that does not count as a use of the entry.
+        var isAccess = true
     }
 
     /// What a lookup in the index found, before a file is opened.

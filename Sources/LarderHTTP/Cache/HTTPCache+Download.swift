@@ -1,0 +1,82 @@
+import HTTPTypes
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension HTTPCache {
+    /// Fetches into a new file, in bounded memory. The file appears under its name when it is whole.
+    ///
+    /// Until then it has another name in the same directory, which starts with `.larder-` and which only a process that dies
+    /// leaves behind.
+    ///
+    /// - Parameters:
+    ///   - request: as for ``fetch(_:body:_:onInformational:)``.
+    ///   - path: where the content goes, whatever the status of the answer; nothing may be there. Its directory exists.
+    ///   - options: what this request wants other than the configuration says.
+    /// - Returns: the answer, whose body has been read.
+    /// - Throws: ``FetchError``; `LarderError` where the store cannot be read; `Errno` where the file cannot be written. No
+    ///   file is left then.
+    @discardableResult
+    public func download(
+        _ request: HTTPRequest, to path: FilePath, _ options: FetchOptions = FetchOptions()
+    ) async throws -> FetchResponse {
+        var response = try await fetch(request, options)
+        let file = try DownloadFile(for: path)
+        do {
+            for try await piece in response.body { try file.append(piece) }
+            try file.finish()
+        } catch {
+            file.discard()
+            throw error
+        }
+        response.body = .empty
+        return response
+    }
+}
+
+/// A file that gets its name when it is whole.
+private struct DownloadFile {
+    private let path: FilePath
+    private let temporary: FilePath
+    private let descriptor: FileDescriptor
+
+    init(for path: FilePath) throws {
+        self.path = path
+        let name = ".larder-" + String(UInt64.random(in: .min ... .max), radix: 16)
+        temporary = path.removingLastComponent().appending(name)
+        descriptor = try FileDescriptor.open(
+            temporary, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec],
+            permissions: [.ownerReadWrite, .groupRead, .otherRead])
+    }
+
+    func append(_ bytes: [UInt8]) throws { _ = try descriptor.writeAll(bytes) }
+
+    func finish() throws {
+        try descriptor.close()
+        // A link does not replace what came under that name meanwhile; rename(2) would.
+        let result = temporary.withPlatformString { old in path.withPlatformString { link(old, $0) } }
+        if result == 0 {
+            _ = temporary.withPlatformString { unlink($0) }
+            return
+        }
+        let number = errno
+        // link(2): no hard links on this file system.
+        guard [EPERM, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(number),
+            path.withPlatformString({ access($0, F_OK) }) != 0
+        else { throw Errno(rawValue: number) }
+        guard temporary.withPlatformString({ old in path.withPlatformString { rename(old, $0) } }) == 0 else {
+            throw Errno(rawValue: errno)
+        }
+    }
+
+    func discard() {
+        try? descriptor.close()
+        _ = temporary.withPlatformString { unlink($0) }
+    }
+}

@@ -1,0 +1,136 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+import SystemPackage
+
+/// Asking what is stored, and changing it, without a fetch.
+extension HTTPCache {
+    /// The key under which the response to a request is stored, or the list of its variants: what the key policy makes of
+    /// the request. For the key of the one that a request selects see ``stored(_:body:_:)-4yd5c``.
+    ///
+    /// - Parameters:
+    ///   - request: as for ``fetch(_:body:_:onInformational:)``.
+    ///   - body: its content, where the key policy or the method (QUERY) makes it part of the key.
+    ///   - options: their key policy counts.
+    /// - Returns: nil for a request that nothing is stored for.
+    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``.
+    public func key(
+        of request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
+    ) throws(FetchError) -> Key? {
+        try question(request, body, options).primary.map { Key($0) }
+    }
+
+    /// The response that a request selects, fresh or stale, whole or not; nil if none is stored. No hit, no access, no
+    /// connection. Waits for the disk on the calling thread.
+    ///
+    ///     let stored = try cache.stored(HTTPCache.request(for: url))
+    ///     if let stored, stored.isFresh { try store.pin(stored.key) }
+    ///
+    /// - Parameters:
+    ///   - request: as for ``fetch(_:body:_:onInformational:)``.
+    ///   - body: its content, where that is part of the key.
+    ///   - options: their key policy counts.
+    /// - Returns: what is known of it, ``ResponseSummary/key`` included.
+    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; what ``Store/get(_:includingExpired:)``
+    ///   throws.
+    public func stored(
+        _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
+    ) throws -> ResponseSummary? {
+        try find(request, body, options).flatMap {
+            ResponseSummary(metadata: $0.metadata, key: $0.key, now: context.now)
+        }
+    }
+
+    /// As the synchronous form; the cooperative pool does not wait.
+    public func stored(
+        _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
+    ) async throws -> ResponseSummary? {
+        try await store.perform { [self] in try stored(request, body: body, options) }
+    }
+
+    /// The content of the response that a request selects, fresh or stale; nil if none is stored whole. No hit, no access,
+    /// no connection. The file it is in: `Body.withFileRange(_:)`. Waits for the disk on the calling thread.
+    ///
+    /// - Parameters:
+    ///   - request: as for ``fetch(_:body:_:onInformational:)``.
+    ///   - body: its content, where that is part of the key.
+    ///   - options: their key policy counts.
+    /// - Throws: as ``stored(_:body:_:)-4yd5c``.
+    public func storedBody(
+        _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
+    ) throws -> Body? {
+        guard let found = try find(request, body, options), found.own.isComplete else { return nil }
+        return found.entry.body
+    }
+
+    /// Changes how long the stored response that a request selects is fresh. Its `Cache-Control` stays as it is, and its age
+    /// counts on: other caches go by these.
+    ///
+    /// - Parameters:
+    ///   - duration: from now on; zero makes it stale.
+    ///   - request: as for ``fetch(_:body:_:onInformational:)``.
+    ///   - body: its content, where that is part of the key.
+    ///   - options: their key policy counts.
+    /// - Returns: false if none is stored.
+    /// - Throws: as ``stored(_:body:_:)-4yd5c``, and `LarderError` where the store cannot be written.
+    @discardableResult
+    public func setFreshness(
+        _ duration: Duration, of request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
+    ) async throws -> Bool {
+        // Another process may replace it meanwhile: then that one is meant.
+        while let found = try await store.perform({ [self] in try find(request, body, options) }) {
+            if try await changes.responses.setFreshness(duration, of: found, at: context.now) { return true }
+        }
+        return false
+    }
+
+    /// As above, for the response under the key of a single entry.
+    package func setFreshness(_ duration: Duration, ofKey key: Key) async throws -> Bool {
+        let responses = changes.responses
+        while let found = try await store.perform({ try responses.findOne(key) { try responses.store.peek($0) } }) {
+            if try await responses.setFreshness(duration, of: found, at: context.now) { return true }
+        }
+        return false
+    }
+
+    private func find(
+        _ request: HTTPRequest, _ body: [UInt8]?, _ options: FetchOptions
+    ) throws -> ResponseStore.Found? {
+        let question = try question(request, body, options)
+        guard let primary = question.primary else { return nil }
+        let responses = changes.responses
+        var found = try responses.peek(primary, for: question.subject.headerFields)
+        if found.isEmpty, let scope = question.search {
+            for variation in try responses.peekVariations(scope) where found.isEmpty {
+                found = try responses.peek(scope.primary(variation), for: question.subject.headerFields)
+            }
+        }
+        return context.rules.position(selectedBy: question.subject, stored: found.map(\.response)).map { found[$0] }
+    }
+
+    private func question(
+        _ request: HTTPRequest, _ body: [UInt8]?, _ options: FetchOptions
+    ) throws(FetchError) -> Question {
+        let content = body.map { RequestBody($0) }
+        let first = try question(request, hasContent: body != nil, body: content, options)
+        guard first.wantsContent else { return first }
+        return try questions.question(first, content: content ?? RequestBody([]))
+    }
+}
+
+extension ResponseStore.Found {
+    /// The record as a summary reads it, with the bytes of all entries in it.
+    fileprivate var metadata: [UInt8] { StoredRecord(response, parts: parts.map(\.part)).encoded }
+}
+
+extension ResponseStore {
+    /// Makes a stored response fresh for a time, whatever its fields say; false if it was replaced or removed meanwhile.
+    func setFreshness(_ duration: Duration, of found: Found, at now: Instant) async throws -> Bool {
+        var response = found.response
+        let elapsed = max(0, now.milliseconds(since: response.responseTime)) / 1_000
+        let (lifetime, isBeyond) = max(0, duration.components.seconds).addingReportingOverflow(elapsed)
+        response.policy.override(lifetimeSeconds: duration <= .zero ? 0 : isBeyond ? .max : lifetime)
+        if duration > .zero { response.isInvalidated = false }
+        return try await update(found, to: response, tags: found.entry.attributes.tags)
+    }
+}

@@ -1,0 +1,57 @@
+import Synchronization
+
+/// What of a configuration can change while the cache is in use.
+struct LiveSettings: Sendable {
+    var defaultPolicy: CachePolicy
+    var defaultPolicyID: Int?
+    var respectsCacheControl: Bool
+    var defaultLifetimeSeconds: Int64
+
+    init(_ configuration: HTTPCacheConfiguration) {
+        defaultPolicy = configuration.defaultPolicy
+        defaultPolicyID = configuration.defaultPolicyID
+        respectsCacheControl = configuration.respectsCacheControl
+        defaultLifetimeSeconds = configuration.defaultLifetimeSeconds
+    }
+
+    /// Whether a fresh response is used without asking anything else, unless a request says otherwise.
+    var isPlain: Bool { defaultPolicy == .askIfModifiedWhenStale && defaultPolicyID == nil }
+}
+
+/// Settings that hold for the requests that begin after a change.
+extension HTTPCache {
+    /// What ``CachePolicy/useDefault`` stands for. Begins as ``HTTPCacheConfiguration/defaultPolicy``.
+    public var defaultPolicy: CachePolicy {
+        get { context.live.withLock { $0.defaultPolicy } }
+        set { change { $0.defaultPolicy = newValue } }
+    }
+
+    /// The number of a registered policy that holds where a fetch names neither a policy nor a number; nil:
+    /// ``defaultPolicy``. Begins as ``HTTPCacheConfiguration/defaultPolicyID``.
+    public var defaultPolicyID: Int? {
+        get { context.live.withLock { $0.defaultPolicyID } }
+        set { change { $0.defaultPolicyID = newValue } }
+    }
+
+    /// False stores responses to GET although they say `no-store`, `private` or nothing at all. Begins as
+    /// ``HTTPCacheConfiguration/respectsCacheControl``.
+    public var respectsCacheControl: Bool {
+        get { context.live.withLock { $0.respectsCacheControl } }
+        set { change { $0.respectsCacheControl = newValue } }
+    }
+
+    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds; 0 or more.
+    /// Begins as ``HTTPCacheConfiguration/defaultLifetimeSeconds``.
+    public var defaultLifetimeSeconds: Int64 {
+        get { context.live.withLock { $0.defaultLifetimeSeconds } }
+        set { change { $0.defaultLifetimeSeconds = newValue } }
+    }
+
+    private func change(_ body: (inout LiveSettings) -> Void) {
+        let isPlain = context.live.withLock { live in
+            body(&live)
+            return live.isPlain
+        }
+        context.isPlain.store(isPlain, ordering: .relaxed)
+    }
+}
