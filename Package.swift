@@ -142,7 +142,8 @@ let package = Package(
         .target(
             name: "LarderPackages",
             dependencies: [
-                "CZip", "HTTPCaching", "Larder", "LarderHTTP", "VisibleLocks", .crypto, .httpTypes, .systemPackage,
+                "CZip", "HTTPCaching", "Larder", "LarderHTTP", "VisibleLocks", .crypto, .httpTypes, .logging,
+                .systemPackage,
             ]
         ),
         .target(

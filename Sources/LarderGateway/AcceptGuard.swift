@@ -44,7 +44,7 @@ final class AcceptGuard: ChannelInboundHandler {
             """
             cannot accept connections; trying again every second. Raise the limit of open files or lower 'connections'
             """,
-            metadata: ["error": "\(error)"])
+            metadata: ["category": "connections", "error": "\(error)"])
     }
 
     private func pause(_ channel: any Channel) {

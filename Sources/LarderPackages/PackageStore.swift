@@ -1,6 +1,7 @@
 import HTTPCaching
 import Larder
 import LarderHTTP
+import Logging
 import SystemPackage
 
 /// The packages of a store: zip archives of responses, which fill an HTTP cache before it has asked any origin.
@@ -19,6 +20,7 @@ public struct PackageStore: Sendable {
     private let store: Store
     private let rules: CacheRules
     private let clock: any StoreClock
+    private let logger: Logger
     /// Told of steps, for tests.
     private let reach: @Sendable (String) -> Void
 
@@ -28,19 +30,22 @@ public struct PackageStore: Sendable {
     ///   - store: an open store, which stays the caller's to close.
     ///   - caching: the rules of the cache that answers with the members. Default: those of a private cache.
     ///   - clock: where the time comes from. Default: the machine's clock.
+    ///   - logger: told what is installed and removed, at level debug. Default: one labelled `larder.packages`.
     public init(
-        _ store: Store, caching: CachingOptions = .privateCache, clock: any StoreClock = SystemClock()
+        _ store: Store, caching: CachingOptions = .privateCache, clock: any StoreClock = SystemClock(),
+        logger: Logger = Logger(label: "larder.packages")
     ) {
-        self.init(store, caching: caching, clock: clock) { _ in }
+        self.init(store, caching: caching, clock: clock, logger: logger) { _ in }
     }
 
     package init(
         _ store: Store, caching: CachingOptions = .privateCache, clock: any StoreClock = SystemClock(),
-        reach: @escaping @Sendable (String) -> Void
+        logger: Logger = Logger(label: "larder.packages"), reach: @escaping @Sendable (String) -> Void
     ) {
         self.store = store
         rules = CacheRules(caching)
         self.clock = clock
+        self.logger = logger
         self.reach = reach
     }
 
@@ -103,9 +108,16 @@ public struct PackageStore: Sendable {
                 }
                 return InstallResult(package: previous, wasInstalled: true)
             }
-            return try Installer(
+            let result = try Installer(
                 store, contents, options, rules: rules, name: name, previous: previous, at: now, reach: reach
             ).run()
+            logger.debug(
+                "installed a package",
+                metadata: [
+                    "category": "packages", "package": "\(name)", "added": "\(result.added)",
+                    "replaced": "\(result.replaced)", "kept": "\(result.kept)", "removed": "\(result.removed)",
+                ])
+            return result
         }
     }
 
@@ -282,6 +294,7 @@ public struct PackageStore: Sendable {
         try await alone { [self] in
             let package = try require(name)
             try remove(package, keepsMembers: keepsMembers)
+            logger.debug("removed a package", metadata: ["category": "packages", "package": "\(name)"])
             return package
         }
     }

@@ -142,12 +142,17 @@ struct ServeTests {
             }
             let gateway = try await RunningGateway(place, "--config", try settings("\"budget\": 20000000"))
             #expect(gateway.ready["budgetBytes"] as? Int == 20_000_000)
-            _ = try settings("\"budget\": \"30MB\", \"maxHead\": \"32KiB\"")
+            _ = try settings("\"budget\": \"30MB\", \"maxHead\": \"32KiB\", \"logLevel\": \"error,storing=debug\"")
             gateway.signal(SIGHUP)
             try await gateway.waitUntilItSays("settings reloaded")
             #expect(gateway.errors.contains("the budget is now 30 MB"))
             #expect(gateway.errors.contains("restart to apply the changes to: maxHead"))
             #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 30_000_000)
+            // The new levels hold: a response that has no room is named.
+            origin.script(
+                "/large", .ok(String(repeating: "x", count: 20_000_000)).header("Cache-Control", "max-age=60"))
+            #expect(try await Workplace().run("fetch", gateway.address + "/large", "--json").status == 0)
+            try await gateway.waitUntilItSays("a response is not stored")
             // What cannot be read leaves everything as it is.
             _ = try settings("\"budget\": ")
             gateway.signal(SIGHUP)

@@ -109,6 +109,18 @@ enum Examples {
         print(isStored)
     }
 
+    static func logLevels() {
+        let levels = LogLevels(.warning)
+        var opening = Configuration()
+        opening.logger = levels.logger(opening.logger)
+        var caching = HTTPCacheConfiguration()
+        caching.logger = levels.logger(caching.logger)
+        // At any time, for all parts that have such a logger:
+        levels["storing"] = .debug
+        levels.level = .info
+        _ = (opening, caching)
+    }
+
     static func httpCachePurge(cache: HTTPCache, store: Store) async throws {
         let monday = store.now - .seconds(5 * 86_400)
         try await cache.purge(.storedBefore(monday) && !.pinned) { progress in

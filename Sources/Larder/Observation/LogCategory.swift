@@ -67,7 +67,7 @@ extension Store {
     /// This store's logger alone.
     func logger(_ category: LogCategory) -> StoreLog {
         var logger = configuration.logger
-        logger.logLevel = logLevel(for: category)
+        if let level = engine.audience.logLevel(for: category, of: handle) { logger.logLevel = level }
         return StoreLog([logger], category)
     }
 }

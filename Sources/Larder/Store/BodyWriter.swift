@@ -126,8 +126,10 @@ public final class BodyWriter: @unchecked Sendable {
     ///   writer is over either way, and after an error nothing is left of it.
     @discardableResult
     public func commit() throws -> Digest {
+        let began = store.engine.uptime.uptime()
         let (put, generation) = try finish()
         try store.engine.awaitCommit(generation, put)
+        store.engine.notePut(since: began)
         return put.digest
     }
 
@@ -136,8 +138,10 @@ public final class BodyWriter: @unchecked Sendable {
     /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
     @discardableResult
     public func commit() async throws -> Digest {
+        let began = store.engine.uptime.uptime()
         let (put, generation) = try await IOPool.shared.run { [self] in try finish() }
         try await store.engine.awaitCommit(generation, put)
+        store.engine.notePut(since: began)
         return put.digest
     }
 

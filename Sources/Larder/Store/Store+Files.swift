@@ -48,10 +48,12 @@ extension Store {
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
     ) throws -> (digest: Digest, length: Int64) {
+        let began = engine.uptime.uptime()
         let adoption = try Adoption(path, key, options, method, digest, self)
         let put = try adoption.prepare()
         try engine.awaitCommit(submit(put), put)
         try adoption.finish()
+        engine.notePut(since: began)
         return (put.digest, Int64(put.length))
     }
 
@@ -74,6 +76,7 @@ extension Store {
         digest: Digest? = nil
     ) async throws -> (digest: Digest, length: Int64) {
         try Task.checkCancellation()
+        let began = engine.uptime.uptime()
         let (adoption, put, generation) = try await IOPool.long.runCancellable { [self] in
             let adoption = try Adoption(path, key, options, method, digest, self)
             let put = try adoption.prepare()
@@ -81,6 +84,7 @@ extension Store {
         }
         try await engine.awaitCommit(generation, put)
         if method == .move { try await IOPool.shared.run { try adoption.finish() } }
+        engine.notePut(since: began)
         return (put.digest, Int64(put.length))
     }
 

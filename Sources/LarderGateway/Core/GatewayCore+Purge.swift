@@ -69,7 +69,7 @@ extension GatewayCore {
         } catch let error as FetchError {
             return Self.answer(to: error)
         } catch {
-            logger.error("cannot purge", metadata: ["error": "\(error)"])
+            logger.error("cannot purge", metadata: ["category": "purging", "error": "\(error)"])
             return OwnAnswer(500, "The store cannot be changed.")
         }
     }

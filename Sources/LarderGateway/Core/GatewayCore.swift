@@ -85,7 +85,7 @@ final class GatewayCore: Sendable {
             serving at most \(connectionLimit) client connections instead of \(configuration.limits.connections), \
             because \(descriptors) files may be open: raise that limit (ulimit -n), or lower the one of connections \
             (--max-connections)
-            """)
+            """, metadata: ["category": "connections"])
     }
 
     /// Tells that connections are refused, once a minute at most.
@@ -105,7 +105,7 @@ final class GatewayCore: Sendable {
                 connections
                 """
                 : "refusing connections: the limit of open connections is reached",
-            metadata: ["limit": "\(connectionLimit)"])
+            metadata: ["category": "connections", "limit": "\(connectionLimit)"])
     }
 
     /// Decides on a request.

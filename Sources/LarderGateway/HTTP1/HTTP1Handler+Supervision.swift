@@ -11,7 +11,8 @@ extension HTTP1Handler: SupervisedConnection {
     func tick(_ now: NIODeadline) {
         guard output.context != nil else { return }
         if output.hasShortFile {
-            worker.core.logger.error("a stored body became shorter while it was sent")
+            worker.core.logger.error(
+                "a stored body became shorter while it was sent", metadata: ["category": "requests"])
             return cutOff()
         }
         switch look(now) {

@@ -132,7 +132,8 @@ final class HTTP1Responder {
             for segment in segments { try write(segment) }
             finish()
         } catch {
-            worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
+            worker.core.logger.error(
+                "cannot read a stored body", metadata: ["category": "requests", "error": "\(error)"])
             fail()
         }
     }

@@ -117,7 +117,8 @@ struct PlainHits {
             output.answered(answer.record)
             return true
         } catch {
-            worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
+            worker.core.logger.error(
+                "cannot read a stored body", metadata: ["category": "requests", "error": "\(error)"])
             var record = answer.record
             record.isIncomplete = true
             record.bytesSent = 0

@@ -112,7 +112,8 @@ final class HTTP2Responder {
             writeHead(response.head, length: response.body.length)
             send(hasContent ? content : HTTP2Content([]))
         } catch {
-            worker.core.logger.error("cannot read a stored body", metadata: ["error": "\(error)"])
+            worker.core.logger.error(
+                "cannot read a stored body", metadata: ["category": "requests", "error": "\(error)"])
             fail(.internalError)
         }
     }

@@ -129,7 +129,7 @@ public final class StoreKeeper: Sendable {
         held.withLock { $0 = (new, fresh) }
         await use(fresh)
         told.withLock { $0 = [] }
-        logger.warning("the store is open again", metadata: ["path": "\(path)"])
+        logger.warning("the store is open again", metadata: ["category": "store", "path": "\(path)"])
     }
 
     private func reopened(rebuilding: Bool) async -> Store? {
@@ -139,7 +139,7 @@ public final class StoreKeeper: Sendable {
                 guard !report.damages.isEmpty else { return }
                 logger.warning(
                     "the index was damaged and is rebuilt",
-                    metadata: ["path": "\(path)", "kept": "\(report.keptEntries)"])
+                    metadata: ["category": "store", "path": "\(path)", "kept": "\(report.keptEntries)"])
             }
         }
         return await attempt("open the store") { [self] in try Store(at: path, configuration) }
@@ -166,12 +166,12 @@ public final class StoreKeeper: Sendable {
         }
         if troubles.isEmpty, !told.withLock({ $0.isEmpty }) {
             told.withLock { $0 = [] }
-            logger.warning("the store works again", metadata: ["path": "\(path)"])
+            logger.warning("the store works again", metadata: ["category": "store", "path": "\(path)"])
         }
     }
 
     private func tellOnce(_ message: Logger.Message, _ cause: String) {
         guard told.withLock({ $0.insert("\(message) \(cause)").inserted }) else { return }
-        logger.error(message, metadata: ["path": "\(path)", "cause": "\(cause)"])
+        logger.error(message, metadata: ["category": "store", "path": "\(path)", "cause": "\(cause)"])
     }
 }

@@ -44,7 +44,8 @@ final class StoreWatch: Sendable {
         let code = (error as? LarderError)?.code
         let isRefusal = code.map { [.tooLarge, .invalidArgument, .closed, .gone].contains($0) } ?? false
         if isRefusal || error is CancellationError || error is SurplusContent || error is InvalidatedLoad {
-            return logger.debug("a response is not stored", metadata: ["key": "\(key)", "error": "\(error)"])
+            return logger.debug(
+                "a response is not stored", metadata: ["category": "storing", "key": "\(key)", "error": "\(error)"])
         }
         let isNew = state.withLock { state in
             let old = state.troubles[work]
@@ -55,7 +56,9 @@ final class StoreWatch: Sendable {
             return old?.code != code || old == nil
         }
         isTroubled.store(true, ordering: .releasing)
-        let metadata: Logger.Metadata = ["work": "\(work.rawValue)", "key": "\(key)", "error": "\(error)"]
+        let metadata: Logger.Metadata = [
+            "category": "store", "work": "\(work.rawValue)", "key": "\(key)", "error": "\(error)",
+        ]
         if isNew {
             logger.error("the store fails, the cache continues without it", metadata: metadata)
         } else {
@@ -75,6 +78,7 @@ final class StoreWatch: Sendable {
         guard let old else { return }
         // At the level of a failure, or the log would never say that the store works again.
         logger.warning(
-            "the store works again", metadata: ["work": "\(work.rawValue)", "failures": "\(old.count)"])
+            "the store works again",
+            metadata: ["category": "store", "work": "\(work.rawValue)", "failures": "\(old.count)"])
     }
 }

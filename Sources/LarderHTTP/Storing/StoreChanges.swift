@@ -90,7 +90,8 @@ struct StoreChanges: Sendable {
     /// The response is passed on, and asked for again by the next request.
     func logTags(_ primary: String) {
         context.configuration.logger.notice(
-            "a response has more tags than an entry can have, and is not stored", metadata: ["key": "\(primary)"])
+            "a response has more tags than an entry can have, and is not stored",
+            metadata: ["category": "storing", "key": "\(primary)"])
     }
 
     /// Throws when a body of this length has no place in the store.

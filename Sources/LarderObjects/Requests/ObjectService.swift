@@ -176,10 +176,12 @@ struct Call: Sendable {
             return ServiceAnswer(413, text: "The content has more than \(error.limit) bytes.")
         case let error as ActionResults.Invalid:
             service.logger.notice(
-                "refused a result of an action", metadata: ["path": "\(path.text)", "reason": "\(error.reason)"])
+                "refused a result of an action",
+                metadata: ["category": "results", "path": "\(path.text)", "reason": "\(error.reason)"])
             return ServiceAnswer(400, text: "Not stored: \(error.reason).")
         case is ActionResults.OtherStays:
-            service.logger.info("kept the first result of an action", metadata: ["path": "\(path.text)"])
+            service.logger.info(
+                "kept the first result of an action", metadata: ["category": "results", "path": "\(path.text)"])
             return ServiceAnswer(409, text: "Not stored: \(ActionResults.OtherStays.reason).")
         case let error as LarderError:
             switch error.code {
@@ -190,7 +192,7 @@ struct Call: Sendable {
                 objects.counters.uploadsWithoutRoom.add(1, ordering: .relaxed)
                 service.logger.warning(
                     "no room for an upload: the budget is taken by what builds under way need, or the disk is full",
-                    metadata: ["path": "\(path.text)", "error": "\(error)"])
+                    metadata: ["category": "storing", "path": "\(path.text)", "error": "\(error)"])
                 return ServiceAnswer(507, text: "There is no room: what builds under way need takes it all.")
             default: break
             }
@@ -198,14 +200,16 @@ struct Call: Sendable {
         }
         // The client has left; it gets no answer.
         if error is CancellationError || error is BodyInlet.Cut { return ServiceAnswer(400) }
-        service.logger.error("cannot store an object", metadata: ["path": "\(path.text)", "error": "\(error)"])
+        service.logger.error(
+            "cannot store an object", metadata: ["category": "storing", "path": "\(path.text)", "error": "\(error)"])
         return ServiceAnswer(500, text: "The object cannot be stored.")
     }
 
     /// The answer where an object cannot be read: a miss, as a build can do without it.
     func miss(after error: any Error) -> ServiceAnswer {
         if !(error is CancellationError) {
-            service.logger.error("cannot read an object", metadata: ["path": "\(path.text)", "error": "\(error)"])
+            service.logger.error(
+                "cannot read an object", metadata: ["category": "reading", "path": "\(path.text)", "error": "\(error)"])
         }
         return miss
     }

@@ -64,10 +64,11 @@ struct CallContext: Sendable {
         case is CancellationError: return RPCError(code: .cancelled, message: "The call was cancelled.")
         case _ where isReading: break
         case let error as ActionResults.Invalid:
-            service.logger.notice("refused a result of an action", metadata: ["reason": "\(error.reason)"])
+            service.logger.notice(
+                "refused a result of an action", metadata: ["category": "results", "reason": "\(error.reason)"])
             return RPCError(code: .invalidArgument, message: "Not stored: \(error.reason).")
         case is ActionResults.OtherStays:
-            service.logger.info("kept the first result of an action")
+            service.logger.info("kept the first result of an action", metadata: ["category": "results"])
             return RPCError(code: .alreadyExists, message: "Not stored: \(ActionResults.OtherStays.reason).")
         case let error as LarderError:
             switch error.code {
@@ -82,7 +83,7 @@ struct CallContext: Sendable {
                 objects.counters.uploadsWithoutRoom.add(1, ordering: .relaxed)
                 service.logger.warning(
                     "no room for an upload: the budget is taken by what builds under way need, or the disk is full",
-                    metadata: ["error": "\(error)"])
+                    metadata: ["category": "storing", "error": "\(error)"])
                 return RPCError(
                     code: .resourceExhausted, message: "There is no room: what builds under way need takes it all.")
             default: break
@@ -90,7 +91,8 @@ struct CallContext: Sendable {
         default: break
         }
         service.logger.error(
-            isReading ? "cannot read an object" : "cannot store an object", metadata: ["error": "\(error)"])
+            isReading ? "cannot read an object" : "cannot store an object",
+            metadata: ["category": isReading ? "reading" : "storing", "error": "\(error)"])
         if isReading { return RPCError(code: .notFound, message: "There is no such object.") }
         return RPCError(code: .internalError, message: "The object cannot be stored.")
     }

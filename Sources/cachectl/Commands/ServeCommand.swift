@@ -19,7 +19,7 @@ struct ServeCommand: ParsableCommand {
             --tls-listen. Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with \
             Purge-Prefix or Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut \
             down gracefully, after the responses in progress; a second signal exits at once. SIGUSR1 reopens the \
-            access log. SIGHUP also reloads the certificate and the settings. Settings can be in a JSON file \
+            access log. SIGHUP also reloads the certificate and the settings: a new budget and new log levels hold at once. Settings can be in a JSON file \
             (--config), under the names of the flags in camel case; flags take precedence. --check tests them.
             """)
 
@@ -44,20 +44,22 @@ struct ServeCommand: ParsableCommand {
             name == "origin" && !given.origin.isEmpty || name == "tunnelPort" && !given.tunnelPort.isEmpty
                 || name == "foldEncoding" && !given.foldEncoding.isEmpty
         }
-        try ServeCommand.parse(arguments + flags).run(file: file, budgetIsFlag: given.budget != nil)
+        try ServeCommand.parse(arguments + flags).run(
+            file: file,
+            fixed: Set((given.budget == nil ? [] : ["budget"]) + (given.logLevel == nil ? [] : ["logLevel"])))
     }
 
     /// - Parameters:
     ///   - file: the file with settings, if there is one.
-    ///   - budgetIsFlag: the command line sets the budget, so that a change in the file has no effect.
-    private func run(file: SettingsFile?, budgetIsFlag: Bool = false) throws {
+    ///   - fixed: settings that the command line gives, so that a change in the file has no effect.
+    private func run(file: SettingsFile?, fixed: Set<String> = []) throws {
         let setup = try ServeSetup(settings)
         guard !check else { return try report(on: setup) }
         try options.withStore(.creating, rebuildsIndex: true) {
-            $0.logger.logLevel = setup.logLevel
+            $0.logger = setup.levels.logger($0.logger)
         } _: { store in
             let source = file.map {
-                Reloading.Source(path: FilePath(config ?? ""), file: $0, setsBudget: !budgetIsFlag)
+                Reloading.Source(path: FilePath(config ?? ""), file: $0, fixed: fixed)
             }
             try Blocking.untilInterrupted { try await serve(store, setup, source) }
         }
@@ -103,7 +105,7 @@ struct ServeCommand: ParsableCommand {
             store.path.string, origins: setup.destinations, hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
-        var reloading = Reloading(gateway, keeper, source)
+        var reloading = Reloading(gateway, keeper, setup.levels, source)
         while !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(100))
             reloading.obey()
@@ -136,7 +138,7 @@ struct ServeCommand: ParsableCommand {
         else { return }
         setup.gateway.logger.warning(
             "every user of this machine can read the private key: change its permissions to 600",
-            metadata: ["path": "\(path)"])
+            metadata: ["category": "settings", "path": "\(path)"])
     }
 
     /// Reopens the store after errors where that helps.
@@ -149,13 +151,13 @@ struct ServeCommand: ParsableCommand {
         configuration.viaName = "larder-" + String(store.identifier.prefix(8))
         configuration.timeouts = setup.timeouts
         configuration.requestsPerHost = 1_024
-        configuration.logger.logLevel = setup.logLevel
+        configuration.logger = setup.levels.logger(configuration.logger)
         configuration.foldedContentCodings = setup.foldedContentCodings
         configuration.sliceBytes = setup.sliceBytes
         let routed = RoutedTransport(
-            setup.gateway.routes, over: OriginFailureLog(over: transport, level: setup.logLevel))
+            setup.gateway.routes, over: OriginFailureLog(over: transport, setup.gateway.logger))
         var opening = options.configuration(.creating)
-        opening.logger.logLevel = setup.logLevel
+        opening.logger = setup.levels.logger(opening.logger)
         return StoreKeeper(at: options.path, opening, logger: setup.gateway.logger) { [configuration] store in
             HTTPCache(store: store, transport: routed, configuration: configuration)
         }

@@ -11,10 +11,8 @@ struct OriginFailureLog: Transport {
     private let failures = Failures()
 
     /// Wraps the transport that opens connections.
-    init(over inner: any Transport, level: Logger.Level) {
+    init(over inner: any Transport, _ logger: Logger) {
         self.inner = inner
-        var logger = Logger(label: "larder.gateway")
-        logger.logLevel = level
         self.logger = logger
     }
 
@@ -44,7 +42,7 @@ struct OriginFailureLog: Transport {
     private func log(_ error: TransportError) {
         guard error.code != .cancelled, let count = failures.count(error) else { return }
         let more = count > 1 ? " (\(count) times in the last minute)" : ""
-        logger.warning("an origin failed: \(error.message)\(more)")
+        logger.warning("an origin failed: \(error.message)\(more)", metadata: ["category": "origins"])
     }
 
     private final class Failures: Sendable {

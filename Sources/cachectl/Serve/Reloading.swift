@@ -7,7 +7,7 @@ import SystemPackage
 /// Handles SIGHUP and SIGUSR1 in a running gateway.
 ///
 /// SIGUSR1 reopens the access log, for programs that rotate it. SIGHUP does the same, and reloads the certificate and
-/// the key, for new connections, and the settings file: a changed budget applies at once; other changes are reported as
+/// the key, for new connections, and the settings file: a changed budget and changed log levels apply at once; other changes are reported as
 /// needing a restart. If a file cannot be read, the gateway reports it and keeps what it has.
 struct Reloading {
     private static let logSignals = Atomic<Int>(0)
@@ -15,6 +15,7 @@ struct Reloading {
 
     private let gateway: Gateway
     private let keeper: StoreKeeper
+    private let levels: LogLevels
     private var source: Source?
     private var seen = (log: 0, file: 0)
 
@@ -22,14 +23,15 @@ struct Reloading {
     struct Source: Sendable {
         let path: FilePath
         var file: SettingsFile
-        /// False if the command line sets the budget, which takes precedence.
-        let setsBudget: Bool
+        /// Settings of the command line, which takes precedence.
+        let fixed: Set<String>
     }
 
     /// - Parameter source: nil without a settings file.
-    init(_ gateway: Gateway, _ keeper: StoreKeeper, _ source: Source?) {
+    init(_ gateway: Gateway, _ keeper: StoreKeeper, _ levels: LogLevels, _ source: Source?) {
         self.gateway = gateway
         self.keeper = keeper
+        self.levels = levels
         self.source = source
     }
 
@@ -64,7 +66,12 @@ struct Reloading {
 
     private func apply(_ new: SettingsFile, after old: Source) throws {
         var changes = old.file.changes(to: new)
-        if !old.setsBudget { changes.removeAll { $0 == "budget" } }
+        changes.removeAll { old.fixed.contains($0) }
+        if changes.contains("logLevel") {
+            let new = try new.settings(named: "logLevel")?.logLevel
+            (new ?? .standard).apply(to: levels)
+            changes.removeAll { $0 == "logLevel" }
+        }
         if changes.contains("budget"), let store = keeper.store {
             if let bytes = try new.budget() {
                 try store.setByteBudget(ofServer: bytes)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Larder
 import LarderGateway
 import Logging
 
@@ -55,15 +56,37 @@ enum LogFormatArgument: String, ExpressibleByArgument, CaseIterable {
 }
 
 /// The least severe messages to log on standard error.
-enum LogLevelArgument: String, ExpressibleByArgument, CaseIterable {
-    case error, warning, info, debug
+struct LogLevelArgument: ExpressibleByArgument {
+    private static let levels: [String: Logger.Level] = [
+        "error": .error, "warning": .warning, "info": .info, "debug": .debug,
+    ]
 
-    var level: Logger.Level {
-        switch self {
-        case .error: .error
-        case .warning: .warning
-        case .info: .info
-        case .debug: .debug
+    static let standard = LogLevelArgument(level: .warning)
+
+    /// Of messages in no category with a level of its own.
+    var level: Logger.Level
+    /// By category.
+    var categories: [String: Logger.Level] = [:]
+
+    private init(level: Logger.Level) { self.level = level }
+
+    /// A level, and perhaps some `CATEGORY=LEVEL`, separated by commas.
+    init?(argument: String) {
+        let parts = argument.split(separator: ",", omittingEmptySubsequences: false)
+        guard let level = Self.levels[String(parts[0])] else { return nil }
+        self.level = level
+        for part in parts.dropFirst() {
+            let pair = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
+            guard pair.count == 2, !pair[0].isEmpty, let level = Self.levels[pair[1]] else { return nil }
+            categories[pair[0]] = level
         }
+    }
+
+    static var allValueStrings: [String] { ["error", "warning", "info", "debug"] }
+
+    /// Makes these the levels of running loggers.
+    func apply(to levels: LogLevels) {
+        levels.level = level
+        levels.set(categories)
     }
 }

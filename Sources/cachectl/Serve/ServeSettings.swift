@@ -119,7 +119,8 @@ struct ServeSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Least severe messages to log on standard error. Default: warning.",
+            "Least severe messages to log on standard error; for single categories, too: warning,storing=debug. Default: "
+                + "warning.",
             valueName: "level"))
     var logLevel: LogLevelArgument?
 

@@ -12,7 +12,8 @@ struct ServeSetup: Sendable {
     var name = "larder"
     var budget: ByteCount?
     var drain = Duration.seconds(10)
-    var logLevel = Logger.Level.warning
+    /// Of all messages; SIGHUP may change them.
+    let levels = LogLevels(.warning)
     /// Uses HTTP/2 with origins that offer it.
     var usesHTTP2 = false
     var foldedContentCodings: [String] = []
@@ -22,8 +23,8 @@ struct ServeSetup: Sendable {
     var destinations: [String] = []
 
     init(_ settings: ServeSettings) throws {
-        logLevel = settings.logLevel?.level ?? logLevel
-        gateway.logger.logLevel = logLevel
+        settings.logLevel?.apply(to: levels)
+        gateway.logger = levels.logger(gateway.logger)
         let listen = settings.listen ?? AddressArgument(host: "127.0.0.1", port: 8080)
         gateway.host = listen.host
         gateway.port = listen.port

@@ -59,7 +59,12 @@ struct SettingsFile {
 
     /// The byte budget; nil if the file has none.
     func budget() throws -> ByteCount? {
-        try members["budget"].flatMap { try ServeCommand.parse($0.arguments(for: "budget")).settings.budget }
+        try settings(named: "budget")?.budget
+    }
+
+    /// The settings with one of the file's alone; nil if the file does not have it.
+    func settings(named name: String) throws -> ServeSettings? {
+        try members[name].map { try ServeCommand.parse($0.arguments(for: name)).settings }
     }
 
     /// The names of the settings that differ between the two files.

@@ -41,6 +41,45 @@ import Testing
         }
     }
 
+    /// Levels that are asked for at every message, by each part that holds the logger.
+    @Test func levelsOfManyLoggers() throws {
+        let messages = Messages()
+        let levels = LogLevels(.error)
+        let base = Logger(label: "test") { _ in Recorder { messages.add($0) } }
+        var copy = levels.logger(base)
+        // A copy that another part keeps, and its attempt to set a level.
+        copy.logLevel = .trace
+        let kept = copy
+        func say(_ text: String, _ level: Logger.Level, _ category: String? = nil) {
+            kept.log(level: level, "\(text)", metadata: category.map { ["category": "\($0)"] })
+        }
+        say("1", .warning)
+        say("2", .error)
+        levels["storing"] = .debug
+        #expect(levels["storing"] == .debug && levels["other"] == nil)
+        say("3", .debug, "storing")
+        say("4", .trace, "storing")
+        say("5", .warning, "other")
+        say("6", .warning)
+        levels.level = .info
+        say("7", .info, "other")
+        levels.set(["other": .critical])
+        say("8", .error, "other")
+        say("9", .debug, "storing")
+        var named = kept
+        named[metadataKey: "category"] = "other"
+        named.error("10")
+        #expect(messages.all == ["2", "3", "7"])
+
+        try withStore(configuration: .testing { $0.logger = levels.logger(base) }) { store in
+            try store.put([1], for: "a", PutOptions(durability: .durable))
+            #expect(!messages.all.contains("committed a batch"))
+            levels["commits"] = .debug
+            try store.put([1], for: "b", PutOptions(durability: .durable))
+            #expect(messages.all.contains("committed a batch"))
+        }
+    }
+
     @Test func aLevelCanBeHigherThanThatOfTheLogger() throws {
         let messages = Messages()
         try withStore(configuration: configuration(messages, level: .debug)) { store in

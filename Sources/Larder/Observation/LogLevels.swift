@@ -1,0 +1,112 @@
+import Logging
+
+/// Which messages are written, changeable at any time: for all loggers made with ``logger(_:)``, by category.
+///
+/// The messages of every part of Larder have metadata `category`. Loggers are values, and each part keeps a copy of the one
+/// that it was configured with; a logger made here asks these levels at every message.
+///
+///     let levels = LogLevels(.warning)
+///     var configuration = Configuration()
+///     configuration.logger = levels.logger(Logger(label: "app.cache"))
+///     // Later, for instance on a signal:
+///     levels["commits"] = .debug
+///
+/// Safe to use from any thread. A message below every level costs one lock that no one else holds for long.
+public final class LogLevels: Sendable {
+    private struct State {
+        var level: Logger.Level
+        var categories: [String: Logger.Level] = [:]
+        /// The least of all: what a logger may not drop before its category is known.
+        var least: Logger.Level
+
+        mutating func settle() { least = categories.values.reduce(level) { min($0, $1) } }
+    }
+
+    private let state: EngineMutex<State>
+
+    /// - Parameter level: of messages in no category that has a level of its own. Default: info, as a `Logger` has it.
+    public init(_ level: Logger.Level = .info) { state = EngineMutex(State(level: level, least: level)) }
+
+    /// The least level that is written where a category has none of its own.
+    public var level: Logger.Level {
+        get { state.withLock { $0.level } }
+        set {
+            state.withLock { state in
+                state.level = newValue
+                state.settle()
+            }
+        }
+    }
+
+    /// The least level of messages of a category; nil: ``level``.
+    ///
+    /// - Parameter category: as in the metadata of messages. One that no part uses is kept, and changes nothing.
+    public subscript(category: String) -> Logger.Level? {
+        get { state.withLock { $0.categories[category] } }
+        set {
+            state.withLock { state in
+                state.categories[category] = newValue
+                state.settle()
+            }
+        }
+    }
+
+    /// Replaces the levels of all categories.
+    ///
+    /// - Parameter categories: those that have a level of their own from now on.
+    public func set(_ categories: [String: Logger.Level]) {
+        state.withLock { state in
+            state.categories = categories
+            state.settle()
+        }
+    }
+
+    /// A logger that writes where another one does, what these levels let through. Setting `logLevel` of it has no effect.
+    ///
+    /// - Parameter logger: its handler and metadata count; its level does not.
+    public func logger(_ logger: Logger) -> Logger {
+        var inner = logger
+        inner.logLevel = .trace
+        return Logger(label: logger.label) { _ in LeveledHandler(levels: self, inner: inner) }
+    }
+
+    fileprivate var least: Logger.Level { state.withLock { $0.least } }
+
+    fileprivate func level(of category: String?) -> Logger.Level {
+        state.withLock { state in category.flatMap { state.categories[$0] } ?? state.level }
+    }
+}
+
+/// Asks levels that may change at every message.
+private struct LeveledHandler: LogHandler {
+    let levels: LogLevels
+    var inner: Logger
+
+    var logLevel: Logger.Level {
+        get { levels.least }
+        // The levels are set where they are kept.
+        set {}
+    }
+
+    var metadata: Logger.Metadata = [:]
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { inner[metadataKey: key] }
+        set { inner[metadataKey: key] = newValue }
+    }
+
+    init(levels: LogLevels, inner: Logger) {
+        self.levels = levels
+        self.inner = inner
+    }
+
+    func log(
+        level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String,
+        function: String, line: UInt
+    ) {
+        let category = (metadata?["category"] ?? inner[metadataKey: "category"]).map { "\($0)" }
+        guard level >= levels.level(of: category) else { return }
+        inner.log(
+            level: level, message, metadata: metadata, source: source, file: file, function: function, line: line)
+    }
+}
