@@ -62,14 +62,15 @@ struct SharedMissTests {
     ///   - configure: the cache of the second.
     private func withProcesses(
         _ content: String = content, _ cacheControl: String = "max-age=600", isChunked: Bool = false,
-        _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
+        validator: String? = nil, _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
         _ body: @Sendable (Processes) async throws -> Void
     ) async throws {
         try await withOrigin { origin, place in
             let (url, gate) = (origin.url + "/w", Gate())
             let middle = content.utf8.count / 2
-            let answer = OriginAnswer.ok(String(content.prefix(middle))).header("Cache-Control", cacheControl)
+            var answer = OriginAnswer.ok(String(content.prefix(middle))).header("Cache-Control", cacheControl)
                 .then(gate).then(String(content.suffix(middle)))
+            if let validator { answer = answer.header("ETag", validator) }
             origin.script("/w", isChunked ? answer.chunked() : answer)
             let store = try await Store.open(at: FilePath(place.store))
             let first = try CommandRun.start(["fetch", url, "--store", place.store])
@@ -174,12 +175,72 @@ struct SharedMissTests {
         #expect(second.pauses.reduce(.zero, +) < .seconds(36_000))
     }
 
-    /// A client would not get any byte before the whole is there.
-    @Test(arguments: [false, true]) func aLongResponseIsNotWaitedFor(_ isChunked: Bool) async throws {
-        let content = String(repeating: "0123456789abcdef", count: 800_000)
-        let second = try await second(content, isChunked: isChunked)
+    private static let long = String(repeating: "0123456789abcdef", count: 800_000)
+
+    /// A client would not get any byte before the whole is there, where it cannot follow.
+    @Test func aLongResponseOfUnknownLengthIsNotWaitedFor() async throws {
+        let second = try await second(Self.long, isChunked: true)
         #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
         #expect(second.pauses.reduce(.zero, +) < .seconds(36_000))
+    }
+
+    /// The second gets the first half while the origin holds the other one, and all of it from the store.
+    @Test func aLongResponseIsFollowedWhileItArrives() async throws {
+        try await withProcesses(Self.long) { configuration in
+            configuration.otherProcessWait = .seconds(36_000)
+            configuration.sleep = { pause in
+                if pause == Self.claiming { return try await Self.never() }
+            }
+        } _: { processes in
+            let response = try await processes.cache.fetch(processes.url)
+            #expect(response.source == .network && response.body.length == Int64(Self.long.utf8.count))
+            var bytes: [UInt8] = []
+            var reader = response.body.makeAsyncIterator()
+            while bytes.count < 1 << 20, let piece = try await reader.next() { bytes += piece }
+            #expect(bytes.count >= 1 << 20)
+            processes.gate.open()
+            while let piece = try await reader.next() { bytes += piece }
+            #expect(bytes == Array(Self.long.utf8))
+            await processes.first.exit()
+            #expect(processes.transport.sent.isEmpty)
+            let again = try await processes.cache.fetch(processes.url)
+            #expect(again.source == .hit)
+            #expect(try await again.body.bytes() == bytes)
+            // The part is gone.
+            #expect(try await processes.store.keys(.prefix(Key(processes.url + " "))) == [])
+        }
+    }
+
+    /// The process that loads dies: the rest comes from the origin, and only that.
+    @Test func aLongResponseIsContinuedWhereItsProcessDied() async throws {
+        try await withProcesses(Self.long, validator: "\"1\"") { configuration in
+            configuration.otherProcessWait = .seconds(36_000)
+            configuration.sleep = { pause in
+                if pause == Self.claiming { return try await Self.never() }
+            }
+        } _: { processes in
+            let total = Self.long.utf8.count
+            let response = try await processes.cache.fetch(processes.url)
+            var bytes: [UInt8] = []
+            var reader = response.body.makeAsyncIterator()
+            while bytes.count < 1 << 20, let piece = try await reader.next() { bytes += piece }
+            processes.transport.handler = { request throws(TransportError) in
+                let range = request.head.headerFields[.range] ?? ""
+                let first = Int(range.dropFirst("bytes=".count).prefix { $0 != "-" }) ?? 0
+                return .answer(
+                    206,
+                    [
+                        .cacheControl: "max-age=600", .eTag: "\"1\"",
+                        .contentRange: "bytes \(first)-\(total - 1)/\(total)",
+                    ], String(Self.long.dropFirst(first)))
+            }
+            kill(processes.first.processIdentifier, SIGKILL)
+            await processes.first.exit()
+            while let piece = try await reader.next() { bytes += piece }
+            #expect(bytes == Array(Self.long.utf8))
+            let sent = processes.transport.sent
+            #expect(sent.count == 1 && sent.first?.head.headerFields[.ifRange] == "\"1\"")
+        }
     }
 
     /// Half of the time that a request has is for the origin.

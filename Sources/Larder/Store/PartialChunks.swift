@@ -25,7 +25,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> Iterator { Iterator(body, offset) }
 
     /// Where the reading is.
-    public struct Iterator: AsyncIteratorProtocol {
+    public struct Iterator: AsyncIteratorProtocol, Sendable {
         private let body: PartialBody
         private var offset: Int64
         private var available: ByteRanges

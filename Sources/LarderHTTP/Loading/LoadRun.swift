@@ -177,7 +177,7 @@ struct LoadRun: Sendable {
         if let new = decision.store {
             storing = await Storing(
                 changes: loader.changes, lookup: loader.lookup, pending: pending, new: new, found: found,
-                length: received.body.length)
+                length: received.body.length, isAwaited: claim != nil)
         }
         var isShareable: Bool? = storing != nil
         if storing == nil, let obstacle = decision.obstacle, !rules.isLasting(obstacle, status: code) {

@@ -17,7 +17,7 @@ extension Loader {
         case answered(FetchResponse)
     }
 
-    /// A longer body is not waited for.
+    /// A longer body is not waited for: it is followed while it arrives, or asked for.
     static let longestAwaited: Int64 = 4 << 20
 
     /// How long a claim is waited for. It takes the writer lock, which a process that was stopped may hold.
@@ -37,7 +37,10 @@ extension Loader {
         case .late: return .ask(pending, nil)
         case .held(let claim): held = claim
         // It is not claimed again: of a response that cannot be stored, each process asks for its own at once.
-        case .elsewhere: await waitForClaim(key, pending, limit - .nanoseconds(clock.uptime() - began))
+        case .elsewhere:
+            if let response = await waitForClaim(key, pending, limit - .nanoseconds(clock.uptime() - began)) {
+                return .answered(response)
+            }
         }
         // What another process brings may be from before an invalidation by this one.
         guard isSettled(pending), let result = try? await answering.answer(question(again: pending)) else {
@@ -68,11 +71,14 @@ extension Loader {
             && pending.search.map { generations.isSettled($0.listKey, since: $0.generation) } ?? true
     }
 
-    private func waitForClaim(_ key: Key, _ pending: LoadRequest, _ limit: Duration) async {
+    /// Waits for the end of another process's load; returns what that brings, if it is long and can be followed while it
+    /// arrives.
+    private func waitForClaim(_ key: Key, _ pending: LoadRequest, _ limit: Duration) async -> FetchResponse? {
         var pause = Duration.milliseconds(5)
         var waited = Duration.zero
         do {
             while waited < limit, isSettled(pending), try await changes.store.isClaimedElsewhere(key) {
+                if let response = try await following(pending) { return response }
                 try await context.configuration.sleep(min(pause, limit - waited))
                 waited += pause
                 pause = min(pause * 2, .milliseconds(250))
@@ -80,6 +86,7 @@ extension Loader {
         } catch {
             // Cancelled, or the store fails: what it has now decides.
         }
+        return nil
     }
 }
 

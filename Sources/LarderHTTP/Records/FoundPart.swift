@@ -19,7 +19,7 @@ struct FoundPart: Sendable {
     init?(_ part: StoredPart, in entry: Entry) {
         let length = entry.body.length.bytes
         switch entry.metadata {
-        case StoredPart.placedMetadata:
+        case let metadata where StoredPart.isPlaced(metadata):
             // Its body was completed, and has not become that of the response yet.
             available = part.ranges.intersection([0..<length])
             isPlaced = true
@@ -37,7 +37,7 @@ struct FoundPart: Sendable {
 
     /// A part in progress; nil if the body is something else.
     init?(_ part: StoredPart, in body: PartialBody) {
-        guard body.metadata == StoredPart.placedMetadata else { return nil }
+        guard StoredPart.isPlaced(body.metadata) else { return nil }
         self.part = part
         available = part.ranges.intersection(body.ranges)
         bytes = .inProgress(body)

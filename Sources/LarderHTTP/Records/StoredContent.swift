@@ -63,7 +63,7 @@ package enum StoredKeys {
 
     /// Whether an entry is a part of the response under another key.
     package static func isPart(_ entry: Attributes) -> Bool {
-        [StoredPart.placedMetadata, StoredPart.packedMetadata].contains(entry.metadata)
+        (StoredPart.isPlaced(entry.metadata) || entry.metadata == StoredPart.packedMetadata)
             && entry.key.text.contains(StoredPart.separator)
     }
 

@@ -6,13 +6,23 @@ import Larder
 ///
 /// The response's record lists its parts. The entry of a part is a body in progress that has each byte at its position
 /// in the representation, so that further ranges are written into it. Or, where that cannot be, it is complete, and has
-/// one range behind the other. Its metadata is two bytes, which tell the two apart: kind, 3, and version, 2 or 1.
+/// one range behind the other. Its metadata begins with two bytes, which tell the two apart: kind, 3, and version, 2 or 1.
+/// While a whole response is written to a part, the response's record follows them, for other processes: ``head(of:)``.
 struct StoredPart: Hashable {
     static let kind: UInt8 = 3
     /// Of a part with one range behind the other.
     static let packedMetadata: [UInt8] = [kind, 1]
     /// Of a part with each byte at its position.
     static let placedMetadata: [UInt8] = [kind, 2]
+    /// Whether an entry with this metadata is a part with each byte at its position.
+    static func isPlaced(_ metadata: [UInt8]) -> Bool { metadata.starts(with: placedMetadata) }
+
+    /// The response that is being written to the part with this metadata; nil if others need not know of it.
+    static func head(of metadata: [UInt8]) -> StoredResponse? {
+        guard isPlaced(metadata), metadata.count > placedMetadata.count else { return nil }
+        return StoredRecord(Array(metadata[placedMetadata.count...]))?.response
+    }
+
     /// The most parts of a response, and the most ranges of all of them: what does not fit is not stored.
     static let limit = 128
     static let rangeLimit = 1_024

@@ -180,7 +180,7 @@ final class PartWriters: Sendable {
         let partKey = StoredPart.key(key, id)
         // Where there is none, or one of another length, the writer would begin a new one.
         guard let body = try store.partialBody(of: partKey), !body.isBeingWritten,
-            body.metadata == StoredPart.placedMetadata, body.total?.bytes == content.total
+            StoredPart.isPlaced(body.metadata), body.total?.bytes == content.total
         else { return nil }
         do {
             let writer = try store.partialWriter(for: partKey, options, total: ByteCount(content.total))

@@ -91,6 +91,24 @@ struct PlacedPart: Sendable {
     private let response: StoredResponse
     private let key: Key
     private let storagePolicy: StoragePolicy
+    /// Whether other processes can see what arrives.
+    private let isShown: Bool
+
+    /// A whole response that other processes follow while it arrives; nil if it cannot be written so: its length is not
+    /// known, or it has no place.
+    init?(
+        whole new: NewResponse, length: Int64?, at key: Key, _ storagePolicy: StoragePolicy, _ changes: StoreChanges
+    ) throws {
+        guard storagePolicy != .memoryOnly, let length, length > 0,
+            let response = new.finished(receivedBytes: length, isComplete: true), try changes.hasRoom(length, key)
+        else { return nil }
+        range = 0..<length
+        total = length
+        self.response = response
+        self.key = key
+        self.storagePolicy = storagePolicy
+        isShown = true
+    }
 
     /// Nil if it cannot.
     init?(
@@ -106,6 +124,7 @@ struct PlacedPart: Sendable {
         self.response = response
         self.key = key
         self.storagePolicy = storagePolicy
+        isShown = false
     }
 
     /// Where its bytes go.
@@ -116,7 +135,7 @@ struct PlacedPart: Sendable {
         let (responses, part) = (changes.responses, self)
         let options = PutOptions(
             lifetime: responses.lifetime(of: response.policy), storagePolicy: storagePolicy, tags: tags,
-            metadata: StoredPart.placedMetadata)
+            metadata: StoredPart.placedMetadata + (isShown ? StoredRecord(response).encoded : []))
         return PartSink(changes.store, range) {
             try responses.writers.acquire(
                 for: part.range, PartWriters.Content(response: part.response, total: part.total, isCurrent: isCurrent),

@@ -28,12 +28,15 @@ struct Storing: Sendable {
     /// What an invalidation since it was asked for would have changed.
     private let guards: [(key: String, generation: UInt32)]
     private let replaced: [ResponseStore.Found]
+    /// Whether other processes can follow the body while it arrives.
+    let isFollowed: Bool
 
     /// Nil when the store does not accept the response: it is too large or has too many tags, there is no room, or the
     /// store fails. The answer continues without it.
+    /// - Parameter isAwaited: whether other processes may wait for the response.
     init?(
         changes: StoreChanges, lookup: Lookup, pending: LoadRequest, new: NewResponse, found: [ResponseStore.Found],
-        length: Int64?
+        length: Int64?, isAwaited: Bool
     ) async {
         guard let own = pending.primary else { return nil }
         self.changes = changes
@@ -63,6 +66,17 @@ struct Storing: Sendable {
         do {
             key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
+            // What others wait for the whole of costs fewer commits.
+            if isAwaited, length.map({ $0 > Loader.longestAwaited }) ?? false, shared == nil, key == Key(own),
+                new.announcedRange == nil,
+                let whole = try PlacedPart(whole: new, length: length, at: key, storagePolicy, changes)
+            {
+                isFollowed = true
+                target = .placed(
+                    whole.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })
+                return
+            }
+            isFollowed = false
             if let part = try PlacedPart(new, length: length, at: key, storagePolicy, changes) {
                 target = .placed(
                     part.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })

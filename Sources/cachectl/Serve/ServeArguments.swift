@@ -83,6 +83,7 @@ struct LogLevelArgument: ExpressibleByArgument {
     }
 
     static var allValueStrings: [String] { ["error", "warning", "info", "debug"] }
+    static var defaultCompletionKind: CompletionKind { .list(allValueStrings) }
 
     /// Makes these the levels of running loggers.
     func apply(to levels: LogLevels) {

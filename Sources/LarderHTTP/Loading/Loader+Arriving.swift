@@ -1,0 +1,120 @@
+import HTTPCaching
+import HTTPTypes
+import Larder
+import Synchronization
+
+/// Answering with a response that another process has begun to load: a long one, which no client should wait for the end
+/// of, and no origin send twice.
+extension Loader {
+    /// The response to a request that another process is writing to the store, with its bytes as they come; nil if there is
+    /// none that may answer it.
+    func following(_ pending: LoadRequest) async throws -> FetchResponse? {
+        guard let primary = pending.primary else { return nil }
+        let responses = changes.responses
+        guard let (stored, part) = try await changes.store.perform({ try responses.arriving(primary) }),
+            let total = stored.body.total
+        else { return nil }
+        let now = context.now
+        guard case .serve(let served) = context.rules.reuse(pending.subject, stored: [stored], now: now),
+            served.stale == nil, served.content == .whole
+        else { return nil }
+        var head = served.head
+        let status = context.rules.cacheStatus(
+            forwarded: pending.forwardedRequest, receivedStatus: stored.head.status.code,
+            sentStatus: head.status.code, stored: stored.policy, isCollapsed: true, now: now)
+        builder.finish(&head, status)
+        let body = FollowedBody(part.follow(), total: total) { [self] offset in
+            try await rest(of: stored, from: offset, to: total, for: pending)
+        }
+        return FetchResponse(
+            head: head, body: ResponseBody(length: total) { try await body.next() }, source: .network,
+            storedStatus: nil, originStatus: stored.head.status.code, ageSeconds: served.ageMilliseconds / 1_000,
+            freshSeconds: status.ttlSeconds, cacheStatus: context.configuration.addsCacheStatus ? status : nil,
+            isStored: true)
+    }
+
+    /// What is left of a response that its process has finished meanwhile, or given up, or that died with it.
+    private func rest(
+        of stored: StoredResponse, from offset: Int64, to total: Int64, for pending: LoadRequest
+    ) async throws -> ResponseBody {
+        let responses = changes.responses
+        let found = try await changes.store.perform { [pending] in
+            try responses.peek(pending.primary ?? "", for: pending.subject.headerFields)
+        }
+        // The same one by the time that it came.
+        if let same = found.first(where: { $0.response.responseTime == stored.responseTime }),
+            case let segments = same.segments(offset..<total), !segments.isEmpty
+        {
+            return ResponseBody(segments)
+        }
+        // What a process that died has left is of no use to anyone else.
+        _ = try? await changes.store.perform { [pending] in try responses.arriving(pending.primary ?? "") }
+        let url = pending.request.url
+        guard stored.policy.hasStrongValidator else {
+            throw FetchError(
+                .origin, url: url, "\(url) was loaded by another process, which has given it up: ask again")
+        }
+        var sent = pending.forwardedRequest.sent
+        sent.headerFields[.ifRange] = stored.head.headerFields[.eTag] ?? stored.head.headerFields[.lastModified]
+        return try await loadGap(offset..<total, of: stored.head, sent: sent, for: pending)
+    }
+}
+
+extension ResponseStore {
+    /// A whole response that a process is writing under a key, and the part that it writes to. May wait.
+    func arriving(_ primary: String) throws -> (response: StoredResponse, part: PartialBody)? {
+        var keys: [Key] = []
+        try store.forEach(.prefix(StoredKeys.partPrefix(of: Key(primary))) && .incomplete) { entry in
+            if StoredPart.head(of: entry.metadata) != nil { keys.append(entry.key) }
+        }
+        for key in keys {
+            guard let part = try store.partialBody(of: key), let response = StoredPart.head(of: part.metadata) else {
+                continue
+            }
+            if part.isBeingWritten { return (response, part) }
+            // Its process died. No record lists it, so no other load will continue it.
+            try store.remove(key)
+        }
+        return nil
+    }
+}
+
+/// A body that another process brings, and the rest of it from elsewhere if that one does not.
+private final class FollowedBody: Sendable {
+    private struct State: Sendable {
+        var chunks: PartialChunks.Iterator
+        var offset: Int64 = 0
+        var rest: ResponseBody.Iterator?
+    }
+
+    private let state: Mutex<State>
+    private let total: Int64
+    private let load: @Sendable (Int64) async throws -> ResponseBody
+
+    /// - Parameter load: the bytes from a position on.
+    init(_ chunks: PartialChunks, total: Int64, load: @escaping @Sendable (Int64) async throws -> ResponseBody) {
+        state = Mutex(State(chunks: chunks.makeAsyncIterator()))
+        self.total = total
+        self.load = load
+    }
+
+    /// The next piece; nil at the end. For one reader at a time.
+    func next() async throws -> [UInt8]? {
+        var (chunks, offset, rest) = state.withLock { ($0.chunks, $0.offset, $0.rest) }
+        // What follows the last byte is the commit of the other process, which is not waited for.
+        if offset == total { return nil }
+        var piece: [UInt8]?
+        if rest == nil {
+            do {
+                piece = try await chunks.next()
+            } catch let error as LarderError where [.incomplete, .gone].contains(error.code) {
+                rest = try await load(offset).makeAsyncIterator()
+            }
+        }
+        if rest != nil { piece = try await rest?.next() }
+        offset += Int64(piece?.count ?? 0)
+        let reached = State(chunks: chunks, offset: offset, rest: rest)
+        state.withLock { $0 = reached }
+        return piece
+    }
+}
