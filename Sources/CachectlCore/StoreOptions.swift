@@ -54,6 +54,7 @@ package struct StoreOptions: ParsableArguments {
         // A command that changes a store leaves it in order, whatever signal comes.
         if access != .reading { Interruption.listen() }
         if access != .creating { try requireStore() }
+        let isNew = access == .creating && (try? requireStore()) == nil
         var configuration = configuration(access)
         adjust(&configuration)
         let store = try open(configuration, access, rebuildsIndex: rebuildsIndex)
@@ -61,6 +62,11 @@ package struct StoreOptions: ParsableArguments {
         do {
             if let bytes { try store.setByteBudget(bytes) }
             result = try body(store)
+            // Once: later runs find the store there.
+            if isNew, try store.budget().bytes == .unlimited {
+                Output.note(
+                    "the new store has no budget and may fill the disk: set one with 'cachectl budget --bytes 10GB'")
+            }
         } catch {
             // Report the first error, not that of closing.
             try? store.close()

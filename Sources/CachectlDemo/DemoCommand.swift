@@ -43,7 +43,7 @@ package struct DemoCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Byte budget. Default: a third of the size of the files, at least 1 MiB.", valueName: "size"),
+            "Byte budget. Default: a third of the size of the files, at least 4 MiB.", valueName: "size"),
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
@@ -63,7 +63,7 @@ package struct DemoCommand: ParsableCommand {
     package func run() throws {
         Interruption.listen()
         let corpus = try Corpus(try TreeWalk.root(FilePath(directory)))
-        let limit = budget ?? max(ByteCount(corpus.bytes / 3), Budget.minimumBytes)
+        let limit = budget ?? max(ByteCount(corpus.bytes / 3), .mebibytes(4))
         let temporary = options.store == nil ? try TemporaryDirectory("demo") : nil
         defer { temporary?.remove() }
         let target = options.target(orIn: (temporary?.path ?? ".").appending("store"))

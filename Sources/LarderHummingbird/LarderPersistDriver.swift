@@ -151,7 +151,8 @@ public final class LarderPersistDriver: PersistDriver {
                     try await self.tidy()
                 } catch {
                     // The values are still right: what has expired is not found.
-                    self.logger.warning("expired values could not be removed", metadata: ["error": "\(error)"])
+                    self.logger.warning(
+                        "expired values could not be removed", metadata: ["category": "persist", "error": "\(error)"])
                 }
             }
         }

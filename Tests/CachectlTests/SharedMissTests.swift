@@ -186,12 +186,19 @@ struct SharedMissTests {
 
     /// The second gets the first half while the origin holds the other one, and all of it from the store.
     @Test func aLongResponseIsFollowedWhileItArrives() async throws {
-        try await withProcesses(Self.long) { configuration in
+        try await withProcesses(Self.long, validator: "\"1\"") { configuration in
             configuration.otherProcessWait = .seconds(36_000)
             configuration.sleep = { pause in
                 if pause == Self.claiming { return try await Self.never() }
             }
         } _: { processes in
+            // Those who wait together, too.
+            async let others = withThrowingTaskGroup(of: [UInt8].self) { group in
+                for _ in 0..<3 {
+                    group.addTask { try await processes.cache.fetch(processes.url).body.bytes() }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
             let response = try await processes.cache.fetch(processes.url)
             #expect(response.source == .network && response.body.length == Int64(Self.long.utf8.count))
             var bytes: [UInt8] = []
@@ -201,6 +208,8 @@ struct SharedMissTests {
             processes.gate.open()
             while let piece = try await reader.next() { bytes += piece }
             #expect(bytes == Array(Self.long.utf8))
+            let all = try await others
+            #expect(all.count == 3 && all.allSatisfy { $0 == bytes })
             await processes.first.exit()
             #expect(processes.transport.sent.isEmpty)
             let again = try await processes.cache.fetch(processes.url)
@@ -211,10 +220,21 @@ struct SharedMissTests {
         }
     }
 
-    /// The process that loads dies: the rest comes from the origin, and only that.
-    @Test func aLongResponseIsContinuedWhereItsProcessDied() async throws {
+    /// What others could not continue, or may not have, is not waited for.
+    @Test(arguments: [nil, "\"1\""]) func aLongResponseThatCannotBeFollowed(_ validator: String?) async throws {
+        try await withProcesses(Self.long, validator == nil ? "max-age=600" : "no-cache", validator: validator) {
+            $0.otherProcessWait = .seconds(36_000)
+        } _: { processes in
+            let response = try await processes.cache.fetch(processes.url)
+            #expect(try await response.body.bytes() == Array("own".utf8))
+        }
+    }
+
+    /// The process that loads dies, or is stopped and keeps its locks: the rest comes from the origin, and only that.
+    @Test(arguments: [SIGKILL, SIGSTOP]) func aLongResponseIsContinuedWithoutItsProcess(_ signal: Int32) async throws {
         try await withProcesses(Self.long, validator: "\"1\"") { configuration in
             configuration.otherProcessWait = .seconds(36_000)
+            if signal == SIGSTOP { configuration.timeouts.read = .milliseconds(300) }
             configuration.sleep = { pause in
                 if pause == Self.claiming { return try await Self.never() }
             }
@@ -234,9 +254,10 @@ struct SharedMissTests {
                         .contentRange: "bytes \(first)-\(total - 1)/\(total)",
                     ], String(Self.long.dropFirst(first)))
             }
-            kill(processes.first.processIdentifier, SIGKILL)
-            await processes.first.exit()
+            kill(processes.first.processIdentifier, signal)
+            if signal == SIGKILL { await processes.first.exit() }
             while let piece = try await reader.next() { bytes += piece }
+            kill(processes.first.processIdentifier, SIGCONT)
             #expect(bytes == Array(Self.long.utf8))
             let sent = processes.transport.sent
             #expect(sent.count == 1 && sent.first?.head.headerFields[.ifRange] == "\"1\"")

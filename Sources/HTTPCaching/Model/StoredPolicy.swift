@@ -114,6 +114,16 @@ public struct StoredPolicy: Sendable, Hashable {
         responseTime.advanced(byMilliseconds: lifetimeMilliseconds.subtractingSaturating(initialAgeMilliseconds))
     }
 
+    /// Makes it fresh for a time from now on. Its age counts on, and what prohibits serving it stale still does.
+    ///
+    /// - Parameters:
+    ///   - milliseconds: more than 0.
+    ///   - now: the current time.
+    package mutating func setFreshness(milliseconds: Int64, from now: Instant) {
+        lifetimeMilliseconds = ageMilliseconds(at: now).addingSaturating(milliseconds)
+        flags.subtract(.noCache)
+    }
+
     /// Takes another lifetime than the response's own, as a caller's policy may want. It counts from the time of the
     /// response, whose age stays what it is: other caches go by that.
     ///

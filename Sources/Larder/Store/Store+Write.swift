@@ -186,7 +186,8 @@ extension Store {
                 }
                 if duration > WriteBatch.longestLease {
                     throw LarderError(
-                        .invalidArgument, "a lease of \(duration) is too long: the longest is 30 days, take it again")
+                        .invalidArgument,
+                        "a lease lasts 30 days at most: take a shorter one, and another before it ends")
                 }
                 return .timedLease(kind, subject, duration)
             }

@@ -26,10 +26,14 @@ extension HTTPCache {
     public func download(
         _ request: HTTPRequest, to path: FilePath, _ options: FetchOptions = FetchOptions()
     ) async throws -> FetchResponse {
-        var response = try await fetch(request, options)
-        let file = try DownloadFile(for: path)
+        // Before anything is loaded: nothing may be there.
+        var file = try DownloadFile(for: path)
+        var response: FetchResponse
         do {
-            for try await piece in response.body { try file.append(piece) }
+            response = try await fetch(request, options)
+            for try await piece in response.body {
+                try await store.perform { [file] in try file.append(piece) }
+            }
             try file.finish()
         } catch {
             file.discard()
@@ -41,12 +45,15 @@ extension HTTPCache {
 }
 
 /// A file that gets its name when it is whole.
-private struct DownloadFile {
+private struct DownloadFile: Sendable {
     private let path: FilePath
     private let temporary: FilePath
     private let descriptor: FileDescriptor
+    private var isClosed = false
 
     init(for path: FilePath) throws {
+        var status = stat()
+        guard path.withPlatformString({ lstat($0, &status) }) != 0 else { throw Errno.fileExists }
         self.path = path
         let name = ".larder-" + String(UInt64.random(in: .min ... .max), radix: 16)
         temporary = path.removingLastComponent().appending(name)
@@ -57,8 +64,8 @@ private struct DownloadFile {
 
     func append(_ bytes: [UInt8]) throws { _ = try descriptor.writeAll(bytes) }
 
-    func finish() throws {
-        try descriptor.close()
+    mutating func finish() throws {
+        try close()
         // A link does not replace what came under that name meanwhile; rename(2) would.
         let result = temporary.withPlatformString { old in path.withPlatformString { link(old, $0) } }
         if result == 0 {
@@ -75,8 +82,15 @@ private struct DownloadFile {
         }
     }
 
-    func discard() {
-        try? descriptor.close()
+    mutating func discard() {
+        try? close()
         _ = temporary.withPlatformString { unlink($0) }
+    }
+
+    /// Once: the number may stand for another file at once.
+    private mutating func close() throws {
+        if isClosed { return }
+        isClosed = true
+        try descriptor.close()
     }
 }

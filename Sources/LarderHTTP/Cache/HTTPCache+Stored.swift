@@ -6,7 +6,7 @@ import SystemPackage
 /// Asking what is stored, and changing it, without a fetch.
 extension HTTPCache {
     /// The key under which the response to a request is stored, or the list of its variants: what the key policy makes of
-    /// the request. For the key of the one that a request selects see ``stored(_:body:_:)-4yd5c``.
+    /// the request. For the key of the one that a request selects see `stored(_:body:_:)`.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
@@ -31,7 +31,7 @@ extension HTTPCache {
     ///   - body: its content, where that is part of the key.
     ///   - options: their key policy counts.
     /// - Returns: what is known of it, ``ResponseSummary/key`` included.
-    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; what ``Store/get(_:includingExpired:)``
+    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; what `Store.get(_:includingExpired:)`
     ///   throws.
     public func stored(
         _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
@@ -55,40 +55,45 @@ extension HTTPCache {
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
     ///   - body: its content, where that is part of the key.
     ///   - options: their key policy counts.
-    /// - Throws: as ``stored(_:body:_:)-4yd5c``.
+    /// - Throws: as `stored(_:body:_:)`.
     public func storedBody(
         _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
     ) throws -> Body? {
+        // Parts that are the whole are joined a moment after the last of them has come.
         guard let found = try find(request, body, options), found.own.isComplete else { return nil }
         return found.entry.body
     }
 
-    /// Changes how long the stored response that a request selects is fresh. Its `Cache-Control` stays as it is, and its age
-    /// counts on: other caches go by these.
+    /// Changes how long the stored response that a request selects is fresh, until it is validated or replaced. Its
+    /// `Cache-Control` stays as it is, and its age counts on: other caches go by these.
     ///
     /// - Parameters:
-    ///   - duration: from now on; zero makes it stale.
+    ///   - duration: from now on. Zero or less: it has to be validated before it is used again.
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
     ///   - body: its content, where that is part of the key.
     ///   - options: their key policy counts.
-    /// - Returns: false if none is stored.
-    /// - Throws: as ``stored(_:body:_:)-4yd5c``, and `LarderError` where the store cannot be written.
+    /// - Returns: false if none is stored, or if others replace it all the time.
+    /// - Throws: as `stored(_:body:_:)`, and `LarderError` where the store cannot be written.
     @discardableResult
     public func setFreshness(
         _ duration: Duration, of request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
     ) async throws -> Bool {
-        // Another process may replace it meanwhile: then that one is meant.
-        while let found = try await store.perform({ [self] in try find(request, body, options) }) {
-            if try await changes.responses.setFreshness(duration, of: found, at: context.now) { return true }
-        }
-        return false
+        try await setFreshness(duration) { [self] in try find(request, body, options) }
     }
 
     /// As above, for the response under the key of a single entry.
     package func setFreshness(_ duration: Duration, ofKey key: Key) async throws -> Bool {
         let responses = changes.responses
-        while let found = try await store.perform({ try responses.findOne(key) { try responses.store.peek($0) } }) {
-            if try await responses.setFreshness(duration, of: found, at: context.now) { return true }
+        return try await setFreshness(duration) { try responses.findOne(key) { try responses.store.peek($0) } }
+    }
+
+    private func setFreshness(
+        _ duration: Duration, _ find: @escaping @Sendable () throws -> ResponseStore.Found?
+    ) async throws -> Bool {
+        // Another process may replace it meanwhile: then that one is meant.
+        for _ in 0..<8 {
+            guard let found = try await store.perform(find) else { return false }
+            if try await changes.responses.setFreshness(duration, of: found, at: context.now) { return true }
         }
         return false
     }
@@ -127,10 +132,19 @@ extension ResponseStore {
     /// Makes a stored response fresh for a time, whatever its fields say; false if it was replaced or removed meanwhile.
     func setFreshness(_ duration: Duration, of found: Found, at now: Instant) async throws -> Bool {
         var response = found.response
-        let elapsed = max(0, now.milliseconds(since: response.responseTime)) / 1_000
-        let (lifetime, isBeyond) = max(0, duration.components.seconds).addingReportingOverflow(elapsed)
-        response.policy.override(lifetimeSeconds: duration <= .zero ? 0 : isBeyond ? .max : lifetime)
-        if duration > .zero { response.isInvalidated = false }
+        response.isInvalidated = duration <= .zero
+        if duration > .zero { response.policy.setFreshness(milliseconds: duration.wholeMilliseconds, from: now) }
         return try await update(found, to: response, tags: found.entry.attributes.tags)
+    }
+}
+
+extension Duration {
+    /// Rounded up; saturates.
+    fileprivate var wholeMilliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (milliseconds, isBeyond) = seconds.multipliedReportingOverflow(by: 1_000)
+        if isBeyond { return seconds < 0 ? .min : .max }
+        let rest = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000
+        return milliseconds.addingReportingOverflow(rest).overflow ? .max : milliseconds + rest
     }
 }

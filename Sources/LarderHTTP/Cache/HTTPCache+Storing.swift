@@ -51,6 +51,7 @@ extension HTTPCache {
         var options = options
         (options.policy, options.policyID, options.isOffline) = (.doNotRead, nil, false)
         options.onProgress = nil
+        let began = context.now
         // A client and loads of its own: no place among those to origins is taken, and no other request joins.
         let origin = OriginClient(context, GivenResponse(TransportResponse(head: response, body: body)))
         let loader = loader.beside(origin)
@@ -58,8 +59,9 @@ extension HTTPCache {
         guard case .load(let pending) = try await loader.answer(question) else { return false }
         let answer = try await loader.load(pending, body: nil, onInformational: nil)
         for try await _ in answer.body {}
-        await loader.active.drain()
-        return answer.isStored
+        // It is stored when the last byte is shown, unless the store did not take it.
+        guard answer.isStored, let summary = try await stored(request, options) else { return false }
+        return summary.isComplete && summary.ageSeconds <= max(0, context.now.milliseconds(since: began)) / 1_000
     }
 
     /// Answers the one request that it gets with what it was given.

@@ -48,10 +48,10 @@ extension HTTPCache {
     }
 
     private func change(_ body: (inout LiveSettings) -> Void) {
-        let isPlain = context.live.withLock { live in
+        context.live.withLock { live in
             body(&live)
-            return live.isPlain
+            // Inside: two changes at once must not become visible in another order.
+            context.isPlain.store(live.isPlain, ordering: .relaxed)
         }
-        context.isPlain.store(isPlain, ordering: .relaxed)
     }
 }

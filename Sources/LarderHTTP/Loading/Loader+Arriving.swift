@@ -6,34 +6,46 @@ import Synchronization
 /// Answering with a response that another process has begun to load: a long one, which no client should wait for the end
 /// of, and no origin send twice.
 extension Loader {
-    /// The response to a request that another process is writing to the store, with its bytes as they come; nil if there is
-    /// none that may answer it.
-    func following(_ pending: LoadRequest) async throws -> FetchResponse? {
-        guard let primary = pending.primary else { return nil }
+    /// What another process brings for a request.
+    enum Arriving {
+        /// Nothing that can be read before its end.
+        case nothing
+        /// A response that this request may not have.
+        case unusable
+        /// With its bytes as they come.
+        case response(FetchResponse)
+    }
+
+    /// Looks for a response to a request that another process is writing to the store.
+    func arriving(_ pending: LoadRequest) async throws -> Arriving {
+        guard let primary = pending.primary else { return .nothing }
         let responses = changes.responses
         guard let (stored, part) = try await changes.store.perform({ try responses.arriving(primary) }),
-            let total = stored.body.total
-        else { return nil }
+            let total = stored.body.total, !stalled.contains(part.key)
+        else { return .nothing }
         let now = context.now
         guard case .serve(let served) = context.rules.reuse(pending.subject, stored: [stored], now: now),
             served.stale == nil, served.content == .whole
-        else { return nil }
+        else { return .unusable }
         var head = served.head
         let status = context.rules.cacheStatus(
             forwarded: pending.forwardedRequest, receivedStatus: stored.head.status.code,
             sentStatus: head.status.code, stored: stored.policy, isCollapsed: true, now: now)
         builder.finish(&head, status)
-        let body = FollowedBody(part.follow(), total: total) { [self] offset in
-            try await rest(of: stored, from: offset, to: total, for: pending)
+        let body = ArrivingBody(part.follow(), total: total, timeout: pending.plan.timeouts.read) {
+            [self] offset, why in
+            if why == .timedOut { stalled.insert(part.key) }
+            return try await rest(of: stored, from: offset, to: total, for: pending)
         }
-        return FetchResponse(
-            head: head, body: ResponseBody(length: total) { try await body.next() }, source: .network,
-            storedStatus: nil, originStatus: stored.head.status.code, ageSeconds: served.ageMilliseconds / 1_000,
-            freshSeconds: status.ttlSeconds, cacheStatus: context.configuration.addsCacheStatus ? status : nil,
-            isStored: true)
+        return .response(
+            FetchResponse(
+                head: head, body: ResponseBody(length: total) { try await body.next() }, source: .network,
+                storedStatus: nil, originStatus: stored.head.status.code, ageSeconds: served.ageMilliseconds / 1_000,
+                freshSeconds: status.ttlSeconds, cacheStatus: context.configuration.addsCacheStatus ? status : nil,
+                isStored: true))
     }
 
-    /// What is left of a response that its process has finished meanwhile, or given up, or that died with it.
+    /// What is left of a response that its process has finished meanwhile, or given up, or that died or hangs with it.
     private func rest(
         of stored: StoredResponse, from offset: Int64, to total: Int64, for pending: LoadRequest
     ) async throws -> ResponseBody {
@@ -49,11 +61,6 @@ extension Loader {
         }
         // What a process that died has left is of no use to anyone else.
         _ = try? await changes.store.perform { [pending] in try responses.arriving(pending.primary ?? "") }
-        let url = pending.request.url
-        guard stored.policy.hasStrongValidator else {
-            throw FetchError(
-                .origin, url: url, "\(url) was loaded by another process, which has given it up: ask again")
-        }
         var sent = pending.forwardedRequest.sent
         sent.headerFields[.ifRange] = stored.head.headerFields[.eTag] ?? stored.head.headerFields[.lastModified]
         return try await loadGap(offset..<total, of: stored.head, sent: sent, for: pending)
@@ -67,20 +74,43 @@ extension ResponseStore {
         try store.forEach(.prefix(StoredKeys.partPrefix(of: Key(primary))) && .incomplete) { entry in
             if StoredPart.head(of: entry.metadata) != nil { keys.append(entry.key) }
         }
-        for key in keys {
+        if keys.isEmpty { return nil }
+        // What a record lists is no longer arriving: loads of ranges may write to it.
+        let listed = Set(try parts(at: Key(primary)).map { $0.key(Key(primary)) })
+        for key in keys where !listed.contains(key) {
             guard let part = try store.partialBody(of: key), let response = StoredPart.head(of: part.metadata) else {
                 continue
             }
             if part.isBeingWritten { return (response, part) }
-            // Its process died. No record lists it, so no other load will continue it.
+            // Its process died. No other load will continue it.
             try store.remove(key)
         }
         return nil
     }
 }
 
+/// The parts whose processes have stopped writing without an end: a process that was suspended holds its locks.
+final class StalledParts: Sendable {
+    private let keys = Mutex<Set<Key>>([])
+
+    func contains(_ key: Key) -> Bool { keys.withLock { $0.contains(key) } }
+
+    func insert(_ key: Key) {
+        keys.withLock { keys in
+            if keys.count >= 1_024 { keys.removeAll() }
+            keys.insert(key)
+        }
+    }
+}
+
 /// A body that another process brings, and the rest of it from elsewhere if that one does not.
-private final class FollowedBody: Sendable {
+private final class ArrivingBody: Sendable {
+    /// Why the other process brings no more.
+    enum End {
+        case over
+        case timedOut
+    }
+
     private struct State: Sendable {
         var chunks: PartialChunks.Iterator
         var offset: Int64 = 0
@@ -89,12 +119,19 @@ private final class FollowedBody: Sendable {
 
     private let state: Mutex<State>
     private let total: Int64
-    private let load: @Sendable (Int64) async throws -> ResponseBody
+    private let timeout: Duration
+    private let load: @Sendable (Int64, End) async throws -> ResponseBody
 
-    /// - Parameter load: the bytes from a position on.
-    init(_ chunks: PartialChunks, total: Int64, load: @escaping @Sendable (Int64) async throws -> ResponseBody) {
+    /// - Parameters:
+    ///   - timeout: how long a piece is waited for.
+    ///   - load: the bytes from a position on.
+    init(
+        _ chunks: PartialChunks, total: Int64, timeout: Duration,
+        load: @escaping @Sendable (Int64, End) async throws -> ResponseBody
+    ) {
         state = Mutex(State(chunks: chunks.makeAsyncIterator()))
         self.total = total
+        self.timeout = timeout
         self.load = load
     }
 
@@ -106,9 +143,13 @@ private final class FollowedBody: Sendable {
         var piece: [UInt8]?
         if rest == nil {
             do {
-                piece = try await chunks.next()
+                if let found = try await Self.next(chunks, within: timeout) {
+                    (piece, chunks) = found
+                } else {
+                    rest = try await load(offset, .timedOut).makeAsyncIterator()
+                }
             } catch let error as LarderError where [.incomplete, .gone].contains(error.code) {
-                rest = try await load(offset).makeAsyncIterator()
+                rest = try await load(offset, .over).makeAsyncIterator()
             }
         }
         if rest != nil { piece = try await rest?.next() }
@@ -116,5 +157,24 @@ private final class FollowedBody: Sendable {
         let reached = State(chunks: chunks, offset: offset, rest: rest)
         state.withLock { $0 = reached }
         return piece
+    }
+
+    /// The next piece, and the reading behind it; nil if none comes in time.
+    private static func next(
+        _ chunks: PartialChunks.Iterator, within timeout: Duration
+    ) async throws -> ([UInt8]?, PartialChunks.Iterator)? {
+        try await withThrowingTaskGroup(of: ([UInt8]?, PartialChunks.Iterator)?.self) { group in
+            group.addTask {
+                var chunks = chunks
+                let piece = try await chunks.next()
+                return (piece, chunks)
+            }
+            group.addTask {
+                try await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
+        }
     }
 }

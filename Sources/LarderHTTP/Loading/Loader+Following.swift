@@ -21,6 +21,12 @@ extension Loader {
             return nil
         }
         if let shared = arrival.shared { return join(shared, pending) }
+        // It may have found that another process is loading the response: each reads there for itself.
+        if arrival.response.source == .network, !isLater, changes.store.isShared,
+            case .response(let response)? = try? await arriving(pending)
+        {
+            return response
+        }
         if arrival.response.source == .fallback {
             // It will not fare better than the one that asked.
             let error = arrival.response.originError

@@ -78,7 +78,11 @@ extension Loader {
         var waited = Duration.zero
         do {
             while waited < limit, isSettled(pending), try await changes.store.isClaimedElsewhere(key) {
-                if let response = try await following(pending) { return response }
+                switch try await arriving(pending) {
+                case .nothing: break
+                case .unusable: return nil
+                case .response(let response): return response
+                }
                 try await context.configuration.sleep(min(pause, limit - waited))
                 waited += pause
                 pause = min(pause * 2, .milliseconds(250))

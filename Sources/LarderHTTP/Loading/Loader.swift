@@ -16,15 +16,18 @@ final class Loader: Sendable {
     let abandoned: AbandonedLoads
     let held = HeldBytes()
     let joinable: JoinableLoads
-    let active = ActiveLoads()
+    let active: ActiveLoads
+    /// What is not read again as it arrives at another process.
+    let stalled = StalledParts()
     /// Claims that were not waited for, and are still to come.
     let lateClaims = Atomic(0)
 
     init(
         _ context: CacheContext, _ questions: Questions, _ answering: Answering, _ builder: AnswerBuilder,
         _ lookup: Lookup,
-        _ changes: StoreChanges, _ origin: OriginClient
+        _ changes: StoreChanges, _ origin: OriginClient, active: ActiveLoads = ActiveLoads()
     ) {
+        self.active = active
         self.context = context
         self.questions = questions
         self.answering = answering
@@ -37,9 +40,10 @@ final class Loader: Sendable {
         joinable = JoinableLoads(window: context.configuration.collapsingWindow) { context.now }
     }
 
-    /// A loader with the same rules and the same store that asks another origin, and shares no load with this one.
+    /// A loader with the same rules and the same store that asks another origin, and shares no load with this one. Its loads
+    /// count as those of this one.
     func beside(_ origin: OriginClient) -> Loader {
-        Loader(context, questions, answering, builder, lookup, changes, origin)
+        Loader(context, questions, answering, builder, lookup, changes, origin, active: active)
     }
 
     private var rules: CacheRules { context.rules }

@@ -6,7 +6,7 @@ struct Pump {
     let body: TransportBody
     let spool: Spool
     let storing: Storing?
-    /// What other processes wait for the end of. A body that is too long for that, and that they cannot follow, ends it.
+    /// What other processes wait for the end of. A body that is too long for that, and that they cannot read as it arrives, ends it.
     let claim: KeyClaim?
 
     /// Moves it to its end, proper or not.
@@ -16,7 +16,7 @@ struct Pump {
         var isLastShown = true
         var claim = claim
         func releaseIfLong(_ length: Int64) {
-            guard length > Loader.longestAwaited, storing?.isFollowed != true else { return }
+            guard length > Loader.longestAwaited, storing?.isShown != true else { return }
             claim?.releaseSoon()
             claim = nil
         }

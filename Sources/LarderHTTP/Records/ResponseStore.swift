@@ -76,8 +76,11 @@ final class ResponseStore: Sendable {
             found.entry.metadata, around: StoredRecord(response, parts: found.parts.map(\.part)).encoded)
         // Its parts stay as long, give or take half of the retention.
         let due = found.parts.filter { part in
-            guard case .until(let end) = lifetime else { return false }
-            return part.expires.map { $0 < end + retention / -2 } ?? part.isInProgress
+            switch lifetime {
+            case .until(let end): part.expires.map { $0 < end + retention / -2 } ?? part.isInProgress
+            case .never: part.expires != nil || part.isInProgress
+            case .standard, .duration: false
+            }
         }
         if let newTags {
             var batch = WriteBatch()

@@ -65,11 +65,12 @@ extension StoreChanges {
         return try store.remove(.tag(ResponseTags.held(tag)))
     }
 
-    /// Every selected entry of a response, of a part of one or of a list of variants.
+    /// Every selected response, with its parts, and with the list of its variants if it was the last of them.
     func purge(_ selection: Selection, _ progress: (PurgeProgress) throws -> Void) throws -> Int {
         generations.advanceAll()
         var state = PurgeProgress(examined: 0, removed: 0)
         var keys: Set<Key> = []
+        var remains = ResponseRemains()
         func remove() throws {
             // What was given other properties meanwhile stays.
             if !keys.isEmpty { state.removed += try store.remove(Selection.keys(keys) && selection) }
@@ -78,12 +79,11 @@ extension StoreChanges {
         }
         try store.forEach(selection) { entry in
             state.examined += 1
-            if PackagedResponse.isResponse(entry.metadata) || StoredKeys.isPart(entry) || StoredKeys.isList(entry) {
-                keys.insert(entry.key)
-            }
+            if remains.note(entry) { keys.insert(entry.key) }
             if keys.count == 1_000 || state.examined % 10_000 == 0 { try remove() }
         }
         try remove()
+        try remains.remove(from: store)
         return state.removed
     }
 

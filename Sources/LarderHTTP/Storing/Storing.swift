@@ -29,7 +29,7 @@ struct Storing: Sendable {
     private let guards: [(key: String, generation: UInt32)]
     private let replaced: [ResponseStore.Found]
     /// Whether other processes can follow the body while it arrives.
-    let isFollowed: Bool
+    let isShown: Bool
 
     /// Nil when the store does not accept the response: it is too large or has too many tags, there is no room, or the
     /// store fails. The answer continues without it.
@@ -66,17 +66,19 @@ struct Storing: Sendable {
         do {
             key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
-            // What others wait for the whole of costs fewer commits.
+            // What others wait for the whole of costs fewer commits. Without a strong validator they could not continue what
+            // breaks off, and what has to be validated they may not have.
             if isAwaited, length.map({ $0 > Loader.longestAwaited }) ?? false, shared == nil, key == Key(own),
-                new.announcedRange == nil,
+                new.announcedRange == nil, new.policy.hasStrongValidator, new.policy.isFresh(at: changes.context.now),
+                !new.policy.flags.contains(.noCache),
                 let whole = try PlacedPart(whole: new, length: length, at: key, storagePolicy, changes)
             {
-                isFollowed = true
+                isShown = true
                 target = .placed(
                     whole.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })
                 return
             }
-            isFollowed = false
+            isShown = false
             if let part = try PlacedPart(new, length: length, at: key, storagePolicy, changes) {
                 target = .placed(
                     part.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })

@@ -32,7 +32,7 @@ extension URLSessionConfiguration {
         return caching
     }
 
-    /// Makes the sessions of this configuration load through ``LarderHTTP/HTTPCache/shared``: the one that is set when a
+    /// Makes the sessions of this configuration load through `HTTPCache.shared`: the one that is set when a
     /// request begins, also after it was replaced. Without one they load as before.
     ///
     /// As ``useCache(_:_:)`` otherwise.
@@ -51,7 +51,7 @@ extension URLSessionConfiguration {
     }
 
     #if !canImport(FoundationNetworking)
-        /// Makes ``LarderHTTP/HTTPCache/shared`` the cache of `URLSession.shared`: `URLProtocol.registerClass(_:)`. Not on Linux,
+        /// Makes `HTTPCache.shared` the cache of `URLSession.shared`: `URLProtocol.registerClass(_:)`. Not on Linux,
         /// whose Foundation asks the protocols of a configuration only: ``useSharedCache(_:)``.
         ///
         /// Call it once, before the first request. Cookies, credentials and time limits are those of

@@ -27,16 +27,32 @@ struct ListedEntries {
         }
     }
 
-    /// Changes every entry that is still selected then.
-    /// - Returns: how many there were.
-    func changeAll(_ add: (inout WriteBatch, Key) -> Void) throws -> Int {
+    /// Changes every selected entry, and with a response what leads to it and what it consists of: the list of its URL's
+    /// variants, and its parts.
+    /// - Parameter reachesOthers: false where the others do not need the change: a pin that is taken away, as another
+    ///   variant may have one.
+    /// - Returns: how many selected entries there were.
+    func changeAll(reachesOthers: Bool = true, _ add: (inout WriteBatch, Key) -> Void) throws -> Int {
         var count = 0
-        try inBatches { keys in
+        var lists: Set<Key> = []
+        var others: [Key] = []
+        func note(_ entry: Attributes) throws {
+            guard reachesOthers, let response = ResponseSummary(entry) else { return }
+            if response.primaryKey != entry.key { lists.insert(response.primaryKey) }
+            if !response.isComplete { others += try StoredVariants.parts(of: entry.key, in: store) }
+        }
+        func change(_ keys: [Key]) throws -> Int {
             var batch = WriteBatch()
             for key in keys { add(&batch, key) }
             let results = try store.write(batch)
             try results.throwIfFailed()
-            count += results.count { $0.isSuccess }
+            return results.count { $0.isSuccess }
+        }
+        try inBatches(note) { count += try change($0) }
+        others += lists
+        while !others.isEmpty {
+            _ = try change(Array(others.suffix(1_000)))
+            others.removeLast(min(1_000, others.count))
         }
         return count
     }
@@ -45,27 +61,20 @@ struct ListedEntries {
     /// - Returns: how many there were.
     func removeAll(_ progress: (Int) -> Void) throws -> Int {
         var count = 0
-        var lists: Set<Key> = []
-        var wholes: [Key] = []
-        func note(_ entry: Attributes) {
-            guard let response = ResponseSummary(entry) else { return }
-            if response.primaryKey != entry.key { lists.insert(response.primaryKey) }
-            if !response.isComplete { wholes.append(entry.key) }
-        }
-        try inBatches(note) { keys in
+        var remains = ResponseRemains()
+        try inBatches({ remains.note($0) }) { keys in
             count += try store.remove(.keys(Set(keys)) && selection)
             progress(count)
         }
-        for key in wholes where try store.attributes(of: key) == nil { try StoredVariants.removeParts(of: key, store) }
-        for key in lists { try StoredVariants.removeListIfEmpty(key, store) }
+        try remains.remove(from: store)
         return count
     }
 
     /// Keys in groups that fit into one commit.
-    private func inBatches(_ note: (Attributes) -> Void = { _ in }, _ body: ([Key]) throws -> Void) throws {
+    private func inBatches(_ note: (Attributes) throws -> Void = { _ in }, _ body: ([Key]) throws -> Void) throws {
         var keys: [Key] = []
         try forEach { entry in
-            note(entry)
+            try note(entry)
             keys.append(entry.key)
             guard keys.count == 1_000 else { return }
             try body(keys)

@@ -52,7 +52,8 @@ struct PinSubject: ParsableArguments {
             if let tag = selecting.onlyTag { return isPinned ? try store.pin(tag: tag) : try store.unpin(tag: tag) }
             guard let key else {
                 let change = EntryChange(isPinned: isPinned)
-                return try ListedEntries(store, selecting.selection(at: store.now)).changeAll { $0.change($1, change) }
+                return try ListedEntries(store, selecting.selection(at: store.now))
+                    .changeAll(reachesOthers: isPinned) { $0.change($1, change) }
             }
             var count = 0
             for key in try StoredVariants.keys(under: key, in: store)

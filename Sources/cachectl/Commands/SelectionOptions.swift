@@ -80,6 +80,10 @@ struct SelectionOptions: ParsableArguments {
             throw ValidationError("--prefix is empty and would select everything. Use --all for every entry.")
         }
         if tag.contains("") { throw ValidationError("--tag is empty. Give the name of a tag.") }
+        // What packages know of themselves; 'package' is for those.
+        if let own = tag.first(where: { $0.hasPrefix("larder:") }) {
+            throw ValidationError("--tag: '\(own)' is one of Larder's own tags. Use 'cachectl package'.")
+        }
         if appVersion?.isEmpty == true { throw ValidationError("--app-version is empty. Give the name of a version.") }
         if host?.isEmpty == true { throw ValidationError("--host is empty. Give the name of a host.") }
         if except.contains(where: { $0.bytes.isEmpty }) {

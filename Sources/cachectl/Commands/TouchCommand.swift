@@ -33,9 +33,10 @@ struct TouchCommand: ParsableCommand {
     func run() throws {
         guard let key else { return try touchSelected() }
         let (entry, versions) = try options.withStore(.changing) { store in
+            // The first is the key itself, or what answers for it.
             let keys = try StoredVariants.keys(under: key, in: store)
-            for key in keys.dropFirst() { _ = try StoredVariants.touch(key, lifetime, in: store) }
-            guard try StoredVariants.touch(key, lifetime, in: store), let entry = try store.attributes(of: key) else {
+            try StoredVariants.touch(keys, lifetime, in: store)
+            guard let first = keys.first, let entry = try store.attributes(of: first) else {
                 throw CommandError.missing(key)
             }
             return (entry, try VersionNames(of: store))
@@ -48,8 +49,9 @@ struct TouchCommand: ParsableCommand {
         let count = try options.withStore(.changing) { store in
             let entries = ListedEntries(store, selecting.selection(at: store.now))
             guard let lifetime else { return try entries.changeAll { $0.touch($1) } }
-            var count = 0
-            try entries.forEach { if try StoredVariants.touch($0.key, lifetime, in: store) { count += 1 } }
+            var keys: [Key] = []
+            try entries.forEach { keys.append($0.key) }
+            let count = try StoredVariants.touch(keys, lifetime, in: store)
             return count
         }
         try options.print(

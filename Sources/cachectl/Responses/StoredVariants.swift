@@ -31,13 +31,19 @@ struct StoredVariants {
         variants = found
     }
 
-    /// The keys of the entries that `key` stands for: its own, and those of the variants if it is a list of them.
+    /// The keys of the entries that `key` stands for: its own, those of the variants if it is a list of them, and those of
+    /// parts.
     static func keys(under key: Key, in store: Store) throws -> [Key] {
         let key = try StoredKeys.resolved(key, in: store)
         guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
-            return [key]
+            return try [key] + parts(of: key, in: store)
         }
-        return [key] + all.variants.map(\.entry.key)
+        return try [key] + all.variants.flatMap { try [$0.entry.key] + parts(of: $0.entry.key, in: store) }
+    }
+
+    /// The keys of the entries that hold parts of the response under a key.
+    static func parts(of key: Key, in store: Store) throws -> [Key] {
+        try store.keys(.prefix(StoredKeys.partPrefix(of: key)) && (.incomplete || !.incomplete))
     }
 
     /// Removes every variant of a URL, including those that are in no list, and the list.
@@ -56,19 +62,6 @@ struct StoredVariants {
         return count
     }
 
-    /// Removes the list of a URL's variants if it leads to none any more.
-    static func removeListIfEmpty(_ key: Key, _ store: Store) throws {
-        guard let list = try store.attributes(of: key), let variants = try StoredVariants(list, in: store),
-            variants.variants.isEmpty
-        else { return }
-        try store.remove(key)
-    }
-
-    /// Removes the parts of a response that is gone.
-    static func removeParts(of key: Key, _ store: Store) throws {
-        try store.remove(.prefix(StoredKeys.partPrefix(of: key)))
-    }
-
     /// Removes what an HTTP cache has stored for a URL, as PURGE does.
     /// - Returns: the number of responses removed; 0 if `key` is not a URL.
     static func purge(_ key: Key, from store: Store) throws -> Int {
@@ -77,14 +70,37 @@ struct StoredVariants {
         return try cache(store).purge(text)
     }
 
-    /// Sets how long an entry is fresh: that of a response by its own record, as an HTTP cache goes by that.
-    /// - Returns: false if there is no entry under `key`.
-    static func touch(_ key: Key, _ lifetime: Lifetime?, in store: Store) throws -> Bool {
-        guard let duration = lifetime?.duration, let entry = try store.attributes(of: key),
-            ResponseSummary(entry) != nil
-        else { return try store.touch(key, lifetime: lifetime) }
-        let isThere = try Blocking.run { try await cache(store).setFreshness(duration, ofKey: key) }
-        return try store.touch(key) || isThere
+    /// Counts as an access to entries, and sets how long they are fresh: that of a response by its own record, as an HTTP
+    /// cache goes by that. The list of a URL's variants stays at least as long as each of them.
+    /// - Returns: how many of them there are.
+    @discardableResult
+    static func touch(_ keys: [Key], _ lifetime: Lifetime?, in store: Store) throws -> Int {
+        var count = 0
+        var lists: [Key: Timestamp?] = [:]
+        for key in keys {
+            guard let entry = try store.attributes(of: key) else { continue }
+            // The parts of a response stay as long as that.
+            if StoredKeys.isList(entry) || StoredKeys.isPart(entry) {
+                if try store.touch(key) { count += 1 }
+                continue
+            }
+            guard let duration = lifetime?.duration, let response = ResponseSummary(entry) else {
+                if try store.touch(key, lifetime: lifetime) { count += 1 }
+                continue
+            }
+            if try Blocking.run({ try await cache(store).setFreshness(duration, ofKey: key) }) { count += 1 }
+            try store.touch(key)
+            guard response.primaryKey != key, let end = try store.attributes(of: key) else { continue }
+            // Nil: it never goes.
+            if let known = lists[response.primaryKey], known == nil { continue }
+            let latest = (lists[response.primaryKey] ?? end.expires).flatMap { old in end.expires.map { max(old, $0) } }
+            lists.updateValue(latest, forKey: response.primaryKey)
+        }
+        for (list, end) in lists {
+            guard let old = try store.attributes(of: list)?.expires else { continue }
+            if end.map({ $0 > old }) ?? true { try store.touch(list, lifetime: end.map { .until($0) } ?? .never) }
+        }
+        return count
     }
 
     /// A cache for work on what is stored.

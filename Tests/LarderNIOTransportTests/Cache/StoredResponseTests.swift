@@ -31,12 +31,13 @@ struct StoredResponseTests {
     }
 
     private func run(
-        _ change: (inout HTTPCacheConfiguration) -> Void = { _ in }, _ body: (Place) async throws -> Void
+        _ change: (inout HTTPCacheConfiguration) -> Void = { _ in },
+        store storeChange: (inout Configuration) -> Void = { _ in }, _ body: (Place) async throws -> Void
     ) async throws {
         let origin = try await TestOrigin.start()
         let transport = NIOTransport()
         let clock = TestClock()
-        try await withStore(configuration: .testing(clock: clock) { _ in }) { store in
+        try await withStore(configuration: .testing(clock: clock, storeChange)) { store in
             var configuration = HTTPCacheConfiguration()
             configuration.clock = clock
             configuration.logger.logLevel = .critical
@@ -66,6 +67,17 @@ struct StoredResponseTests {
             let secret = HTTPResponse(status: .ok, headerFields: [.cacheControl: "no-store"])
             #expect(try await !place.cache.store(secret, body: [1], for: place.request("/secret")))
             #expect(try await place.cache.stored(place.request("/secret")) == nil)
+        }
+    }
+
+    @Test func aResponseThatTheStoreDoesNotTake() async throws {
+        try await run(store: { $0.budget = Budget(bytes: .mebibytes(4)) }) { place in
+            let response = HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"])
+            let body = [UInt8](repeating: 7, count: 3 << 20)
+            let request = try place.request("/large")
+            let isStored = try await place.cache.store(response, body: body, for: request)
+            let found = try await place.cache.stored(request)
+            #expect(!isStored && found == nil)
         }
     }
 
@@ -159,6 +171,32 @@ struct StoredResponseTests {
         }
     }
 
+    /// A time that was given ends with the next validation, and does not permit what the response forbids.
+    @Test func howLongItIsFreshAfterAValidation() async throws {
+        try await run { place in
+            let value = "max-age=10, must-revalidate"
+            place.origin.script("/v") {
+                OriginResource("x", etag: "\"1\"", fields: [.init("Cache-Control", value)]).answer($0)
+            }
+            let request = try place.request("/v")
+            _ = try await place.get("/v")
+            place.clock.advance(by: .seconds(864_000))
+            #expect(try await place.cache.setFreshness(.milliseconds(3_600_500), of: request))
+            #expect(try await place.cache.stored(request)?.freshSeconds == 3600)
+            place.clock.advance(by: .seconds(4_000))
+            #expect(try await place.get("/v").source == .revalidated)
+            #expect(try await place.cache.stored(request)?.freshSeconds == 10)
+            #expect(try await place.cache.setFreshness(.zero, of: request))
+            #expect(try await place.get("/v").source == .revalidated)
+            #expect(try await place.get("/v").source == .hit)
+            // must-revalidate holds, whatever was given.
+            #expect(try await place.cache.setFreshness(.seconds(1), of: request))
+            place.clock.advance(by: .seconds(60))
+            place.cache.isOffline = true
+            await #expect(throws: FetchError.self) { try await place.get("/v") }
+        }
+    }
+
     @Test func settingsOfALivingCache() async throws {
         try await run { place in
             place.origin.script("/s", .ok("x").header("Cache-Control", "no-store"))
@@ -211,6 +249,14 @@ struct StoredResponseTests {
             }
             #expect(removed == 5 && seen.withLock { $0.last?.removed } == 5)
             #expect(try await place.store.contains("mine"))
+            // A variant that is pinned stays findable.
+            var pinned = try place.request("/r")
+            pinned.headerFields[HTTPField.Name("X")!] = "7"
+            let key = try #require(try await place.cache.stored(pinned)?.key)
+            #expect(try await place.store.pin(key))
+            #expect(try await place.cache.purge(!.pinned) == 2)
+            #expect(try await place.get("/r", [HTTPField.Name("X")!: "7"]).source == .hit)
+            _ = try await place.get("/r", [HTTPField.Name("X")!: "6"])
             #expect(try await place.get("/r", [HTTPField.Name("X")!: "6"]).source == .hit)
             struct Stop: Error {}
             await #expect(throws: Stop.self) {

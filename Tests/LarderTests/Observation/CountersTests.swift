@@ -103,7 +103,7 @@ import Testing
             #expect(try store.clear() == 1)
             counters = try store.statistics().counters
             #expect(counters.removed == 7)
-            #expect(counters.putTimes.count == 5)
+            #expect(counters.putTimes.count == 6)
             #expect(counters.commits > 0)
             #expect(counters.commitTimes.count == counters.commits)
             #expect(counters.failures == [:])

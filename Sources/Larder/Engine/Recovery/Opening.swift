@@ -35,7 +35,10 @@ enum Opening {
             try DirectoryTrust.requireNoLinks(files)
             let hadIndex = try FileSystem.status(Layout.data, in: files.index).map { $0.size > 0 } ?? false
             let engine = try open(files, format, configuration, isNew: isNew)
-            if !configuration.isReadOnly { try tellForeign(engine) }
+            if !configuration.isReadOnly {
+                try tellForeign(engine)
+                if isNew { try tellUnlimited(engine) }
+            }
             if !hadIndex, !isNew { try tellLostIndex(engine) }
             return engine
         }
@@ -57,6 +60,14 @@ enum Opening {
         let root = try Directory(path: path)
         try DirectoryTrust.requirePrivate(root, configuration)
         return root
+    }
+
+    /// A new store without a byte budget: it displaces only what has expired.
+    private static func tellUnlimited(_ engine: Engine) throws {
+        guard try engine.budget().bytes == .unlimited else { return }
+        engine.logger(.opening).notice(
+            "the new store has no budget and may fill the disk: see `Configuration.budget` and `Store.setBudget(_:)`",
+            metadata: ["path": "\(engine.path)"])
     }
 
     /// Names in the directory that are not the store's own: an operator may have meant another place.
