@@ -84,6 +84,36 @@ struct ForeignFilesTests {
         }
     }
 
+    /// A name of the store's does not make a directory or a FIFO one of its files.
+    @Test func otherThingsUnderOwnNames() throws {
+        try withDirectory { path in
+            let first = try Store(at: path, .testing())
+            try first.put(body(100_000), for: "k")
+            try first.close()
+            let digest = String(repeating: "ab", count: 32)
+            let things = [
+                "blobs/ab/\(digest)", "staging/0123456789abcdee.lock",
+                "trash/\(StagingToken(instance: 7, sequence: 1).name)-\(digest)",
+            ]
+            for thing in things {
+                try FileManager.default.createDirectory(
+                    atPath: path.appending(thing).string, withIntermediateDirectories: false)
+            }
+            let pipe = "staging/0123456789abcdef.lock"
+            try #require(mkfifo(path.appending(pipe).string, 0o600) == 0)
+            let store = try Store(at: path, .testing())
+            for isRepair in [false, true] {
+                let report = try store.check(repair: isRepair)
+                #expect(report.isClean, "\(report.violations)")
+                #expect(Set(report.foreignFiles) == Set(things + [pipe]))
+            }
+            #expect(try store.collect().staleFiles == 0)
+            for thing in things + [pipe] { #expect(TestFiles.exists(path.appending(thing)), "\(thing)") }
+            try #expect(store.bytes("k") == body(100_000))
+            try store.close()
+        }
+    }
+
     /// What the open of a collection has swept is reported by it, and by it alone.
     @Test func gcReportsWhatItsOpenSwept() throws {
         try withDirectory { path in

@@ -103,7 +103,12 @@ import Testing
         }
         try withDirectory { path in
             let stores = try ["a", "b", "b"].map { label in
-                try Store(at: path, .testing { $0.logger = logger(label) })
+                try Store(
+                    at: path,
+                    .testing {
+                        $0.logger = logger(label)
+                        $0.budget = Budget(bytes: .mebibytes(64))
+                    })
             }
             stores[0].engine.logger(.calls).error("failed")
             #expect(lines.withLock { $0.sorted() } == ["a: failed", "b: failed"])

@@ -176,7 +176,7 @@ extension Check {
         for directory in try engine.files.shards() {
             for name in try directory.names(of: .shard) where try !isUsed(name) {
                 // Displaced between the two looks, it would be gone by now.
-                guard let status = try FileSystem.status(name, in: directory), !status.isDirectory, try !isUsed(name)
+                guard let status = try FileSystem.status(name, in: directory), status.isRegular, try !isUsed(name)
                 else { continue }
                 violation(.I6, "the file \(directory.path(of: name)) belongs to no body")
                 if isRepairing { try removeOrphan(name, directory) }

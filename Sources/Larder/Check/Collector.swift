@@ -60,12 +60,12 @@ struct Collector {
             alive[instance] = result
             return result
         }
-        for name in try engine.files.staging.names() {
+        for name in try engine.files.staging.ownFiles(.staging) {
             if let token = StagingToken(name: name), try !isAlive(token.instance) {
                 try note(stale: name, in: engine.files.staging)
             }
         }
-        for name in try engine.files.trash.names() {
+        for name in try engine.files.trash.ownFiles(.trash) {
             if let parts = Layout.parseTrash(name), try !isAlive(parts.token.instance) {
                 try note(stale: name, in: engine.files.trash)
             }

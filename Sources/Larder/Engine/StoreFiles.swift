@@ -177,7 +177,7 @@ struct StoreFiles: Sendable {
         var sum: Int64 = 0
         for name in try directory.names(of: place) {
             if try counted(name) { continue }
-            sum += try FileSystem.status(name, in: directory)?.allocated ?? 0
+            if let status = try FileSystem.status(name, in: directory), status.isRegular { sum += status.allocated }
         }
         return sum
     }

@@ -37,4 +37,13 @@ extension Directory {
     func names(of place: Layout.Place) throws(LarderError) -> [String] {
         try names().filter { Layout.isOwn($0, in: place) }
     }
+
+    /// The store's own files here. Something else under such a name, a directory or a FIFO, belongs to someone else.
+    func ownFiles(_ place: Layout.Place) throws(LarderError) -> [String] {
+        var found: [String] = []
+        for name in try names(of: place) where try FileSystem.status(name, in: self)?.isRegular == true {
+            found.append(name)
+        }
+        return found
+    }
 }

@@ -91,10 +91,20 @@ import Testing
         }
     }
 
+    /// It may fill the disk. Once: later opens find what was decided.
+    @Test func aNewStoreWithoutABudgetSaysSo() throws {
+        let messages = Messages()
+        try withDirectory { path in
+            for _ in 0..<2 { try Store(at: path, configuration(messages, level: .notice)).close() }
+        }
+        #expect(messages.all.count { $0.hasPrefix("the new store has no budget") } == 1)
+    }
+
     @Test func levelsOfAnOpenApplyToIt() throws {
         let messages = Messages()
         var configuration = configuration(messages)
         configuration.logLevels = [.opening: .debug, .calls: .error]
+        configuration.budget = Budget(bytes: .mebibytes(64))
         try withStore(configuration: configuration) { store in
             #expect(messages.all == ["opened the store"])
             #expect(store.logLevel(for: .opening) == .debug)

@@ -151,7 +151,7 @@ struct IndexTrust {
 
     private func instances() throws -> (alive: Bool, dead: Bool) {
         var (alive, dead) = (false, false)
-        for name in try files.staging.names() where name.hasSuffix(".lock") {
+        for name in try files.staging.ownFiles(.staging) where name.hasSuffix(".lock") {
             guard let instance = Layout.instance(ofStaged: name) else { continue }
             if try InstanceLock.isAlive(instance, staging: files.staging) { alive = true } else { dead = true }
         }

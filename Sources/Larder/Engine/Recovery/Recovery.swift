@@ -49,7 +49,7 @@ final class Recovery: EnginePart {
     /// - Parameter missingIsDead: true if no other process has the store open; see `InstanceLock.seize`.
     func sweepDead(missingIsDead: Bool = false) throws {
         var dead = Set(ledger.others)
-        for name in try files.staging.names() {
+        for name in try files.staging.ownFiles(.staging) {
             if let instance = Layout.instance(ofStaged: name) { dead.insert(instance) }
         }
         for name in try files.trash.names() {
