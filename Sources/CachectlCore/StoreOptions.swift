@@ -62,8 +62,8 @@ package struct StoreOptions: ParsableArguments {
         do {
             if let bytes { try store.setByteBudget(bytes) }
             result = try body(store)
-            // Once: later runs find the store there.
-            if isNew, try store.budget().bytes == .unlimited {
+            // Once: later runs find the store there. A server has closed it, and has given it a budget.
+            if isNew, (try? store.budget())?.bytes == .unlimited {
                 Output.note(
                     "the new store has no budget and may fill the disk: set one with 'cachectl budget --bytes 10GB'")
             }
