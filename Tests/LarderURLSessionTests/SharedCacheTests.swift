@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Sessions that load through the cache that the process shares.
+/// Sessions that load through the cache that the process shares. No other test sets it: it is one for all of them.
 @Suite(.serialized) struct SharedCacheTests {
     private func prepare(_ bench: Bench) -> URL {
         bench.origin.script("/shared", .ok("hello").header("Cache-Control", "max-age=60"))

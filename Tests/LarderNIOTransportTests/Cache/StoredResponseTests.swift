@@ -290,20 +290,3 @@ struct StoredResponseTests {
         }
     }
 }
-
-/// The shared cache is one of the process.
-@Suite(.serialized) struct SharedCacheTests {
-    @Test func itIsSetAndReplaced() async throws {
-        try await withStore { store in
-            #expect(HTTPCache.shared == nil)
-            let transport = NIOTransport()
-            let first = HTTPCache(store: store, transport: transport)
-            HTTPCache.shared = first
-            #expect(HTTPCache.shared === first)
-            HTTPCache.shared = HTTPCache(store: store, transport: transport)
-            #expect(HTTPCache.shared !== first)
-            HTTPCache.shared = nil
-            await transport.close()
-        }
-    }
-}
