@@ -25,11 +25,7 @@ extension URLSessionConfiguration {
     public func useCache(
         _ cache: HTTPCache, _ options: URLSessionCachingOptions = URLSessionCachingOptions()
     ) -> URLSessionCaching {
-        removeCache()
-        urlCache = nil
-        let caching = URLSessionCaching(cache, options, SessionSettings(self))
-        protocolClasses = [CachingClasses.make(caching)] + (protocolClasses ?? [])
-        return caching
+        load(through: cache, options)
     }
 
     /// Makes the sessions of this configuration load through `HTTPCache.shared`: the one that is set when a
@@ -43,9 +39,14 @@ extension URLSessionConfiguration {
     public func useSharedCache(
         _ options: URLSessionCachingOptions = URLSessionCachingOptions()
     ) -> URLSessionCaching {
+        load(through: nil, options)
+    }
+
+    /// - Parameter cache: nil for the shared one of the moment.
+    private func load(through cache: HTTPCache?, _ options: URLSessionCachingOptions) -> URLSessionCaching {
         removeCache()
         urlCache = nil
-        let caching = URLSessionCaching(nil, options, SessionSettings(self))
+        let caching = URLSessionCaching(cache, options, SessionSettings(self))
         protocolClasses = [CachingClasses.make(caching)] + (protocolClasses ?? [])
         return caching
     }
