@@ -44,7 +44,7 @@ import Testing
     private func filled() throws -> Workplace {
         let place = try Workplace()
         for (key, tags) in [("a/1", ["x"]), ("a/2", ["x", "y"]), ("b/1", ["y"]), ("b/2", [])] {
-            try CommandRun.cachectl(
+            _ = try CommandRun.cachectl(
                 ["put", key, "--store", place.store] + tags.flatMap { ["--tag", $0] }, input: Array(key.utf8))
         }
         return place

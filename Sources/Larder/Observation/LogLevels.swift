@@ -65,7 +65,7 @@ public final class LogLevels: Sendable {
     ///
     /// - Parameter logger: its handler and metadata count; its level does not.
     public func logger(_ logger: Logger) -> Logger {
-        var inner = logger
+        var inner = logger.handler
         inner.logLevel = .trace
         return Logger(label: logger.label) { _ in LeveledHandler(levels: self, inner: inner) }
     }
@@ -80,7 +80,7 @@ public final class LogLevels: Sendable {
 /// Asks levels that may change at every message.
 private struct LeveledHandler: LogHandler {
     let levels: LogLevels
-    var inner: Logger
+    var inner: any LogHandler
 
     var logLevel: Logger.Level {
         get { levels.least }
@@ -88,25 +88,19 @@ private struct LeveledHandler: LogHandler {
         set {}
     }
 
-    var metadata: Logger.Metadata = [:]
+    var metadata: Logger.Metadata {
+        get { inner.metadata }
+        set { inner.metadata = newValue }
+    }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { inner[metadataKey: key] }
         set { inner[metadataKey: key] = newValue }
     }
 
-    init(levels: LogLevels, inner: Logger) {
-        self.levels = levels
-        self.inner = inner
-    }
-
-    func log(
-        level: Logger.Level, message: Logger.Message, metadata: Logger.Metadata?, source: String, file: String,
-        function: String, line: UInt
-    ) {
-        let category = (metadata?["category"] ?? inner[metadataKey: "category"]).map { "\($0)" }
-        guard level >= levels.level(of: category) else { return }
-        inner.log(
-            level: level, message, metadata: metadata, source: source, file: file, function: function, line: line)
+    func log(event: LogEvent) {
+        let category = (event.metadata?["category"] ?? inner[metadataKey: "category"]).map { "\($0)" }
+        guard event.level >= levels.level(of: category) else { return }
+        inner.log(event: event)
     }
 }

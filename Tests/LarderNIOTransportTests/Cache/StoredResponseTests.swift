@@ -248,7 +248,7 @@ struct StoredResponseTests {
                 seen.withLock { $0.append(progress) }
             }
             #expect(removed == 5 && seen.withLock { $0.last?.removed } == 5)
-            #expect(try await place.store.contains("mine"))
+            #expect(try place.store.contains("mine"))
             // A variant that is pinned stays findable.
             var pinned = try place.request("/r")
             pinned.headerFields[HTTPField.Name("X")!] = "7"
