@@ -158,8 +158,8 @@ let package = Package(
         .target(
             name: "LarderObjects",
             dependencies: [
-                "BuildMessages", "Larder", "LarderGateway", "LarderHTTP", "VisibleLocks", .httpTypes, .logging,
-                .nioCore, .protobuf,
+                "BuildMessages", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "VisibleLocks", .httpTypes,
+                .logging, .nioCore, .protobuf,
             ]
         ),
         .target(

@@ -18,9 +18,13 @@ final class RunningGateway {
     /// - Parameters:
     ///   - command: `serve`, or another with the same flags.
     ///   - prefix: a program, and its arguments, that starts it.
-    init(
+    convenience init(
         _ place: Workplace, _ arguments: String..., command: String = "serve", prefix: [String] = []
     ) async throws {
+        try await self.init(place, arguments: arguments, command: command, prefix: prefix)
+    }
+
+    init(_ place: Workplace, arguments: [String], command: String = "serve", prefix: [String] = []) async throws {
         let output = try place.file("serve.out", [])
         errorFile = try place.file("serve.err", [])
         let process = try CommandRun.start(

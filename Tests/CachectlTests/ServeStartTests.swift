@@ -87,6 +87,43 @@ struct ServeStartTests {
         #expect(try await gateway.end() == 0)
     }
 
+    @Test(arguments: [([], "old"), (["--set-cookie", "never"], "new"), (["--set-cookie", "ignore"], "old")])
+    func whetherAResponseWithACookieIsStoredIsASetting(arguments: [String], second: String) async throws {
+        let origin = try await TestOrigin.start()
+        let answers = ["old", "new"].map {
+            OriginAnswer.ok($0).header("Cache-Control", "max-age=60").header("Set-Cookie", "a=b")
+        }
+        origin.script("/a", answers[0], answers[1])
+        let place = try Workplace()
+        let gateway = try await RunningGateway(place, arguments: ["--origin", origin.url] + arguments)
+        let client = try Workplace()
+        for expected in ["old", second] {
+            #expect(try await client.run("fetch", gateway.address + "/a", "--policy", "do-not-read").text == expected)
+        }
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
+        await origin.stop()
+    }
+
+    @Test(arguments: [([], 1), (["--stale-on-error"], 0)])
+    func staleInPlaceOfAnErrorIsASetting(arguments: [String], failures: Int) async throws {
+        let origin = try await TestOrigin.start()
+        // Stale from the start, so that no time has to pass; without the setting 501 is passed on.
+        origin.script(
+            "/a", .ok("hello").header("Cache-Control", "max-age=10").header("Age", "20").header("ETag", "\"1\""),
+            .status(501))
+        let place = try Workplace()
+        let gateway = try await RunningGateway(
+            place, arguments: ["--origin", origin.url, "--keep-field", "Content-Encoding", "--trust-age"] + arguments)
+        let client = try Workplace()
+        #expect(try await client.run("fetch", gateway.address + "/a", "--policy", "do-not-read").text == "hello")
+        let run = try await client.run("fetch", "-f", gateway.address + "/a", "--policy", "do-not-read")
+        #expect(run.status == failures, "\(run.text) \(run.errors)")
+        gateway.signal(SIGTERM)
+        #expect(try await gateway.end() == 0)
+        await origin.stop()
+    }
+
     @Test func fewerConnectionsThanConfiguredAreNamed() async throws {
         let place = try Workplace()
         let prefix = ["/bin/sh", "-c", #"ulimit -n 256; exec "$@""#, "sh", CommandRun.path]

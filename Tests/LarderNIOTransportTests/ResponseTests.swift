@@ -106,7 +106,7 @@ struct ResponseTests {
             ("HTTP/1.1 200 OK\nContent-Length: 5\n\n", .malformedResponse),
             ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", .malformedResponse),
             ("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 70_000))\r\n\r\n", .responseTooLarge),
-            (String(repeating: "HTTP/1.1 103 x\r\n\r\n", count: 100), .malformedResponse),
+            (String(repeating: "HTTP/1.1 103 x\r\n\r\n", count: 10_001), .malformedResponse),
         ] as [(String, TransportError.Code)]) func noResponseFails(bytes: String, code: TransportError.Code)
         async throws
     {
@@ -144,6 +144,15 @@ struct ResponseTests {
                     })
                 check(log.lines, text)
             }
+        }
+    }
+
+    /// A server may say for hours that it is at work.
+    @Test func manyInterimResponses() async throws {
+        try await answer(
+            String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 9_999) + "HTTP/1.1 204 No Content\r\n\r\n"
+        ) { result in
+            #expect((try? result.get())?.head.status == .noContent)
         }
     }
 

@@ -157,6 +157,45 @@ struct FileTests {
         }
     }
 
+    /// RFC 9110 section 14: parts of files, of blobs and of results.
+    @Test func ranges() async throws {
+        try await Setting.run { setting in
+            let content = body(100_000)
+            try await #expect(setting.put("/notes/a", content) == 201)
+            let whole = try await setting.get("/notes/a")
+            let tag = try #require(whole.fields[.eTag])
+            #expect(whole.fields[.acceptRanges] == "bytes")
+            for (value, part) in [
+                ("bytes=0-9", 0..<10), ("bytes=99990-", 99_990..<100_000), ("bytes=-7", 99_993..<100_000),
+                ("bytes=50000-999999", 50_000..<100_000), ("bytes=0-", 0..<100_000),
+            ] {
+                let reply = try await setting.get("/notes/a", [.range: value])
+                #expect(reply.status == 206 && reply.bytes == Array(content[part]), "\(value)")
+                #expect(reply.fields[.contentRange] == "bytes \(part.lowerBound)-\(part.upperBound - 1)/100000")
+            }
+            for value in ["bytes=100000-", "bytes=-0"] {
+                let reply = try await setting.get("/notes/a", [.range: value])
+                #expect(reply.status == 416 && reply.fields[.contentRange] == "bytes */100000", "\(value)")
+            }
+            // Several ranges, another unit, nonsense, and content that has changed: the whole.
+            for fields in [
+                [.range: "bytes=0-1,5-6"], [.range: "lines=0-1"], [.range: "bytes=9-1"], [.range: ""],
+                [.range: "bytes=0-9", .ifRange: "\"x\""],
+            ] as [HTTPFields] {
+                let reply = try await setting.get("/notes/a", fields)
+                #expect(reply.status == 200 && reply.bytes == content, "\(fields)")
+            }
+            try await #expect(setting.get("/notes/a", [.range: "bytes=0-9", .ifRange: tag]).status == 206)
+            try await #expect(setting.get("/notes/a", [.range: "bytes=0-9", .ifNoneMatch: tag]).status == 304)
+            let head = try await setting.send("HEAD", "/notes/a", nil, [.range: "bytes=0-9"])
+            #expect(head.status == 200 && head.fields[.contentLength] == "100000")
+            let digest = try await setting.putBlob(content).hexadecimal
+            try await #expect(setting.get("/cas/\(digest)", [.range: "bytes=10-19"]).bytes == Array(content[10..<20]))
+            try await #expect(setting.put("/notes/empty", []) == 201)
+            try await #expect(setting.get("/notes/empty", [.range: "bytes=0-"]).status == 416)
+        }
+    }
+
     @Test func teamsDoNotLeadToOtherKeys() async throws {
         try await Setting.run { setting in
             for team in ["x/ac", "ac", "cas", "..", "x%2Fac", "a?b"] {

@@ -125,6 +125,10 @@ import Testing
     @Test func descriptionsShowTextEscapeTheRestAndCutLongKeys() {
         #expect(Key("a/ключ").description == "a/ключ")
         #expect(Key("a\nb\u{7F}").description == "a\\x0ab\\x7f")
+        // Characters that a terminal obeys: control characters above ASCII, a line's end, another direction of text.
+        #expect(Key("a\u{9B}31m\u{2028}b").text == "a\\xc2\\x9b31m\\xe2\\x80\\xa8b")
+        #expect(Key("cod\u{202E}gpj.exe\u{2066}").text == "cod\\xe2\\x80\\xaegpj.exe\\xe2\\x81\\xa6")
+        #expect(Key("שלום 👩‍👩‍👧").text == "שלום 👩‍👩‍👧")
         #expect(Key(bytes: [0x61, 0xFF, 0x00]).description == "a\\xff\\x00")
         #expect(
             Key(String(repeating: "k", count: 201)).description == String(repeating: "k", count: 200)

@@ -1,4 +1,7 @@
-/// Text in aligned columns.
+import Larder
+
+/// Text in aligned columns. What a terminal would obey rather than show is escaped as in keys: cells have tags and fields
+/// that came from outside.
 package struct Table {
     /// The alignment of a column.
     package enum Alignment { case left, right }
@@ -14,7 +17,7 @@ package struct Table {
     }
 
     /// Adds a row; missing cells are empty.
-    package mutating func add(_ cells: String...) { rows.append(cells) }
+    package mutating func add(_ cells: String...) { rows.append(cells.map(Self.shown)) }
 
     /// The table, one line per row.
     package var text: String {
@@ -29,12 +32,16 @@ package struct Table {
         -> String
     {
         var line = indent
-        for (column, cell) in cells.enumerated() where column < widths.count {
+        for (column, cell) in cells.lazy.map(shown).enumerated() where column < widths.count {
             if column > 0 { line += "  " }
             let padding = String(repeating: " ", count: max(0, widths[column] - cell.count))
             line += alignments[column] == .right ? padding + cell : cell + padding
         }
         while line.last == " " { line.removeLast() }
         return line + "\n"
+    }
+
+    private static func shown(_ cell: String) -> String {
+        cell.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } ? cell : Key(cell).text
     }
 }

@@ -13,7 +13,7 @@ public struct CachingOptions: Sendable, Hashable {
         /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a
         /// response; it is never heuristically fresh. The default.
         case requireExplicitFreshness = 1
-        /// A shared cache never stores such a response.
+        /// A shared cache never stores such a response, and does not use one that it stored under another policy.
         case neverStore = 2
     }
 
@@ -53,9 +53,17 @@ public struct CachingOptions: Sendable, Hashable {
     /// Take a 500, 502, 503 or 504 answer as if the server had failed to respond (RFC 9111 section 4.3.3). Default:
     /// true.
     public var takesServerErrorAsDisconnection = true
+    /// Serve a stale response in place of every 5xx answer, whether or not it was validated, as if the origin could not
+    /// be reached. RFC 9111 section 4.2.4 wants an agreement with the origin for that. Default: false.
+    public var servesStaleForServerErrors = false
     /// The longest staleness that may be served for being disconnected alone, in seconds. `stale-if-error` and
     /// `max-stale` have their own limits. Default: one day.
     public var disconnectedStaleLimitSeconds: Int64 = 86_400
+
+    /// Fields that an update, such as a 304, does not change in a stored response, in addition to those of RFC 9111
+    /// section 3.2. Some origins send another `Content-Encoding` in a 304 than with the content that it is about.
+    /// Default: none.
+    public var fieldsKeptOnUpdate: Set<HTTPField.Name> = []
 
     /// What to do with `Set-Cookie` in a shared cache.
     public var setCookie: SetCookiePolicy = .requireExplicitFreshness

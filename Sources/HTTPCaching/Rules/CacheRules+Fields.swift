@@ -46,6 +46,7 @@ extension CacheRules {
     func updatedFields(of stored: StoredResponse, from response: HTTPResponse, responseTime: Instant) -> HTTPFields {
         var excluded = excludedNames(of: response)
         if !takesCookies(of: response, responseTime: responseTime) { excluded.insert("set-cookie") }
+        excluded.formUnion(options.fieldsKeptOnUpdate.map(\.canonicalName))
         let isPart = response.status.code == 206 || !stored.body.isComplete
         var incoming: [HTTPField] = []
         var names: Set<String> = ["age", "date"]

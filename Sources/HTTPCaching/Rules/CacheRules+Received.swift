@@ -45,11 +45,10 @@ extension CacheRules {
                 response, forwardedRequest: forwardedRequest, stored: stored, requestTime: requestTime,
                 responseTime: responseTime)
         }
-        if let selected, Self.isServerError(status),
+        if let selected, isServerError(status),
             let served = serveOnError(
                 forwardedRequest, stored: stored[selected], index: selected, now: responseTime,
-                // Section 4.3.3 allows that for a validation only.
-                isDisconnected: options.takesServerErrorAsDisconnection && forwardedRequest.purpose == .validate)
+                isDisconnected: takesAsDisconnection(forwardedRequest))
         {
             decision.answer = .serve(served)
             return decision

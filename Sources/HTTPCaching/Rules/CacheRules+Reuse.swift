@@ -141,7 +141,12 @@ extension CacheRules {
     }
 
     private func answersMethod(_ stored: StoredResponse, _ method: HTTPRequest.Method) -> Bool {
-        stored.method == method || (method == .head && stored.method == .get)
+        (stored.method == method || (method == .head && stored.method == .get)) && !isUserOwn(stored.head)
+    }
+
+    /// Whether a response sets a cookie, where the options say that such a one is not shared.
+    private func isUserOwn(_ head: HTTPResponse) -> Bool {
+        isShared && options.setCookie == .neverStore && head.headerFields.contains(.setCookie)
     }
 
     /// Section 4.1: "that mechanism MAY be used to choose a preferred response": the request likes exactly one

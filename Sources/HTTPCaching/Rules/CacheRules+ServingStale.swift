@@ -59,8 +59,17 @@ extension CacheRules {
         return isDisconnected && options.servesStaleWhenDisconnected && staleness <= limit ? .disconnected : nil
     }
 
-    /// RFC 5861 section 4: the status codes that count as an error.
-    static func isServerError(_ status: Int) -> Bool {
-        status == 500 || status == 502 || status == 503 || status == 504
+    /// RFC 5861 section 4: the status codes that count as an error, and what the options add.
+    func isServerError(_ status: Int) -> Bool {
+        switch status {
+        case 500, 502, 503, 504: true
+        default: options.servesStaleForServerErrors && (500...599).contains(status)
+        }
+    }
+
+    /// Whether an error of the server counts as a failure to respond: section 4.3.3 allows that for a validation only.
+    func takesAsDisconnection(_ forwardedRequest: ForwardedRequest) -> Bool {
+        options.servesStaleForServerErrors
+            || options.takesServerErrorAsDisconnection && forwardedRequest.purpose == .validate
     }
 }

@@ -58,7 +58,8 @@ extension Key: ExpressibleByStringLiteral {
 }
 
 extension Key: CustomStringConvertible {
-    /// The key as text: UTF-8 where it is valid, control characters and other bytes as `\xNN`; cut after 200 bytes.
+    /// The key as text: UTF-8 where it is valid; control characters, those that turn the direction of text, and other
+    /// bytes as `\xNN`; cut after 200 bytes.
     public var description: String { rendered(limit: 200) }
 
     /// The whole key as text, escaped as in `description`.
@@ -69,10 +70,10 @@ extension Key: CustomStringConvertible {
         var result = ""
         if let string = String(validating: shown, as: UTF8.self) {
             for scalar in string.unicodeScalars {
-                if scalar.value < 0x20 || scalar.value == 0x7F {
-                    result += Self.escape(UInt8(scalar.value))
-                } else {
+                if Self.isSafe(scalar) {
                     result.unicodeScalars.append(scalar)
+                } else {
+                    for byte in String(scalar).utf8 { result += Self.escape(byte) }
                 }
             }
         } else {
@@ -85,6 +86,16 @@ extension Key: CustomStringConvertible {
             }
         }
         return shown.count < bytes.count ? result + "... (\(bytes.count) bytes)" : result
+    }
+
+    /// Whether a terminal shows a character where it stands. Control characters, also those above ASCII, may do anything;
+    /// line and paragraph separators begin a line; overrides of direction (U+202E) show other text in another order.
+    private static func isSafe(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x20..<0x7F: true
+        case 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: false
+        default: scalar.properties.generalCategory != .control
+        }
     }
 
     private static func escape(_ byte: UInt8) -> String {

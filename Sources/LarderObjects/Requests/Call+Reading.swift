@@ -1,3 +1,4 @@
+import HTTPCaching
 import HTTPTypes
 import Larder
 import LarderGateway
@@ -84,11 +85,39 @@ extension Call {
         let tag = Self.tag(object.digest)
         fields[.eTag] = tag
         if names(tag, in: .ifNoneMatch) { return ServiceAnswer(304, fields, isHit: true) }
+        fields[.acceptRanges] = "bytes"
         let length = object.body.length.bytes
-        // RFC 9110 section 9.3.2: what GET would say.
-        if isHead { fields[.contentLength] = String(length) }
-        let segments: [ResponseBody.Segment] = length > 0 ? [.stored(.complete(object.body), 0..<length)] : []
-        return ServiceAnswer(200, fields, body: ResponseBody(segments), isHit: true)
+        switch range(of: length, tag) {
+        case .whole:
+            // RFC 9110 section 9.3.2: what GET would say.
+            if isHead { fields[.contentLength] = String(length) }
+            return ServiceAnswer(200, fields, body: Self.body(object, 0..<length), isHit: true)
+        case .part(let part):
+            fields[.contentRange] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"
+            return ServiceAnswer(206, fields, body: Self.body(object, part), isHit: true)
+        case .unsatisfiable:
+            return ServiceAnswer(416, [.contentRange: "bytes */\(length)", .acceptRanges: "bytes"])
+        }
+    }
+
+    private static func body(_ object: StoredObject, _ range: Range<Int64>) -> ResponseBody {
+        ResponseBody(range.isEmpty ? [] : [.stored(.complete(object.body), range)])
+    }
+
+    private enum Extent {
+        case whole
+        case part(Range<Int64>)
+        case unsatisfiable
+    }
+
+    /// What `Range` asks for (RFC 9110 section 14.2): of GET only, and not of a content other than `If-Range` names.
+    /// Several ranges are answered with the whole, as section 14.2 allows.
+    private func range(of length: Int64, _ tag: String) -> Extent {
+        let fields = request.head.headerFields
+        guard !isHead, let value = fields[.range], fields[.ifRange].map({ $0 == tag }) ?? true,
+            case .bytes(let ranges) = RangeField.parse(Array(value.utf8)), ranges.specifications.count == 1
+        else { return .whole }
+        return ranges.resolved(length: length).first.map { .part($0) } ?? .unsatisfiable
     }
 }
 

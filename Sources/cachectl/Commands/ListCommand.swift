@@ -124,7 +124,7 @@ struct EntryPrinter {
         if let variant = response?.variant, !variant.isEmpty {
             notes.append("{" + variant.joined(separator: ", ") + "}")
         }
-        if !entry.tags.isEmpty { notes.append("[" + entry.tags.map { Key($0).text }.joined(separator: ", ") + "]") }
+        if !entry.tags.isEmpty { notes.append("[" + entry.tags.joined(separator: ", ") + "]") }
         return notes.joined(separator: " ")
     }
 

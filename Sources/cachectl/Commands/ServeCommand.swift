@@ -19,8 +19,8 @@ struct ServeCommand: ParsableCommand {
             --tls-listen. Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with \
             Purge-Prefix or Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut \
             down gracefully, after the responses in progress; a second signal exits at once. SIGUSR1 reopens the \
-            access log. SIGHUP also reloads the certificate and the settings: a new budget and new log levels hold at once. Settings can be in a JSON file \
-            (--config), under the names of the flags in camel case; flags take precedence. --check tests them.
+            access log. SIGHUP also reloads the certificate and the settings: a new budget and new log levels \
+            hold at once. Settings can be in a JSON file (--config), under the names of the flags in camel case; flags take precedence. --check tests them.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -43,6 +43,7 @@ struct ServeCommand: ParsableCommand {
         let arguments = file.arguments { name in
             name == "origin" && !given.origin.isEmpty || name == "tunnelPort" && !given.tunnelPort.isEmpty
                 || name == "foldEncoding" && !given.foldEncoding.isEmpty
+                || name == "keepField" && !given.keepField.isEmpty
         }
         try ServeCommand.parse(arguments + flags).run(
             file: file,
@@ -144,9 +145,7 @@ struct ServeCommand: ParsableCommand {
     /// Reopens the store after errors where that helps.
     private func keeper(_ store: Store, _ setup: ServeSetup, over transport: NIOTransport) -> StoreKeeper {
         var configuration = HTTPCacheConfiguration()
-        configuration.caching = .gateway
-        configuration.caching.cacheName = setup.name
-        if let limit = setup.staleLimitSeconds { configuration.caching.disconnectedStaleLimitSeconds = limit }
+        configuration.caching = setup.caching
         // The pseudonym distinguishes a loop from another gateway in front of this one.
         configuration.viaName = "larder-" + String(store.identifier.prefix(8))
         configuration.timeouts = setup.timeouts

@@ -1,4 +1,6 @@
 import ArgumentParser
+import HTTPCaching
+import HTTPTypes
 import Larder
 import LarderGateway
 import Logging
@@ -37,6 +39,29 @@ enum ContentCodingArgument {
                 "'\(text)' is not a content coding. Use a name such as gzip; for several, repeat the flag.")
         }
         return text.lowercased()
+    }
+}
+
+/// What to do with a response that sets a cookie.
+enum SetCookieArgument: String, ExpressibleByArgument, CaseIterable {
+    case explicit, never, ignore
+
+    var policy: CachingOptions.SetCookiePolicy {
+        switch self {
+        case .explicit: .requireExplicitFreshness
+        case .never: .neverStore
+        case .ignore: .ignore
+        }
+    }
+}
+
+/// The name of a header field.
+enum FieldNameArgument {
+    static func parse(_ text: String) throws -> HTTPField.Name {
+        guard let name = HTTPField.Name(text), !text.hasPrefix(":") else {
+            throw ValidationError("'\(text)' is not the name of a field. Use a name such as Content-Encoding.")
+        }
+        return name
     }
 }
 

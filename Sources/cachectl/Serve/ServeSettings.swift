@@ -1,5 +1,6 @@
 import ArgumentParser
 import CachectlCore
+import HTTPTypes
 import Larder
 import LarderGateway
 
@@ -106,6 +107,30 @@ struct ServeSettings: ParsableArguments {
             valueName: "duration"),
         transform: DurationArgument.parse)
     var staleLimit: Duration?
+
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Serve a stale response in place of every 5xx, as if the origin could not be reached. Default: no.")
+    var staleOnError: Bool?
+
+    @Option(
+        help: ArgumentHelp(
+            "Whether to store a response with Set-Cookie: explicit (if it states that it is fresh), never, or ignore "
+                + "(as any other). Default: explicit.",
+            valueName: "policy"))
+    var setCookie: SetCookieArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "Field that a 304 does not change in a stored response, such as Content-Encoding; repeatable.",
+            valueName: "name"),
+        transform: FieldNameArgument.parse)
+    var keepField: [HTTPField.Name] = []
+
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Take the Age field at its word and ignore Date, for origins whose clock is wrong. Default: no.")
+    var trustAge: Bool?
 
     // MARK: Logs
 

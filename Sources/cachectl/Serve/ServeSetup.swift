@@ -1,5 +1,6 @@
 import ArgumentParser
 import CachectlCore
+import HTTPCaching
 import Larder
 import LarderGateway
 import LarderHTTP
@@ -18,7 +19,7 @@ struct ServeSetup: Sendable {
     var usesHTTP2 = false
     var foldedContentCodings: [String] = []
     var sliceBytes: Int64?
-    var staleLimitSeconds: Int64?
+    var caching = CachingOptions.gateway
     /// The origins, for people to read.
     var destinations: [String] = []
 
@@ -56,8 +57,17 @@ struct ServeSetup: Sendable {
         usesHTTP2 = settings.originHTTP2 ?? false
         foldedContentCodings = settings.foldEncoding
         sliceBytes = settings.slice?.bytes
-        staleLimitSeconds = settings.staleLimit?.components.seconds
         setLimits(settings)
+        setCaching(settings)
+    }
+
+    private mutating func setCaching(_ settings: ServeSettings) {
+        caching.cacheName = name
+        if let limit = settings.staleLimit { caching.disconnectedStaleLimitSeconds = limit.components.seconds }
+        caching.servesStaleForServerErrors = settings.staleOnError ?? false
+        caching.setCookie = settings.setCookie?.policy ?? caching.setCookie
+        caching.fieldsKeptOnUpdate = Set(settings.keepField)
+        caching.trustsAge = settings.trustAge ?? false
     }
 
     private mutating func setLimits(_ settings: ServeSettings) {

@@ -26,6 +26,31 @@ struct StaleScenarioTests {
         ).run(options)
     }
 
+    /// The option: every 5xx, whether or not the request was a validation, within the limit and what prohibits it.
+    @Test(
+        arguments: [
+            (["Cache-Control: max-age=1"], 503, 3.0, 200), (["Cache-Control: max-age=1"], 501, 3, 200),
+            (["Cache-Control: max-age=1"], 599, 3, 200), (["Cache-Control: max-age=1"], 404, 3, 404),
+            (["Cache-Control: max-age=1", "ETag: \"a\""], 520, 3, 200), (["Cache-Control: max-age=1"], 503, 101, 503),
+            (["Cache-Control: max-age=1, must-revalidate"], 503, 3, 503),
+            (["Cache-Control: max-age=1, stale-if-error=1"], 501, 3, 501),
+        ] as [([String], Int, Double, Int)])
+    func everyServerError(_ lines: [String], _ status: Int, _ after: Double, _ expected: Int) {
+        var options = CachingOptions.gateway
+        options.disconnectedStaleLimitSeconds = 99
+        options.servesStaleForServerErrors = true
+        let scenario = Scenario(
+            "5xx", .optimal, .shared, .init(responseLines: lines),
+            .init(status: status, after: after, expectStatus: expected))
+        scenario.run(options)
+        guard expected == 200, lines.count == 1 else { return }
+        // Without it the answer is passed on.
+        Scenario(
+            "5xx", .optimal, .shared, .init(responseLines: lines),
+            .init(status: status, after: after, expectStatus: status)
+        ).run(.gateway)
+    }
+
     /// RFC 5861 section 4: a limit that is stated holds, whatever the cache would do without one.
     @Test(
         arguments: [

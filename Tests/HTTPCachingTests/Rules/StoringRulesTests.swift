@@ -187,6 +187,41 @@ struct StoringRulesTests {
         #expect(age(["@Date: -60", "Age: 5"], delay: 2, residence: 3) == 10_000)
     }
 
+    @Test func fieldsThatAnUpdateDoesNotChange() throws {
+        let lines = ["Cache-Control: max-age=60", "ETag: \"a\"", "Content-Encoding: gzip", "X: 1"]
+        let head = response(200, lines)
+        let update = response(304, ["ETag: \"a\"", "Content-Encoding: identity", "X: 2"])
+        func updated(_ options: CachingOptions) -> HTTPFields {
+            let rules = CacheRules(options)
+            let stored = StoredResponse(
+                head: head, requestTime: start, responseTime: start, body: .complete(length: 4),
+                policy: rules.policy(for: head, requestTime: start, responseTime: start))
+            return rules.updatedFields(of: stored, from: update, responseTime: start)
+        }
+        var options = CachingOptions.gateway
+        #expect(updated(options)[.contentEncoding] == "identity")
+        options.fieldsKeptOnUpdate = [.contentEncoding]
+        #expect(updated(options)[.contentEncoding] == "gzip" && updated(options)[HTTPField.Name("X")!] == "2")
+    }
+
+    /// A shared cache that never stores a response with `Set-Cookie` does not serve one from before either.
+    @Test func cookiesAreNotShared() {
+        let head = response(200, ["Cache-Control: max-age=60, public", "Set-Cookie: a=b"])
+        for (mode, isServed) in [(CacheMode.shared, false), (.private, true)] {
+            let before = CacheRules(CachingOptions(mode: mode))
+            let stored = StoredResponse(
+                head: head, requestTime: start, responseTime: start, body: .complete(length: 4),
+                policy: before.policy(for: head, requestTime: start, responseTime: start))
+            var options = CachingOptions(mode: mode)
+            options.setCookie = .neverStore
+            let rules = CacheRules(options)
+            let decision = rules.reuse(request(), stored: [stored], now: start)
+            if case .serve = decision { #expect(isServed) } else { #expect(!isServed) }
+            #expect(rules.plainHitAge(request(), policy: stored.policy, selecting: .none, now: start) == nil)
+            #expect((rules.storingObstacle(head, to: request(), policy: stored.policy) == nil) == isServed)
+        }
+    }
+
     @Test(arguments: [
         (["5, 5"], "5"), (["5", "5"], "5"), (["5"], "5"), (["5", "6"], nil), (["x, x"], nil), ([], nil),
     ]) func aLengthIsKeptOnce(_ lines: [String], _ kept: String?) {

@@ -1,5 +1,7 @@
 """memoize, memoize_stampede, Lock and transact."""
 
+import asyncio
+import inspect
 import threading
 
 import pytest
@@ -142,3 +144,32 @@ def test_transactions_wait_for_each_other(cache, tmp_path):
         with cache.transact(expire=-1):
             cache["k"] = 1
     assert "k" not in cache
+
+
+def test_memoize_of_coroutine_functions(cache):
+    calls = []
+
+    @cache.memoize(tag="t")
+    async def double(x, fail=False):
+        calls.append(x)
+        await asyncio.sleep(0)
+        if fail:
+            raise ValueError("not now")
+        return {"doubled": 2 * x}
+
+    async def run():
+        assert await double(3) == {"doubled": 6}
+        assert await double(3) == {"doubled": 6} and calls == [3]
+        assert await asyncio.gather(*(double(4) for _ in range(5))) == [{"doubled": 8}] * 5
+        with pytest.raises(ValueError):
+            await double(5, fail=True)
+        with pytest.raises(ValueError):
+            await double(5, fail=True)
+
+    asyncio.run(run())
+    assert calls.count(5) == 2
+    assert inspect.iscoroutinefunction(double)
+    assert cache[double.__cache_key__(3)] == {"doubled": 6}
+    assert cache.evict("t") == 2
+    with pytest.raises(TypeError):
+        cache.memoize_stampede(expire=1)(double)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import inspect
@@ -12,7 +13,7 @@ import struct
 import threading
 import time
 import types
-from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Optional, Sequence, TypeVar, Union, cast
 
 from ._errors import ClosedError
 from ._keys import Key, encode
@@ -24,6 +25,11 @@ Tags = Union[None, str, Sequence[str]]
 #: How long the function took, and when its result expires: seconds, behind the letter of the value.
 _TIMES = struct.Struct("<dd")
 _LONGEST = 512
+_MISSING = object()
+
+
+async def _on_thread(function: Callable[..., Any], *args: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, functools.partial(function, *args))
 
 
 def _argument(value: Any, typed: bool) -> bytes:
@@ -60,7 +66,8 @@ class Functions:
         ignore: Sequence[Union[int, str]] = (),
     ) -> Callable[[F], F]:
         """A decorator: the function runs once for arguments, and its result is an entry. It comes back as it was
-        stored, the first time, too: a tuple as a list, with JSON.
+        stored, the first time, too: a tuple as a list, with JSON. Of an ``async def`` the result is what it returns, and
+        the event loop does not wait for the cache; calls at the same time each run the function.
 
         :param name: in the keys, instead of the function's module and name.
         :param typed: True: ``f(1)``, ``f(1.0)`` and ``f(True)`` are different calls.
@@ -74,16 +81,29 @@ class Functions:
         def decorate(function: F) -> F:
             base = _base(function, name)
 
+            def stored(key: bytes) -> Any:
+                found = self._store.read(key)
+                return _MISSING if found is None else self._values.decode(kind_of(found[0]), found[1])
+
             @functools.wraps(function)
             def call(*args: Any, **kwargs: Any) -> Any:
                 key = encode(_key(base, args, kwargs, typed, ignore))
-                found = self._store.read(key)
-                if found is None:
-                    return self._keep(key, function(*args, **kwargs), expire, tag, b"")
-                return self._values.decode(kind_of(found[0]), found[1])
+                result = stored(key)
+                if result is _MISSING:
+                    result = self._keep(key, function(*args, **kwargs), expire, tag, b"")
+                return result
 
-            call.__cache_key__ = lambda *args, **kwargs: _key(base, args, kwargs, typed, ignore)  # type: ignore
-            return call  # type: ignore[return-value]
+            @functools.wraps(function)
+            async def call_async(*args: Any, **kwargs: Any) -> Any:
+                key = encode(_key(base, args, kwargs, typed, ignore))
+                result = await _on_thread(stored, key)
+                if result is _MISSING:
+                    result = await _on_thread(self._keep, key, await function(*args, **kwargs), expire, tag, b"")
+                return result
+
+            made: Any = call_async if inspect.iscoroutinefunction(function) else call
+            made.__cache_key__ = lambda *args, **kwargs: _key(base, args, kwargs, typed, ignore)
+            return cast(F, made)
 
         return decorate
 
@@ -99,6 +119,8 @@ class Functions:
         """
 
         def decorate(function: F) -> F:
+            if inspect.iscoroutinefunction(function):
+                raise TypeError("memoize_stampede computes again in a thread, where no event loop runs: use memoize")
             base = _base(function, name)
 
             def compute(key: bytes, args: Any, kwargs: Any) -> Any:

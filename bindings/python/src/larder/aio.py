@@ -24,8 +24,8 @@ class AsyncCache:
             await cache.set("key", b"value", expire=60)
 
     Takes what ``Cache`` takes, or ``cache=`` to share one. Cancelling a call whose work has begun leaves it to be finished
-    by its thread. ``transact`` and ``memoize`` are not here: they belong to a thread. Make one in each process: its threads stay behind
-    at a fork, as event loops do.
+    by its thread. ``transact`` is not here: it belongs to a thread. ``Cache.memoize`` takes coroutine functions. Make one
+    in each process: its threads stay behind at a fork, as event loops do.
 
     :param threads: calls that run at a time; others wait.
     """
