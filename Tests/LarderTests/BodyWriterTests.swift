@@ -36,6 +36,21 @@ import Testing
         }
     }
 
+    /// Another program cuts the file while it is written: the rest is not made up of zeros.
+    @Test(arguments: [0, 5_000, 99_999]) func aFileThatIsCutIsNotStored(_ length: Int64) throws {
+        try withStore { store in
+            let writer = try store.writer(for: "k")
+            try writer.write(body(100_000))
+            let name = try #require(store.stagedFiles.first)
+            try TestFiles.truncate(store.path.appending("staging").appending(name), to: length)
+            let error = #expect(throws: LarderError.self) { try writer.commit() }
+            #expect(error?.code == .io)
+            try #expect(store.get("k") == nil && store.stagedFiles == [])
+            try store.put(body(100_000), for: "k")
+            try #expect(store.bytes("k") == body(100_000))
+        }
+    }
+
     @Test func nothingIsVisibleBeforeTheCommit() throws {
         try withStore { store in
             try store.put([1], for: "k")

@@ -117,6 +117,28 @@ struct PartialDamageTests {
         }
     }
 
+    /// Another program cuts the file of a body while its writer has it: the rest is not made up of zeros.
+    @Test func aFileThatIsCutWhileItIsWrittenIsNotStored() throws {
+        try withStore { store in
+            let writer = try store.partialWriter(for: "k", total: 300_000)
+            try writer.write(bytes, at: 0)
+            let follower = try #require(try store.partialBody(of: "k"))
+            let name = try #require(store.stagedFiles.first)
+            try TestFiles.truncate(store.path.appending("staging").appending(name), to: 100_000)
+            #expect(throws: LarderError.self) { try follower.bytes(in: 50_000..<200_000) }
+            try #expect(store.partialBody(of: "k") == nil)
+            let error = #expect(throws: LarderError.self) { try writer.commit() }
+            #expect(error?.code == .io)
+            writer.cancel()
+            try #expect(store.get("k") == nil)
+            let next = try store.partialWriter(for: "k", total: 300_000)
+            #expect(next.ranges.isEmpty)
+            try next.write(bytes, at: 0)
+            try next.commit()
+            try #expect(store.bytes("k") == bytes)
+        }
+    }
+
     @Test func aFileThatIsGoneIsAMiss() throws {
         try withStore { store in
             try leave(store)

@@ -54,9 +54,15 @@ final class Stager: EnginePart {
         _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: files.path(of: file))
     }
 
+    /// Another program has cut a file while it was written: what is in the rest of it then is not the body.
+    func becameShorter(_ file: StagedFile) -> LarderError {
+        LarderError(.io, "the file of a body became shorter while it was written", path: files.path(of: file))
+    }
+
     /// The file is complete: learns what it takes on disk, and makes the reservation just that.
     func settle(_ file: inout StagedFile, isDurable: Bool) throws {
         var status = try FileSystem.status(file.descriptor, path: files.path(of: file))
+        if file.isOwn, status.size < file.length { throw becameShorter(file) }
         // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
         // end).
         if file.isOwn, status.allocated > Allocation.length(status) {

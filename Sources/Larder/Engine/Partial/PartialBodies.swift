@@ -222,9 +222,11 @@ final class PartialBodies: EnginePart {
     /// Whether another process has the store open for writing.
     var isShared: Bool { ledger.hasOthers }
 
-    /// Cuts a file that is complete to its length.
+    /// Cuts a file that is complete to its length. One that is shorter must not grow: the rest would be zeros.
     func seal(_ file: StagedFile, length: Int64, isDurable: Bool) throws {
-        if try FileSystem.status(file.descriptor, path: files.path(of: file)).size != length {
+        let size = try FileSystem.status(file.descriptor, path: files.path(of: file)).size
+        if size < length { throw stager.becameShorter(file) }
+        if size > length {
             try FileSystem.truncate(file.descriptor, to: length, path: files.path(of: file))
         }
         if isDurable { try Sync.data(file.descriptor, path: files.path(of: file)) }
