@@ -43,7 +43,8 @@ public final class ObjectServer: Sendable {
     ) async throws(GatewayError) -> ObjectServer {
         let service = ObjectService(
             ObjectStore(
-                store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults),
+                store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults,
+                configuration.connections.logger),
             configuration)
         let gateway = try await Gateway.start(
             configuration.connections, cache: cache(over: store, configuration), service: service)

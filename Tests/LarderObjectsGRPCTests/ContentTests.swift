@@ -22,6 +22,10 @@ struct ContentTests {
             try await #expect(setting.missing(of: digests).count == 49, "the empty blob is always there")
             try await setting.update(blobs)
             try await #expect(setting.missing(of: digests + [named(body(7, 99))]) == [named(body(7, 99)).hash])
+            // The size in a name counts: a blob of another size is another blob.
+            var other = digests[1]
+            other.sizeBytes += 1
+            try await #expect(setting.missing(of: [other]) == [other.hash])
             let response = try await setting.read(.with { $0.digests = digests + [named(body(7, 99))] })
             let isSame = response.responses.dropLast().map { Array($0.data) } == blobs
             #expect(isSame)

@@ -2,8 +2,10 @@ import BuildMessages
 import Foundation
 import Larder
 import LarderObjects
+import Logging
 import SeededData
 import SwiftProtobuf
+import Synchronization
 import TestSupport
 import Testing
 
@@ -364,6 +366,22 @@ struct BazelTests {
             let tree = try await setting.putBlob([0x0A, 0xC0, 0x9A, 0x0C] + files)
             try await #expect(setting.put("/ac/\(action(1))", result(tree: tree)) == 200)
             try await #expect(setting.get("/ac/\(action(1))").status == 404)
+        }
+    }
+
+    /// An operator who wonders why a build has no hits finds the reason in the log.
+    @Test func aTreeThatCannotBeReadIsNamed() async throws {
+        let lines = Mutex<[String]>([])
+        try await Setting.run { configuration in
+            configuration.connections.logger = Logger(label: "test") { _ in
+                Recorder { line in lines.withLock { $0.append(line) } }
+            }
+        } _: { setting in
+            let tree = try await setting.putBlob([1, 2, 3])
+            try await #expect(setting.put("/ac/\(action(1))", result(tree: tree)) == 200)
+            try await #expect(setting.get("/ac/\(action(1))").status == 404)
+            let heard = lines.withLock(\.self)
+            #expect(heard.contains { $0.contains("a stored tree or directory cannot be read") }, "\(heard)")
         }
     }
 

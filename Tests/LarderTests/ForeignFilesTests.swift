@@ -114,6 +114,41 @@ struct ForeignFilesTests {
         }
     }
 
+    /// Something else in the place of a shard's directory: its bodies are misses, and the next put makes room for itself.
+    @Test(arguments: ["file", "pipe"]) func inThePlaceOfAShard(_ kind: String) throws {
+        try withDirectory { path in
+            let first = try Store(at: path, .testing())
+            let bytes = body(100_000)
+            let digest = try first.put(bytes, for: "k")
+            try first.put(body(100_000, 2), for: "other")
+            try first.close()
+            let shard = path.appending("blobs").appending(String(digest.hexadecimal.prefix(2)))
+            TestFiles.remove(shard)
+            if kind == "file" {
+                try TestFiles.write([UInt8](repeating: 1, count: 20_000), to: shard)
+            } else {
+                try #require(mkfifo(shard.string, 0o600) == 0)
+            }
+            let store = try Store(at: path, .testing())
+            let before = try store.check()
+            #expect(before.foreignFiles == ["blobs/\(shard.lastComponent!.string)"])
+            // The file of a body is lost, and with it what it took.
+            #expect(Set(before.violations.map(\.invariant)) == [.I1, .I8])
+            try #expect(store.get("k") == nil)
+            try #expect(store.bytes("other") == body(100_000, 2))
+            try store.put(bytes, for: "k")
+            try store.flush()
+            try #expect(store.bytes("k") == bytes)
+            let after = try store.check()
+            #expect(after.isClean, "\(after.violations)")
+            #expect(after.foreignFiles.count == 1 && after.foreignFiles[0].hasPrefix("quarantine/blobs-"))
+            #expect(try store.collect().staleFiles == 0)
+            try #expect(store.bytes("k") == bytes)
+            try store.close()
+            #expect(TestFiles.names(in: path.appending("quarantine")).count == 1)
+        }
+    }
+
     /// What the open of a collection has swept is reported by it, and by it alone.
     @Test func gcReportsWhatItsOpenSwept() throws {
         try withDirectory { path in

@@ -16,9 +16,10 @@ struct DirectoryCensus {
                 continue
             }
             guard let status = try FileSystem.status(name, in: directory) else { continue }
-            if status.isRegular {
+            let inner = Self.place(of: name, in: place)
+            if status.isRegular, inner == nil {
                 allocated += status.allocated
-            } else if status.isDirectory, let inner = Self.place(of: name, in: place) {
+            } else if status.isDirectory, let inner {
                 try visit(directory.directory(name), inner, path + name + "/")
             } else {
                 foreign.append(path + name)

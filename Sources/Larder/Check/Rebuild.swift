@@ -18,7 +18,7 @@ enum Rebuild {
             // A store that lost a directory gets it back, so that the next open finds its layout.
             for name in Layout.directories { try FileSystem.makeDirectory(name, in: root) }
             let files = try StoreFiles(root: root)
-            for name in Layout.shards { try FileSystem.makeDirectory(name, in: files.blobs) }
+            for name in Layout.shards { try files.makeShard(name) }
             guard let presence = try Presence.exclude(files.index) else { throw inUse(files.root.path) }
             defer { withExtendedLifetime(presence) {} }
             var salvage = Salvage(files: files)

@@ -122,8 +122,7 @@ struct StoreFiles: Sendable {
         let name = Layout.blob(head.digest)
         if try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs) { return true }
         guard try FileSystem.status(head.token.name, in: staging) != nil else { return false }
-        // The shard's directory was removed from outside.
-        try FileSystem.makeDirectory(String(name.prefix(2)), in: blobs)
+        try makeShard(String(name.prefix(2)))
         try Sync.names(blobs)
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: blobs)
     }
@@ -131,10 +130,20 @@ struct StoreFiles: Sendable {
     /// The path of a file in `staging/`, for messages.
     func path(of file: StagedFile) -> FilePath { staging.path(of: file.token.name) }
 
-    /// The shard directories that exist: all 256, unless one was removed from outside.
+    /// Makes a shard's directory that was removed from outside. What someone else has put in its place moves to
+    /// `quarantine/`, where it is named as a foreign file and stays.
+    func makeShard(_ name: String) throws(LarderError) {
+        if let status = try FileSystem.status(name, in: blobs), !status.isDirectory {
+            let number = String(UInt32.random(in: 0 ... .max), radix: 16)
+            try FileSystem.rename(name, in: blobs, to: "\(Layout.blobs)-\(name)-\(number)", in: quarantine)
+        }
+        try FileSystem.makeDirectory(name, in: blobs)
+    }
+
+    /// The shard directories that exist: all 256, unless one was removed or replaced from outside.
     func shards() throws(LarderError) -> [Directory] {
         var found: [Directory] = []
-        for name in Layout.shards where try FileSystem.status(name, in: blobs) != nil {
+        for name in Layout.shards where try FileSystem.status(name, in: blobs)?.isDirectory == true {
             found.append(try blobs.directory(name))
         }
         return found
@@ -166,7 +175,7 @@ struct StoreFiles: Sendable {
         let blob = Layout.blob(head.digest)
         if try FileSystem.rename(name, in: trash, to: blob, in: blobs) { return }
         // Gone, or its shard's directory is.
-        try FileSystem.makeDirectory(String(blob.prefix(2)), in: blobs)
+        try makeShard(String(blob.prefix(2)))
         try FileSystem.rename(name, in: trash, to: blob, in: blobs)
     }
 

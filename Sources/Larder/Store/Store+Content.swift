@@ -36,11 +36,18 @@ extension Store {
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
     public func missing(of digests: some Sequence<Digest>) async throws -> [Digest] {
+        try await missing(of: digests, lengths: [:])
+    }
+
+    /// The same, where content with another length than one of `lengths` is missing, too.
+    package func missing(
+        of digests: some Sequence<Digest>, lengths: [Digest: Int64]
+    ) async throws -> [Digest] {
         try Task.checkCancellation()
         try requireOpen()
         await engine.commitPending(touches: false)
         let (engine, digests) = (engine, Array(digests))
-        return try await IOPool.shared.run { try engine.bodies.missing(digests) }
+        return try await IOPool.shared.run { try engine.bodies.missing(digests, lengths: lengths) }
     }
 
     /// The content with a digest; nil if there is none, or if it turns out to be damaged.

@@ -80,7 +80,9 @@ enum FileSystem {
             return descriptor
         }
         let number = try linked(name, in: directory, errno)
-        if number == ENOENT, flags & O_CREAT == 0 { return nil }
+        // A file that should be a directory is not absent.
+        let isAbsent = flags & O_DIRECTORY == 0 ? isAbsence(number) : number == ENOENT
+        if isAbsent, flags & O_CREAT == 0 { return nil }
         throw .system("open", number, path: directory.path(of: name))
     }
 
@@ -167,6 +169,10 @@ enum FileSystem {
 
     // MARK: Names
 
+    /// True for the errors of a name that leads nowhere: nothing is there, or what should be a directory on the way is not
+    /// one.
+    private static func isAbsence(_ number: Int32) -> Bool { number == ENOENT || number == ENOTDIR }
+
     /// renameat(2). False if the source does not exist.
     @discardableResult
     static func rename(_ name: String, in source: Directory, to newName: String, in target: Directory)
@@ -177,7 +183,7 @@ enum FileSystem {
         }
         if result == 0 { return true }
         let number = errno
-        if number == ENOENT { return false }
+        if isAbsence(number) { return false }
         throw .system("rename", number, path: source.path(of: name))
     }
 
@@ -187,7 +193,7 @@ enum FileSystem {
         let result = perform("unlink", at: directory.place) { unlinkat(directory.descriptor.raw, name, 0) }
         if result == 0 { return true }
         let number = errno
-        if number == ENOENT { return false }
+        if isAbsence(number) { return false }
         throw .system("unlink", number, path: directory.path(of: name))
     }
 
@@ -267,7 +273,7 @@ enum FileSystem {
         }
         if code == 0 { return Status(result) }
         let number = errno
-        if number == ENOENT { return nil }
+        if isAbsence(number) { return nil }
         throw .system("fstatat", number, path: directory.path(of: name))
     }
 
@@ -277,7 +283,7 @@ enum FileSystem {
         let code = perform("stat", at: path.string) { path.withPlatformString { fstatat(AT_FDCWD, $0, &result, 0) } }
         if code == 0 { return Status(result) }
         let number = errno
-        if number == ENOENT { return nil }
+        if isAbsence(number) { return nil }
         throw .system("stat", number, path: path)
     }
 

@@ -2,15 +2,17 @@ import Larder
 import Synchronization
 
 /// One turn at a time for each key, in the order in which they were asked for.
-final class Turns: Sendable {
+package final class Turns: Sendable {
     /// Those who wait, by the key of which another has the turn.
     private let waiting = Mutex<[Key: [CheckedContinuation<Bool, Never>]]>([:])
+
+    package init() {}
 
     /// Waits for the turn. Cancellation does not end the wait.
     ///
     /// - Returns: true with the turn: pair it with `leave(_:)` or `dismiss(_:)`. False if those who waited were
     ///   dismissed.
-    func take(_ key: Key) async -> Bool {
+    package func take(_ key: Key) async -> Bool {
         await withCheckedContinuation { continuation in
             let isFree = waiting.withLock { waiting in
                 guard waiting[key] != nil else {
@@ -25,7 +27,7 @@ final class Turns: Sendable {
     }
 
     /// Hands the turn to the next.
-    func leave(_ key: Key) {
+    package func leave(_ key: Key) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Bool, Never>? in
             guard let queue = waiting[key], let first = queue.first else {
                 waiting[key] = nil

@@ -157,9 +157,12 @@ extension ObjectStore {
         var room = Int64(ActionResults.treeLimit)
         for tree in Set(trees) {
             try Task.checkCancellation()
-            guard let body = try await blob(tree)?.body, body.length.bytes <= room,
-                let files = try? ActionResults.files(of: try await body.bytes())
-            else { return false }
+            guard let body = try await blob(tree)?.body else { return false }
+            guard body.length.bytes <= room else {
+                noteUnusable(tree, "the trees of a result have more bytes than are read")
+                return false
+            }
+            guard let files = try await files(of: tree, body) else { return false }
             room -= body.length.bytes
             needed.insert(tree)
             needed.formUnion(files)
@@ -174,6 +177,19 @@ extension ObjectStore {
         return try await promises.promise(list) ? try await store.missing(of: list).isEmpty : true
     }
 
+    /// The blobs that a tree names; nil, and a line in the log, if it cannot be read.
+    private func files(of tree: Digest, _ body: Body) async throws -> Set<Digest>? {
+        try await decoding(body.length.bytes) {
+            let bytes = try await body.bytes()
+            do throws(ActionResults.Invalid) {
+                return try ActionResults.files(of: bytes)
+            } catch {
+                noteUnusable(tree, error.reason)
+                return nil
+            }
+        }
+    }
+
     /// The directories below some, themselves included, and the files in them.
     /// - Parameter room: bytes of directories that are read, at most.
     /// - Returns: nil if one is not there, is not a directory, or there are too many.
@@ -186,10 +202,7 @@ extension ObjectStore {
             try Task.checkCancellation()
             guard let body = try await blob(next)?.body, body.length.bytes <= room else { return nil }
             room -= body.length.bytes
-            let bytes = try await body.bytes()
-            guard bytes.withUnsafeBytes({ MessageShape.directory.fits($0) }),
-                let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: bytes)
-            else { return nil }
+            guard let directory = try await directory(next, body) else { return nil }
             for file in directory.files {
                 guard let digest = try? ActionResults.digest(file.digest) else { return nil }
                 found.insert(digest)
@@ -201,6 +214,24 @@ extension ObjectStore {
             guard found.count <= ActionResults.largestTree else { return nil }
         }
         return found
+    }
+}
+
+extension ObjectStore {
+    /// A directory; nil, and a line in the log, if it cannot be read.
+    private func directory(
+        _ digest: Digest, _ body: Body
+    ) async throws -> Build_Bazel_Remote_Execution_V2_Directory? {
+        try await decoding(body.length.bytes) {
+            let bytes = try await body.bytes()
+            guard bytes.withUnsafeBytes({ MessageShape.directory.fits($0) }),
+                let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: bytes)
+            else {
+                noteUnusable(digest, "it is not a Directory of the Remote Execution API")
+                return nil
+            }
+            return directory
+        }
     }
 }
 

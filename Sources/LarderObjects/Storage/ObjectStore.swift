@@ -1,6 +1,7 @@
 import Larder
 import LarderGateway
 import LarderHTTP
+import Logging
 
 /// The objects of a server in its store.
 package struct ObjectStore: Sendable {
@@ -17,11 +18,16 @@ package struct ObjectStore: Sendable {
     /// Whether a later result of an action takes the place of the first.
     let replacesResults: Bool
     package let counters: ObjectCounters
+    private let logger: Logger
+    /// Of those who decode trees: what a tree names takes many times its length.
+    private let turns = Turns()
 
     init(
-        _ store: Store, promiseTime: Duration, replacesResults: Bool, counters: ObjectCounters = ObjectCounters()
+        _ store: Store, promiseTime: Duration, replacesResults: Bool, _ logger: Logger,
+        counters: ObjectCounters = ObjectCounters()
     ) {
         self.store = store
+        self.logger = logger
         promises = Promises(store, time: promiseTime)
         self.replacesResults = replacesResults
         self.counters = counters
@@ -29,11 +35,28 @@ package struct ObjectStore: Sendable {
 
     /// The same over another store.
     func over(_ other: Store) -> ObjectStore {
-        ObjectStore(other, promiseTime: promises.time, replacesResults: replacesResults, counters: counters)
+        ObjectStore(other, promiseTime: promises.time, replacesResults: replacesResults, logger, counters: counters)
     }
 
     /// SHA-256 of no bytes, which is always there: clients do not upload it.
     package static let empty = Digest.of([UInt8]())
+
+    /// Runs `body`, which decodes a message of `length` bytes; large ones one at a time.
+    func decoding<R>(_ length: Int64, _ body: () async throws -> R) async throws -> R {
+        guard length > 64 << 10 else { return try await body() }
+        let key = Key("tree")
+        _ = await turns.take(key)
+        defer { turns.leave(key) }
+        try Task.checkCancellation()
+        return try await body()
+    }
+
+    /// Says why what is stored cannot be used: to a client it is a miss as any other.
+    func noteUnusable(_ digest: Digest, _ reason: String) {
+        logger.notice(
+            "a stored tree or directory cannot be read: results that name it are misses",
+            metadata: ["category": "results", "digest": "\(digest)", "reason": "\(reason)"])
+    }
 
     // MARK: Looking up
 
@@ -54,13 +77,14 @@ package struct ObjectStore: Sendable {
     }
 
     /// Which of these blobs are not there. The others are promised to stay.
-    package func missing(of digests: [Digest]) async throws -> [Digest] {
+    /// - Parameter lengths: a blob with another length than one of these is not there.
+    package func missing(of digests: [Digest], lengths: [Digest: Int64] = [:]) async throws -> [Digest] {
         let asked = digests.filter { $0 != Self.empty }
-        let missing = try await store.missing(of: asked)
+        let missing = try await store.missing(of: asked, lengths: lengths)
         let gone = Set(missing)
         let found = gone.isEmpty ? asked : asked.filter { !gone.contains($0) }
         // One may have gone before its lease was written.
-        return try await promises.promise(found) ? try await store.missing(of: asked) : missing
+        return try await promises.promise(found) ? try await store.missing(of: asked, lengths: lengths) : missing
     }
 
     /// Runs `body` on the answer with a blob, if it is at hand and nothing else is kept with it.

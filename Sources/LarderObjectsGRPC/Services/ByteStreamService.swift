@@ -193,7 +193,7 @@ struct ByteStreamService: RegistrableRPCService {
     private func status(_ request: StatusRequest, _ metadata: Metadata) async throws -> StatusResponse {
         let name = try ResourceName.parse(request.resourceName, isUpload: true)
         let caller = try context.admit(metadata, .write, name.instance, "cas")
-        if try await context.objects.missing(of: [name.digest]).isEmpty {
+        if try await context.objects.missing(of: [name.digest], lengths: [name.digest: name.length]).isEmpty {
             return .with {
                 $0.committedSize = name.length
                 $0.complete = true

@@ -89,7 +89,8 @@ struct ContentService: RegistrableRPCService {
         guard asked.count <= Limits.digests else {
             throw RPCError(code: .invalidArgument, message: "Ask for at most \(Limits.digests) blobs at once.")
         }
-        let missing = try await context.objects.missing(of: Array(asked.keys))
+        let missing = try await context.objects.missing(
+            of: Array(asked.keys), lengths: asked.mapValues(\.sizeBytes))
         return .with { $0.missingBlobDigests = missing.compactMap { asked[$0] } }
     }
 

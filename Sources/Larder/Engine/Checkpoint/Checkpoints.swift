@@ -193,8 +193,8 @@ final class Checkpoints: EnginePart {
         }
         for shard in shards {
             if isStopped() { return nil }
-            // A shard that another program removes has lost its files, which their readers find.
-            if try FileSystem.status(shard, in: files.blobs) == nil { continue }
+            // A shard that another program removes or replaces has lost its files, which their readers find.
+            if try FileSystem.status(shard, in: files.blobs)?.isDirectory != true { continue }
             try Sync.names(files.blobs.directory(shard))
         }
         return places

@@ -90,10 +90,11 @@ final class Bodies: EnginePart {
 
     /// Those of the digests that no entry in the index has, in order, by one snapshot, and those whose files are not
     /// what their records say.
-    func missing(_ digests: [Digest]) throws -> [Digest] {
+    /// - Parameter lengths: content with another length than one of these is missing.
+    func missing(_ digests: [Digest], lengths: [Digest: Int64] = [:]) throws -> [Digest] {
         let heads = try read { transaction in try digests.map { try blob(of: $0, transaction)?.head } }
         return try zip(digests, heads).compactMap { digest, head in
-            guard let head else { return digest }
+            guard let head, lengths[digest].map({ $0 == Int64(clamping: head.length) }) ?? true else { return digest }
             return try head.location == .inline || files.hasWhole(head) ? nil : digest
         }
     }
