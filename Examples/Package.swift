@@ -39,6 +39,13 @@ func sessionProgram(_ name: String) -> Target {
         .product(name: "TestOrigin", package: "larder"))
 }
 
+/// A program that reports metrics, and makes its own logger.
+func metricsProgram(_ name: String) -> Target {
+    program(
+        name, .product(name: "LarderMetrics", package: "larder"), .product(name: "Logging", package: "swift-log"),
+        .product(name: "MetricsTestKit", package: "swift-metrics"))
+}
+
 let package = Package(
     name: "Examples",
     platforms: [.macOS(.v15)],
@@ -46,9 +53,12 @@ let package = Package(
         .package(
             name: "larder", path: "../",
             traits: [
-                "LarderAsyncHTTPClient", "LarderHummingbird", "LarderNIOTransport", "LarderURLSession", "TestOrigin",
+                "LarderAsyncHTTPClient", "LarderHummingbird", "LarderMetrics", "LarderNIOTransport", "LarderURLSession",
+                "TestOrigin",
             ]),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
@@ -63,6 +73,7 @@ let package = Package(
         program("Housekeeping"),
         program("ImageCache"),
         program("ModelResponses"),
+        metricsProgram("Observing"),
         httpProgram("OfflineApp"),
         program("PackageMirror"),
         program("SendFile"),

@@ -18,7 +18,8 @@ extension CacheRules {
         var fields = HTTPFields()
         fields.reserveCapacity(response.headerFields.count + 1)
         for field in response.headerFields
-        where !Self.isExcluded(field.name.canonicalName) && !excluded.contains(field.name.canonicalName) {
+        where !Self.connectionFields.contains(field.name.canonicalName) && !excluded.contains(field.name.canonicalName)
+        {
             fields.append(field)
         }
         if !fields.contains(.date) { fields.append(HTTPField(name: .date, value: HTTPDate.format(responseTime))) }
@@ -52,7 +53,7 @@ extension CacheRules {
         var names: Set<String> = ["age", "date"]
         for field in response.headerFields {
             let name = field.name.canonicalName
-            if Self.isExcluded(name) || excluded.contains(name) || name == "content-length"
+            if Self.connectionFields.contains(name) || excluded.contains(name) || name == "content-length"
                 || (isPart && name == "content-range")
             {
                 continue
@@ -103,15 +104,13 @@ extension CacheRules {
         for field in response.headerFields where field.name == .setCookie { head.headerFields.append(field) }
     }
 
-    /// RFC 9110 section 7.6.1 and RFC 9111 section 3.1: fields for one connection or one proxy.
-    static func isExcluded(_ canonicalName: String) -> Bool {
-        switch canonicalName {
-        case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-            "proxy-authenticate", "proxy-authentication-info", "proxy-authorization":
-            true
-        default: false
-        }
-    }
+    /// The names, in lower case, of fields for one connection (RFC 9110 section 7.6.1) or one proxy (RFC 9111 section
+    /// 3.1). Credentials for a proxy end at the proxy: an origin that got them could use them (RFC 9110 sections 11.7.1 to
+    /// 11.7.3).
+    package static let connectionFields: Set<String> = [
+        "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
 
     /// The names that the response itself excludes. What controls caching cannot be excluded: the stored response
     /// would lose its restrictions.

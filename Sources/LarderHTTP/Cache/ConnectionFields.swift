@@ -1,24 +1,20 @@
+import HTTPCaching
 import HTTPTypes
 
 /// Fields that belong to one connection, not to the message (RFC 9110 section 7.6.1), or to the proxy that was used.
 extension HTTPFields {
-    /// Credentials for a proxy end at the proxy: an origin that got them could use them. RFC 9110 sections 11.7.1 to
-    /// 11.7.3.
-    private static let connectionNames: Set<String> = [
-        "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
-        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-    ]
-
     /// Whether there is a field that the next method takes out.
     private func hasConnectionFields(_ others: Set<String>) -> Bool {
-        contains { Self.connectionNames.contains($0.name.canonicalName) || others.contains($0.name.canonicalName) }
+        contains {
+            CacheRules.connectionFields.contains($0.name.canonicalName) || others.contains($0.name.canonicalName)
+        }
     }
 
     /// The fields to pass on: without `Connection`, what it names, and those that every hop takes out.
     /// - Parameter others: further names, in lower case.
     func withoutConnectionFields(besides others: Set<String> = []) -> HTTPFields {  // check-words: allow
         guard hasConnectionFields(others) else { return self }
-        var names = Self.connectionNames.union(others)
+        var names = CacheRules.connectionFields.union(others)
         for value in self[values: .connection] {
             for member in value.split(separator: ",") {
                 names.insert(member.trimmingWhitespace.lowercased())
