@@ -81,6 +81,8 @@ struct Cachectl: ParsableCommand {
     static func main() {
         // A closed output is an error to handle: the store has to be closed before the program ends.
         signal(SIGPIPE, SIG_IGN)
+        // So is a file that reaches its limit (RLIMIT_FSIZE), as a full disk is.
+        signal(SIGXFSZ, SIG_IGN)
         // For `serve`, which handles it. `pkill -USR1 cachectl` must not end other commands that are running.
         signal(SIGUSR1, SIG_IGN)
         raiseDescriptorLimit()

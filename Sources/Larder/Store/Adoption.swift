@@ -144,9 +144,13 @@ struct Adoption: Sendable {
     }
 
     private func copy(as token: StagingToken, reserved: Int64) throws -> StagedFile {
-        let staging = store.engine.files.staging
-        let target = try FileSystem.open(token.name, in: staging, flags: O_RDWR | O_CREAT | O_EXCL)
-        try FileTransfer.copy(source, path, to: target, staging.path(of: token.name), status.size)
+        let writing = try store.writing()
+        let target = try writing.stager.open(token, reserved)
+        let name = store.engine.files.staging.path(of: token.name)
+        // What was copied before the disk was full is copied again.
+        try writing.roomMaker.displacingWhenFull(reserved) {
+            try FileTransfer.copy(source, path, to: target, name, status.size)
+        }
         return StagedFile(
             token: token, descriptor: target, length: status.size, reserved: reserved, isOwn: true)
     }

@@ -23,9 +23,12 @@ extension Store {
     }
 
     /// Where a program's store is by default: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base Directory
-    /// Specification), in `~/Library/Caches` on macOS.
+    /// Specification), in `~/Library/Caches` on macOS. Without `HOME` the home directory is that of the user database
+    /// (getpwuid_r(3)); a user without one has a directory of their own in `/tmp`.
     public static var defaultPath: FilePath {
-        let home = environment("HOME") ?? "/tmp"
+        guard let home = environment("HOME") ?? homeDirectory() else {
+            return FilePath("/tmp/larder-\(geteuid())")
+        }
         #if canImport(Darwin)
             return FilePath(home).appending("Library/Caches/larder")
         #else
@@ -35,6 +38,19 @@ extension Store {
             }
             return FilePath(home).appending(".cache/larder")
         #endif
+    }
+
+    /// What the user database says; nil if that is not a directory.
+    private static func homeDirectory() -> String? {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var text = [CChar](repeating: 0, count: 16 << 10)
+        guard getpwuid_r(geteuid(), &entry, &text, text.count, &found) == 0, found != nil, let home = entry.pw_dir
+        else {
+            return nil
+        }
+        let path = FilePath(String(cString: home))
+        return path.isAbsolute && (try? FileSystem.status(path: path))?.isDirectory == true ? path.string : nil
     }
 
     static func environment(_ name: String) -> String? {

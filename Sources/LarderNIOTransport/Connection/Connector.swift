@@ -16,7 +16,8 @@ struct Connector: Sendable {
 
     init(_ configuration: NIOTransport.Configuration, _ pool: ConnectionPool) {
         self.pool = pool
-        limits = HeadLimits(headBytes: configuration.maximumHeadBytes)
+        limits = HeadLimits(
+            headBytes: configuration.maximumHeadBytes, fields: max(256, configuration.maximumHeadBytes / 256))
         idleTimeout = configuration.idleTimeout
         tls = TLSSettings(configuration.tls, http2: configuration.http2)
         http2 = configuration.http2

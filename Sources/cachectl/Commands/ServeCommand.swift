@@ -81,7 +81,8 @@ struct ServeCommand: ParsableCommand {
     private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?) async throws {
         // The cache limits requests per host; the transport's own limit must not come first.
         let transport = NIOTransport(
-            NIOTransport.Configuration(connectionsPerHost: 1_024, http2: setup.usesHTTP2))
+            NIOTransport.Configuration(
+                connectionsPerHost: 1_024, maximumHeadBytes: setup.responseHead, http2: setup.usesHTTP2))
         let keeper = keeper(store, setup, over: transport)
         let cache = keeper.use(store)
         let gateway: Gateway

@@ -189,6 +189,13 @@ struct ServeSettings: ParsableArguments {
     var maxHead: ByteCount?
 
     @Option(
+        help: ArgumentHelp(
+            "Maximum size of the head of an origin's response; one field for each 256 bytes of it, or 256. Default: 64KiB.",
+            valueName: "size"),
+        transform: { try SizeArgument.parse($0, in: .kibibytes(1) ... .mebibytes(16)) })
+    var maxResponseHead: ByteCount?
+
+    @Option(
         help: ArgumentHelp("Maximum size of a request's content. Default: 1GiB.", valueName: "size"),
         transform: SizeArgument.parse)
     var maxBody: ByteCount?

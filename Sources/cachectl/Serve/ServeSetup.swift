@@ -17,6 +17,8 @@ struct ServeSetup: Sendable {
     let levels = LogLevels(.warning)
     /// Uses HTTP/2 with origins that offer it.
     var usesHTTP2 = false
+    /// Of the head of an origin's response, in bytes.
+    var responseHead = 64 << 10
     var foldedContentCodings: [String] = []
     var sliceBytes: Int64?
     var caching = CachingOptions.gateway
@@ -55,6 +57,7 @@ struct ServeSetup: Sendable {
         timeouts.queue = settings.queueTimeout ?? timeouts.queue
         timeouts.total = settings.totalTimeout
         usesHTTP2 = settings.originHTTP2 ?? false
+        responseHead = settings.maxResponseHead.map { Int(clamping: $0.bytes) } ?? responseHead
         foldedContentCodings = settings.foldEncoding
         sliceBytes = settings.slice?.bytes
         setLimits(settings)

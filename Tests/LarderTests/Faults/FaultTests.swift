@@ -127,19 +127,24 @@
         }
 
         /// A disk that others have filled: what was used longest ago gives way, though no budget was set.
-        @Test(arguments: [false, true]) func aFullDiskDisplaces(_ byWriter: Bool) throws {
+        @Test(arguments: ["put", "writer", "adopt"], ["copy_file_range=ENOSPC@1;pwrite=ENOSPC@1", "open=ENOSPC@1"])
+        func aFullDiskDisplaces(_ way: String, _ fault: String) throws {
             try withDirectory { directory in
                 let store = try Store(at: directory, .testing())
-                let bytes = body(400_000, 1)
+                let bytes = body(400_000, 9)
+                let file = try TestFiles.makeDirectory().appending("file")
+                defer { TestFiles.remove(file.removingLastComponent()) }
+                try TestFiles.write(bytes, to: file)
                 for name in 0..<8 { try store.put(body(400_000, name), for: Key("\(name)")) }
                 try store.flush()
-                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("pwrite=ENOSPC@1")))
-                if byWriter {
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list(fault)))
+                switch way {
+                case "put": try store.put(bytes, for: "new")
+                case "adopt": try store.adopt(file, for: "new")
+                default:
                     let writer = try store.writer(for: "new")
                     try writer.write(bytes)
                     _ = try writer.commit()
-                } else {
-                    try store.put(bytes, for: "new")
                 }
                 scope.lift()
                 try #expect(store.get("new")?.body.bytes() == bytes)

@@ -39,11 +39,20 @@ final class Stager: EnginePart {
         try room.reserve(bytes, for: key)
         let token = staged.nextToken()
         do {
-            let descriptor = try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
+            let descriptor = try open(token, bytes)
             return StagedFile(token: token, descriptor: descriptor, reserved: bytes, isOwn: true)
         } catch {
             ledger.add(-bytes)
             throw error
+        }
+    }
+
+    /// Makes the file. A file system without free inodes is full, too (openat(2)): then entries with files of their own give
+    /// way.
+    /// - Parameter bytes: what the file will take.
+    func open(_ token: StagingToken, _ bytes: Int64) throws -> OwnedDescriptor {
+        try room.displacingWhenFull(bytes) {
+            try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
         }
     }
 
