@@ -323,7 +323,7 @@ public struct PackageStore: Sendable {
             let row = try store.get(key, includingExpired: true)
             if try Installation.decode(Installation.self, row)?.name == package.name { try store.remove(key) }
         }
-        if try store.pinnedTags().contains(tag) { try store.unpin(tag: tag) }
+        if try store.pinnedTags().contains(tag) { try store.unpin(reservedTag: tag) }
         try Settling(store: store).removeFiles(of: package.id)
         for key in [PackageKeys.leader(package.name), Store.remains(of: tag), PackageKeys.record(package.name)] {
             try store.remove(key)
@@ -341,7 +341,8 @@ public struct PackageStore: Sendable {
                 batch.update(
                     entry,
                     EntryChange(
-                        metadata: StoredMember.unwrapped(entry.metadata), tags: entry.tags.filter { $0 != tag }))
+                        metadata: StoredMember.unwrapped(entry.metadata), tags: entry.tags.filter { $0 != tag }
+                    ).withReservedNames)
             }
         }
         try writes.flush()

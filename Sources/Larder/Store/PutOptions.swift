@@ -5,7 +5,8 @@ public struct PutOptions: Sendable, Hashable {
     /// Whether the entry is kept across sessions, or on disk at all. Default: permanent.
     public var storagePolicy: StoragePolicy
     /// Names under which the entry can be listed and removed with others: 1 to 200 bytes of UTF-8 each, no NUL, at most
-    /// 4,096 of them and 32,768 bytes together, of which each tag takes one more than it has.
+    /// 4,096 of them and 32,768 bytes together, of which each tag takes one more than it has. Those that begin with
+    /// `larder:` are Larder's own and refused.
     public var tags: [String]
     /// Bytes of the caller's own, such as HTTP status and fields: at most 1 MiB.
     public var metadata: [UInt8]
@@ -13,6 +14,8 @@ public struct PutOptions: Sendable, Hashable {
     public var isPinned: Bool
     /// What the call waits for. Nil: the store's default. An entry of policy `memoryOnly` cannot be `durable`.
     public var durability: Durability?
+    /// For the modules of Larder, and entries that have their names already.
+    package var mayUseReservedNames = false
 
     /// Options; every one has a default.
     /// - Parameters:
@@ -32,6 +35,13 @@ public struct PutOptions: Sendable, Hashable {
         self.metadata = metadata
         self.isPinned = isPinned
         self.durability = durability
+    }
+
+    /// These options for an entry with Larder's own names.
+    package var withReservedNames: PutOptions {
+        var options = self
+        options.mayUseReservedNames = true
+        return options
     }
 
     static let maximumMetadata = 1 << 20
@@ -61,7 +71,11 @@ public struct PutOptions: Sendable, Hashable {
                     + "store it as a body of its own",
                 key: key)
         }
-        for tag in tags { try Self.validate(tag: tag) }
+        if !mayUseReservedNames { try ReservedNames.refuse(key) }
+        for tag in tags {
+            try Self.validate(tag: tag)
+            if !mayUseReservedNames { try ReservedNames.refuse(tag: tag) }
+        }
         if !Self.canHold(tags: tags) {
             throw LarderError(
                 .tooLarge,
@@ -69,6 +83,12 @@ public struct PutOptions: Sendable, Hashable {
                     + "and \(Self.maximumTagBytes) bytes",
                 key: key)
         }
+    }
+
+    /// For a tag of a caller's: none of Larder's own.
+    static func validate(callersTag tag: String) throws(LarderError) {
+        try validate(tag: tag)
+        try ReservedNames.refuse(tag: tag)
     }
 
     static func validate(tag: String) throws(LarderError) {

@@ -102,6 +102,13 @@ extension Store {
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func pin(tag: String, durability: Durability? = nil) throws -> Int {
+        try PutOptions.validate(callersTag: tag)
+        return try pin(reservedTag: tag, durability: durability)
+    }
+
+    /// As `pin(tag:)`, for one of Larder's own tags.
+    @discardableResult
+    package func pin(reservedTag tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
         let start = try engine.state().nextStamp
         let count = try updateEntries(tag, .put) { _, record in record.isPinnedByTag = true }
@@ -136,6 +143,13 @@ extension Store {
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func unpin(tag: String, durability: Durability? = nil) throws -> Int {
+        try PutOptions.validate(callersTag: tag)
+        return try unpin(reservedTag: tag, durability: durability)
+    }
+
+    /// As `unpin(tag:)`, for one of Larder's own tags.
+    @discardableResult
+    package func unpin(reservedTag tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
         try engine.mutate(.housekeeping) { mutation in
             try mutation.transaction.delete(engine.index.pinnedTags, Array(tag.utf8))

@@ -44,7 +44,7 @@ extension Store {
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) throws -> Lease {
-        try PutOptions.validate(tag: tag)
+        try PutOptions.validate(callersTag: tag)
         return try makeLease(.tag, Array(tag.utf8), duration, durability)
     }
 
@@ -57,8 +57,14 @@ extension Store {
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
     ) async throws -> Lease {
         try Task.checkCancellation()
-        try PutOptions.validate(tag: tag)
+        try PutOptions.validate(callersTag: tag)
         return try await makeLease(.tag, Array(tag.utf8), duration, durability)
+    }
+
+    /// As `lease(tag:for:)`, for one of Larder's own tags.
+    package func lease(reservedTag tag: String, for duration: Duration) throws -> Lease {
+        try PutOptions.validate(tag: tag)
+        return try makeLease(.tag, Array(tag.utf8), duration, nil)
     }
 
     private func makeLease(

@@ -32,6 +32,7 @@ extension Store {
         orStore compute: @escaping @Sendable (Key) async throws -> Computed
     ) async throws -> Entry? {
         try key.validate()
+        try ReservedNames.refuse(key)
         try Task.checkCancellation()
         if let found = try await get(key, includingExpired: options.staleFor != nil) {
             guard let staleFor = options.staleFor, let expires = found.attributes.expires else {
@@ -187,7 +188,7 @@ public struct Computed: Sendable {
     /// other.
     /// - Parameter duration: how long that is remembered.
     public static func nothing(for duration: Duration) -> Computed {
-        Computed([], PutOptions(lifetime: .duration(duration), tags: [nothingTag]))
+        Computed([], PutOptions(lifetime: .duration(duration), tags: [nothingTag]).withReservedNames)
     }
 
     /// The tag of entries that stand for nothing.

@@ -180,7 +180,8 @@ extension Store {
                 return .removeContent(digest, content[digest] ?? [])
             case .lease(let kind, let subject, let duration):
                 switch kind {
-                case .tag, .tagOfVersion: try PutOptions.validate(tag: String(decoding: subject, as: UTF8.self))
+                case .tag, .tagOfVersion:
+                    try PutOptions.validate(callersTag: String(decoding: subject, as: UTF8.self))
                 case .key, .keyOfVersion: try Key(bytes: subject).validate()
                 case .digest, .computation: break
                 }

@@ -235,6 +235,15 @@ public struct EntryChange: Sendable, Hashable {
     public var isPinned: Bool?
     /// True counts as an access. Default: false.
     public var isAccess: Bool
+    /// For the modules of Larder, and entries that have their names already.
+    package var mayUseReservedNames = false
+
+    /// These changes of an entry with Larder's own names.
+    package var withReservedNames: EntryChange {
+        var change = self
+        change.mayUseReservedNames = true
+        return change
+    }
 
     /// A change; nil leaves a field as it is.
     /// - Parameters:
@@ -258,7 +267,10 @@ public struct EntryChange: Sendable, Hashable {
 
     /// Throws what is wrong with the fields, whatever the entry is.
     func validate(_ key: Key) throws(LarderError) {
-        try PutOptions(tags: tags ?? [], metadata: metadata ?? []).validate(key: key)
+        var options = PutOptions(tags: tags ?? [], metadata: metadata ?? [])
+        // Lifetimes of Larder's own entries may change.
+        options.mayUseReservedNames = mayUseReservedNames || tags == nil && metadata == nil
+        try options.validate(key: key)
         if storagePolicy == .memoryOnly {
             throw LarderError(
                 .invalidArgument, "\(key) cannot become `memoryOnly`: put it again with that policy", key: key)

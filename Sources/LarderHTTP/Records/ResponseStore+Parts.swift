@@ -48,10 +48,13 @@ extension ResponseStore {
                     EntryChange(
                         metadata: StoredMember.rewrapped(
                             entry.metadata, around: StoredRecord(new, parts: kept).encoded), lifetime: lifetime,
-                        tags: tags == known.tags ? nil : tags))
+                        tags: tags == known.tags ? nil : tags
+                    ).withReservedNames)
                 batch.change(
                     part.key(key),
-                    EntryChange(lifetime: lifetime, tags: known.storagePolicy == .memoryOnly ? nil : tags))
+                    EntryChange(
+                        lifetime: lifetime, tags: known.storagePolicy == .memoryOnly ? nil : tags
+                    ).withReservedNames)
                 if try store.write(batch)[0].isSuccess {
                     try remove(dropped, of: key)
                     return (true, Self.isWhole(new, kept))

@@ -84,9 +84,10 @@ final class ResponseStore: Sendable {
         }
         if let newTags {
             var batch = WriteBatch()
-            batch.update(found.entry, EntryChange(metadata: metadata, lifetime: lifetime, tags: newTags))
+            batch.update(
+                found.entry, EntryChange(metadata: metadata, lifetime: lifetime, tags: newTags).withReservedNames)
             for part in found.parts {
-                batch.change(part.part.key(found.key), EntryChange(lifetime: lifetime, tags: newTags))
+                batch.change(part.part.key(found.key), EntryChange(lifetime: lifetime, tags: newTags).withReservedNames)
             }
             return try await store.write(batch)[0].isSuccess
         }

@@ -49,9 +49,10 @@ struct ResponseTags: Sendable {
     /// The tag of a group (RFC 9875 section 2), which belongs to one origin.
     static func tag(group: String, origin: String) -> String { held("group \(origin) \(group)", as: "group") }
 
-    /// A tag as the store holds it: by its digest where it is too long, or has a NUL.
+    /// A tag as the store holds it: by its digest where it is too long, has a NUL, or is one of the store's own.
     static func held(_ tag: String, as kind: String = "tag") -> String {
-        tag.utf8.count <= 200 && !tag.utf8.contains(0) ? tag : "\(kind) \(Digest.of(Array(tag.utf8)))"
+        tag.utf8.count <= 200 && !tag.utf8.contains(0) && !ReservedNames.has(tag)
+            ? tag : "\(kind) \(Digest.of(Array(tag.utf8)))"
     }
 
     /// The tags of one with those of another, each once; nil if an entry cannot hold them.
@@ -66,7 +67,7 @@ extension PutOptions {
     /// With the tags of an entry that is added to, and at least its lifetime: it must not be lost, nor hidden from a
     /// purge, for what is added to it.
     func extending(_ entry: Attributes) -> PutOptions {
-        var options = self
+        var options = withReservedNames
         // Where there is no room, what is added is not listed.
         options.tags = ResponseTags.union(entry.tags, tags) ?? entry.tags
         if case .until(let end) = lifetime { options.lifetime = entry.expires.map { .until(max(end, $0)) } ?? .never }

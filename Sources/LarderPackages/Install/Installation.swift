@@ -30,7 +30,7 @@ struct Installation: Codable {
 
     /// Options of what belongs to the installation itself.
     static func ownOptions(_ metadata: [UInt8] = []) -> PutOptions {
-        PutOptions(lifetime: .never, tags: [PackageKeys.ownTag], metadata: metadata)
+        PutOptions(lifetime: .never, tags: [PackageKeys.ownTag], metadata: metadata).withReservedNames
     }
 }
 
@@ -87,9 +87,9 @@ struct Settling {
         try settleMembers(installation)
         if installation.mode == .members {
             // Also where the tag is not pinned any more: a kill may have cut the unpinning of its entries off.
-            if installation.wasPinned { try store.unpin(tag: installation.tag) }
+            if installation.wasPinned { try store.unpin(reservedTag: installation.tag) }
         } else if try !store.pinnedTags().contains(installation.tag) {
-            try store.pin(tag: installation.tag)
+            try store.pin(reservedTag: installation.tag)
         }
         if installation.mode != .whole {
             try store.remove(installation.leader)
@@ -113,7 +113,7 @@ struct Settling {
         }
         try writes.flush()
         // Also where the tag is not pinned: a kill may have cut the pinning of its entries off.
-        if !installation.wasPinned, installation.mode != .members { try store.unpin(tag: installation.tag) }
+        if !installation.wasPinned, installation.mode != .members { try store.unpin(reservedTag: installation.tag) }
         try leadRemains(installation)
         try removeFiles(of: installation.id)
         try store.remove(installation.row)
@@ -124,11 +124,13 @@ struct Settling {
         guard try PackageRecords(store).package(installation.name)?.state == .displaced else { return }
         try store.put(
             [], for: Store.remains(of: installation.tag),
-            PutOptions(lifetime: .never, tags: [Store.leaderTag(of: installation.tag)]))
+            PutOptions(lifetime: .never, tags: [Store.leaderTag(of: installation.tag)]).withReservedNames)
     }
 
     private static func restoring(_ entry: Attributes, _ member: StoredMember, _ tag: String) -> EntryChange {
-        EntryChange(metadata: member.inner, tags: member.hasBorrowedTag ? entry.tags.filter { $0 != tag } : nil)
+        EntryChange(
+            metadata: member.inner, tags: member.hasBorrowedTag ? entry.tags.filter { $0 != tag } : nil
+        ).withReservedNames
     }
 
     /// The list of members and the user data of an installation.
@@ -156,7 +158,9 @@ struct Settling {
             guard let member = StoredMember(entry.metadata), member.row == installation.row else { return }
             switch member.role {
             case .added:
-                try writes.add { $0.update(entry, EntryChange(metadata: installation.settled(member.inner))) }
+                try writes.add {
+                    $0.update(entry, EntryChange(metadata: installation.settled(member.inner)).withReservedNames)
+                }
             case .leaving: try writes.add { $0.remove(entry) }
             // Its shadow is settled with it. One that has lost it keeps what it has.
             case .replaced: break
@@ -176,7 +180,8 @@ struct Settling {
         for (place, entry) in zip(shadows, present) {
             let inner = StoredMember.unwrapped(place.shadow.metadata)
             let options = PutOptions(
-                lifetime: .never, tags: [installation.tag], metadata: installation.settled(inner))
+                lifetime: .never, tags: [installation.tag], metadata: installation.settled(inner)
+            ).withReservedNames
             try writes.add { batch in
                 if let entry {
                     // Anything else came over the network since, and is newer.

@@ -115,7 +115,7 @@ final class Installer {
     /// Displacement must not take what cannot have been used yet. After a kill it may, some minutes later.
     private func renewLease() throws {
         if let leased, ContinuousClock.now - leased < .seconds(60) { return }
-        let new = try store.lease(tag: installation.tag, for: .seconds(600))
+        let new = try store.lease(reservedTag: installation.tag, for: .seconds(600))
         (lease, leased) = (new, .now)
     }
 
@@ -182,13 +182,13 @@ final class Installer {
     }
 
     private func begin() throws {
-        if try !store.pinnedTags().contains(PackageKeys.ownTag) { try store.pin(tag: PackageKeys.ownTag) }
+        if try !store.pinnedTags().contains(PackageKeys.ownTag) { try store.pin(reservedTag: PackageKeys.ownTag) }
         try store.put(
             Installation.encode(installation), for: installation.row,
             Installation.ownOptions(StoredMember.staging))
         try store.flush()
         reach("install.begun")
-        if installation.mode != .members, !installation.wasPinned { try store.pin(tag: installation.tag) }
+        if installation.mode != .members, !installation.wasPinned { try store.pin(reservedTag: installation.tag) }
         try renewLease()
         // Of an earlier version that was displaced: it would take the new members for its own.
         try store.remove(Store.remains(of: installation.tag))
@@ -259,7 +259,8 @@ final class Installer {
     private func stagedOptions(_ member: PlannedMember) -> PutOptions {
         PutOptions(
             lifetime: .never, tags: [installation.tag],
-            metadata: StoredMember(.added, row: installation.row, inner: record(member)).encoded)
+            metadata: StoredMember(.added, row: installation.row, inner: record(member)).encoded
+        ).withReservedNames
     }
 
     private func shadowKey(_ key: Key) -> Key {
@@ -441,7 +442,8 @@ final class Installer {
                 metadata: StoredMember(
                     role, hasBorrowedTag: borrows, row: installation.row, inner: entry.metadata
                 ).encoded,
-                tags: borrows ? known.tags + [installation.tag] : nil))
+                tags: borrows ? known.tags + [installation.tag] : nil
+            ).withReservedNames)
     }
 
     /// What to do with a member, and its digest.
@@ -581,7 +583,8 @@ final class Installer {
                 [], for: installation.leader,
                 PutOptions(
                     lifetime: .never, tags: [Store.leaderTag(of: installation.tag)],
-                    metadata: StoredMember.installed))
+                    metadata: StoredMember.installed
+                ).withReservedNames)
         }
         try store.write(batch, durability: .durable).throwIfFailed()
     }

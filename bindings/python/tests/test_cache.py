@@ -186,3 +186,12 @@ def test_errors_of_opening(tmp_path):
     with pytest.raises(larder.Error):
         Cache(tmp_path / "file")
     assert issubclass(NoSpaceError, larder.Error) and larder.library_version() == larder.__version__
+
+
+def test_reserved_names(cache):
+    """Tags that begin with ``larder:`` are Larder's own. Keys begin with a letter of their type."""
+    with pytest.raises(ValueError):
+        cache.set("k", b"v", tag="larder:leads t")
+    assert "k" not in cache
+    cache.set("larder:k", b"v")
+    assert cache["larder:k"] == b"v"
