@@ -132,4 +132,24 @@ import Testing
         #expect(TestFiles.names(in: FilePath(place.store).appending("staging")) == [])
         #expect(try keys(place, []) == ["k"])
     }
+
+    /// An option that is given twice selects what both select.
+    @Test(arguments: [
+        (["--where", "tag=x", "--where", "tag=y"], ["a/2"]), (["--prefix", "a/", "--prefix", "a/1"], ["a/1"]),
+        (["--prefix", "a/", "--prefix", "b/"], []), (["--at-least", "1", "--at-least", "1GB"], []),
+        (["--policy", "permanent", "--policy", "session"], []),
+    ]) func givenTwice(arguments: [String], expected: [String]) throws {
+        let place = try filled()
+        #expect(try keys(place, arguments) == expected)
+        let run = try CommandRun.cachectl(["rm", "--json", "--store", place.store] + arguments)
+        #expect(run.json["removed"] as? Int == expected.count)
+    }
+
+    @Test func exceptionsAloneRemoveNothing() throws {
+        let place = try filled()
+        #expect(try place.run("rm", "--except", "a/1").status == 64)
+        #expect(try place.run("ls", "--host", "https://a.example").status == 64)
+        #expect(try place.run("rm", "--all", "--except", "a/1", "--json").json["removed"] as? Int == 3)
+        #expect(try keys(place, []) == ["a/1"])
+    }
 }

@@ -85,7 +85,7 @@ struct ServeTests {
         let gateway = try await RunningGateway(place, "--origin", "http://127.0.0.1:1")
         for path in ["/a", "/b", "/c"] {
             let run = try await Workplace().run("fetch", gateway.address + path)
-            #expect(run.text == "The origin cannot be reached: it takes no connections.\n")
+            #expect(run.text == "The origin cannot be reached: it refuses connections.\n")
         }
         gateway.signal(SIGTERM)
         #expect(try await gateway.end() == 0)
@@ -278,7 +278,7 @@ struct ServeTests {
             #"{"flags": true}"#,
             "line 1: 'flags' is not a setting. Use accessLog, admin, anyOwner, budget, certificate, "
         ),
-        ("{\"listen\": 0,\n\"budget\": \"1GB\",\n\"listen\": 0}", "line 3: 'listen' is there twice"),
+        ("{\"listen\": 0,\n\"budget\": \"1GB\",\n\"listen\": 0}", "line 3: 'listen' is given twice"),
         ("{\n\"http2\": \"yes\"}", "line 2: 'http2': use true or false\n"),
         (#"{"json": 1}"#, "line 1: 'json': use true or false\n"),
         (#"{"listen": true}"#, "line 1: 'listen': use a string, a number or a list of these\n"),

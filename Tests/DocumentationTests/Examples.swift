@@ -122,8 +122,8 @@ enum Examples {
     }
 
     static func httpCachePurge(cache: HTTPCache, store: Store) async throws {
-        let monday = store.now - .seconds(5 * 86_400)
-        try await cache.purge(.storedBefore(monday) && !.pinned) { progress in
+        let fiveDaysAgo = store.now - .seconds(5 * 86_400)
+        try await cache.purge(.storedBefore(fiveDaysAgo) && !.pinned) { progress in
             print("\(progress.removed) of \(progress.examined)")
         }
     }

@@ -155,7 +155,7 @@ struct EndToEndTests {
         } _: { setting in
             let response = try await exchange(setting.port, get("/"))
             #expect(response.status == 502)
-            #expect(response.text == "The origin cannot be reached: it takes no connections.\n")
+            #expect(response.text == "The origin cannot be reached: it refuses connections.\n")
         }
         await transport.close()
     }

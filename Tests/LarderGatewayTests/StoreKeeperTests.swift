@@ -82,11 +82,12 @@ struct StoreKeeperTests {
         }
     }
 
-    @Test func aStoreMadeAgainHasTheBudgetOfTheOneThatWasThere() async throws {
+    /// - Parameter isSeen: whether the keeper looked between the change and the removal.
+    @Test(arguments: [true, false]) func aStoreMadeAgainHasTheBudgetOfTheOneThatWasThere(isSeen: Bool) async throws {
         try await withKeeper { kept in
             let budget = Budget(bytes: .megabytes(20), entries: 1_000)
             try await kept.keeper.store?.setBudget(budget)
-            await kept.keeper.look(kept.gateway)
+            if isSeen { await kept.keeper.look(kept.gateway) }
             TestFiles.remove(kept.path)
             await kept.keeper.look(kept.gateway)
             try #expect(kept.keeper.store?.budget() == budget)

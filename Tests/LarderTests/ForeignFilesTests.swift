@@ -114,6 +114,23 @@ struct ForeignFilesTests {
         }
     }
 
+    /// A dry run counts the bodies that only expired entries have.
+    @Test func aDryRunCountsWhatExpiredEntriesTake() throws {
+        try withStore(configuration: .testing { $0.expiredRetention = .seconds(100_000) }) { store in
+            let expired = PutOptions(lifetime: .until(store.now))
+            try store.put(body(300_000, 1), for: "gone", expired)
+            try store.put(body(300_000, 1), for: "gone too", expired)
+            try store.put(body(500_000, 2), for: "shared", expired)
+            try store.put(body(500_000, 2), for: "kept")
+            try store.flush()
+            let dry = try store.collect(dryRun: true)
+            #expect(dry.expiredEntries == 3)
+            #expect((300_000..<400_000).contains(dry.freedBytes.bytes), "\(dry.freedBytes)")
+            let real = try store.collect()
+            #expect(real.expiredEntries == 3 && real.freedBytes >= 300_000)
+        }
+    }
+
     /// Something else in the place of a shard's directory: its bodies are misses, and the next put makes room for itself.
     @Test(arguments: ["file", "pipe"]) func inThePlaceOfAShard(_ kind: String) throws {
         try withDirectory { path in

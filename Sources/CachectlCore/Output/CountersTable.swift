@@ -54,7 +54,9 @@ package enum CountersTable {
             counters.failures[work].map { "\(Render.count($0)) \(work.rawValue)" }
         }
         if counters.failedChanges > 0 { parts.append("\(Render.count(counters.failedChanges)) changes not committed") }
-        if counters.damagedBodies > 0 { parts.append("\(Render.count(counters.damagedBodies)) damaged bodies") }
+        if counters.damagedBodies > 0 {
+            parts.append(Render.count(counters.damagedBodies, "damaged body", "damaged bodies"))
+        }
         return parts.isEmpty ? "none" : parts.joined(separator: ", ")
     }
 }

@@ -119,9 +119,16 @@ package struct Exporter {
     private mutating func write(_ entry: Attributes, to path: FilePath) throws {
         let temporary = path.removingLastComponent().appending(".cachectl-\(getpid())")
         _ = temporary.withPlatformString { unlink($0) }
-        guard let length = try body(of: entry, to: temporary) else {
-            outcome.vanished += 1
-            return
+        let length: Int64
+        do {
+            guard let found = try body(of: entry, to: temporary) else {
+                outcome.vanished += 1
+                return
+            }
+            length = found
+        } catch {
+            _ = temporary.withPlatformString { unlink($0) }
+            throw error
         }
         let result = temporary.withPlatformString { from in path.withPlatformString { rename(from, $0) } }
         if result != 0 {
@@ -137,13 +144,23 @@ package struct Exporter {
     /// - Returns: its length; nil if the entry has been removed.
     private func body(of entry: Attributes, to path: FilePath) throws -> Int64? {
         guard let response = ResponseSummary(entry), !response.isComplete else {
-            return try store.export(entry.key, to: path) ? entry.length.bytes : nil
+            let (store, key) = (store, entry.key)
+            // A signal ends the copy of a long body.
+            let isDone =
+                entry.length > .mebibytes(1)
+                ? try Blocking.run { try await store.export(key, to: path) } : try store.export(key, to: path)
+            return isDone ? entry.length.bytes : nil
         }
         guard let stored = try store.get(entry.key) else { return nil }
         let content = try StoredContent(stored, in: store)
         let file = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: .ownerReadWrite)
-        try file.closeAfter { try content.forEach { _ = try file.writeAll($0) } }
+        try file.closeAfter {
+            try content.forEach { piece in
+                try Interruption.check()
+                _ = try file.writeAll(piece)
+            }
+        }
         return content.length
     }
 

@@ -34,7 +34,9 @@ extension CacheRules {
         }
         guard !stored.isEmpty else { return forward(.uriMiss) }
         let candidates = candidates(for: request, stored: stored)
-        guard let selected = select(candidates, stored: stored) else { return forward(.varyMiss) }
+        guard let selected = select(candidates, stored: stored) else {
+            return forward(stored.allSatisfy { isUserOwn($0.head) } ? .uriMiss : .varyMiss)
+        }
         let chosen = current(stored[selected])
 
         let isFresh = chosen.policy.isFresh(at: now, clockSkewTolerance: options.clockSkewToleranceMilliseconds)

@@ -84,9 +84,22 @@ struct Collector {
         let filter = try engine.descriptions.filter(selection, version: version)
         var walk = EntryWalk(filter)
         var count = 0
+        // Of a dry run: how many entries of each body go. The body goes with the last.
+        var released: [UInt64: UInt64] = [:]
+        defer { estimatedFreed += bytes(of: released) }
         while !walk.isOver {
             let limit = try engine.context.removalLimit()
-            let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
+            let batch = try engine.read { transaction in
+                let batch = try walk.next(engine.index, transaction, limit: limit)
+                if isDryRun {
+                    for key in batch.keys {
+                        let record = try transaction.get(engine.index.entries, key.key).flatMap(
+                            EntryRecord.init)
+                        if let blob = record?.blob { released[blob, default: 0] += 1 }
+                    }
+                }
+                return batch
+            }
             if isDryRun {
                 count += batch.keys.count
             } else if !batch.keys.isEmpty {
@@ -96,6 +109,21 @@ struct Collector {
             try progress(report)
         }
         return count
+    }
+
+    /// What the files of bodies take whose last entry goes.
+    private func bytes(of released: [UInt64: UInt64]) -> Int64 {
+        let sum = try? engine.read { transaction in
+            try released.reduce(Int64(0)) { sum, pair in
+                guard let head = try transaction.get(engine.index.blobs, pair.key).flatMap(BlobRecord.init) else {
+                    return sum
+                }
+                let row = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }
+                if let shared = row.flatMap(DigestRecord.init), shared.references > pair.value { return sum }
+                return sum + (head.location == .file ? head.allocated : head.storedLength).asBytes
+            }
+        }
+        return sum ?? 0
     }
 
     /// Entries whose blob is marked damaged, has no record, or whose file is gone.

@@ -69,7 +69,7 @@ public struct Selection: Sendable, Hashable {
     /// - Parameter policy: the one that the entries were put with, or have been given since.
     public static func policy(_ policy: StoragePolicy) -> Selection { Selection(.policy(policy)) }
 
-    /// Entries that displacement passes by: pinned themselves or through a tag. Leases do not count.
+    /// Entries that displacement skips: pinned themselves or through a tag. Leases do not count.
     public static let pinned = Selection(.pinned)
 
     /// Entries that are no longer fresh, pinned ones left out, as in displacement.

@@ -154,7 +154,7 @@ extension Store {
     @discardableResult
     public func export(_ key: Key, to path: FilePath, method: TransferMethod = .copy) async throws -> Bool {
         try Task.checkCancellation()
-        return try await IOPool.long.run { [self] in try export(key, to: path, method: method) }
+        return try await IOPool.long.runCancellable { [self] in try export(key, to: path, method: method) }
     }
 }
 

@@ -65,6 +65,8 @@ extension GatewayCore {
             case .group(let group, let origin): count = try await cache.purge(group: group, origin: origin)
             case .tags(let tags): for tag in tags { count += try await cache.purge(tag: tag) }
             }
+            logger.info(
+                "purged", metadata: ["category": "purging", "order": "\(order)", "removed": "\(count)"])
             return OwnAnswer(200, "{\"removed\": \(count)}", contentType: "application/json")
         } catch let error as FetchError {
             return Self.answer(to: error)

@@ -262,7 +262,7 @@ final class GatewayCore: Sendable {
         case .cannotConnect:
             switch error?.connectFailure {
             case .nameNotFound: OwnAnswer(502, "The origin cannot be reached: its name has no address.")
-            case .refused: OwnAnswer(502, "The origin cannot be reached: it takes no connections.")
+            case .refused: OwnAnswer(502, "The origin cannot be reached: it refuses connections.")
             case .tls: OwnAnswer(502, "The origin cannot be reached: TLS failed.")
             default: OwnAnswer(502, "The origin cannot be reached.")
             }

@@ -117,7 +117,11 @@ public final class StoreKeeper: Sendable {
         }
         guard troubles.contains(where: \.wantsReopening) else { return }
         // The requests that use it meanwhile miss, and go to the origin.
-        await attempt("close the store") { try store.close() }
+        await attempt("close the store") { [self] in
+            // It may have changed since the last look. A store whose directory is gone still knows.
+            if let known = try? store.budget() { budget.withLock { $0 = known } }
+            try store.close()
+        }
         let isRemoved = troubles.contains { $0.work == .place }
         guard let new = await reopened(rebuilding: !isRemoved) else { return }
         await attempt("set the budget") { [self] in

@@ -179,6 +179,11 @@ struct LoadRun: Sendable {
                 changes: loader.changes, lookup: loader.lookup, pending: pending, new: new, found: found,
                 length: received.body.length, isAwaited: claim != nil)
         }
+        if storing == nil, let obstacle = decision.obstacle {
+            loader.context.configuration.logger.debug(
+                "a response is not stored",
+                metadata: ["category": "storing", "url": "\(url)", "why": "\(obstacle.rawValue)"])
+        }
         var isShareable: Bool? = storing != nil
         if storing == nil, let obstacle = decision.obstacle, !rules.isLasting(obstacle, status: code) {
             isShareable = nil

@@ -62,7 +62,7 @@ package struct ObjectService: GatewayService {
         }
         // Browsers say from which page a request comes; build tools do not. A page must not use what only this machine may.
         if access.users.isEmpty, request.head.method != .get, request.head.headerFields[.origin] != nil {
-            return .answer(ServiceAnswer(403, text: "Pages of a browser may not use this."))
+            return .answer(ServiceAnswer(403, text: "Requests from web pages are not allowed."))
         }
         let right: ObjectAccess.Right = Self.isReading(request.head.method, path.name) ? .read : .write
         switch access.admission(request.head.headerFields[.authorization], right, at: path.text) {
@@ -129,7 +129,7 @@ package struct ObjectService: GatewayService {
             case "PROPFIND": .work { _ in await call.list() }
             // A directory is there when something is in it, and does no harm without.
             case "MKCOL": .answer(ServiceAnswer(name.isCollectionOrFile ? 201 : 405))
-            default: .answer(ServiceAnswer(405, text: "This cannot be done with it.", [.allow: Self.methods]))
+            default: .answer(ServiceAnswer(405, text: "This method is not allowed here.", [.allow: Self.methods]))
             }
         }
     }

@@ -114,7 +114,8 @@ package struct ObjectStore: Sendable {
 
     private static let keyPrefix = Array("sha256:".utf8)
     /// Of an answer, as far as they are the same for all blobs.
-    private static let plainFields = Array("Content-Type: application/octet-stream\r\nETag: \"".utf8)
+    private static let plainFields = Array(
+        "Content-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\nETag: \"".utf8)
 
     // MARK: Storing
 

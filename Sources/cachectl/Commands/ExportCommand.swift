@@ -37,13 +37,15 @@ struct ExportCommand: ParsableCommand {
     }
 
     func run() throws {
+        Interruption.listen()
         let base = baseURL.map { Key($0.hasSuffix("/") ? $0 : $0 + "/") }
         let bar = ProgressBar("export", isQuiet: options.json)
-        let outcome = try options.withStore(.reading) { store in
+        let (outcome, expired) = try options.withStore(.reading) { store in
             let total = Int64(try store.statistics().entryCount)
             var exporter = try Exporter(
                 store, to: FilePath(directory), base: base, replaces: force, takesParts: partial)
             var done: Int64 = 0
+            var expired = 0
             let now = store.now
             let below = base.map { Selection.prefix($0) } ?? .all
             let selection = selecting.selection(at: now).map { below && $0 } ?? below
@@ -51,13 +53,17 @@ struct ExportCommand: ParsableCommand {
                 done += 1
                 // The base URL itself has no name in the tree.
                 if let base, entry.key == base { return }
-                if entry.expires.map({ $0 <= now }) ?? false { return }
+                if entry.expires.map({ $0 <= now }) ?? false {
+                    expired += 1
+                    return
+                }
                 try exporter.export(entry)
                 bar.update(done, of: total, "\(ByteCount(exporter.outcome.bytes))")
             }
-            return exporter.outcome
+            return (exporter.outcome, expired)
         }
         bar.finish()
+        if expired > 0 { Output.note(Render.count(expired, "expired entry", "expired entries") + " skipped") }
         if outcome.existing > 0 {
             Output.note(
                 Render.count(outcome.existing, "file already exists", "files already exist")
@@ -70,7 +76,8 @@ struct ExportCommand: ParsableCommand {
         }
         let files = Render.count(outcome.files, "file", "files")
         try options.print(
-            ExportJSON(outcome), orText: "wrote \(files), \(ByteCount(outcome.bytes)), to \(directory)\n")
+            ExportJSON(outcome, expired: expired),
+            orText: "wrote \(files), \(ByteCount(outcome.bytes)), to \(directory)\n")
         if outcome.incomplete > 0 { throw CommandError.found }
     }
 }
@@ -82,8 +89,10 @@ private struct ExportJSON: Encodable {
     let skippedExisting: Int
     let vanished: Int
     let skippedIncomplete: Int
+    let skippedExpired: Int
 
-    init(_ outcome: Exporter.Outcome) {
+    init(_ outcome: Exporter.Outcome, expired: Int) {
+        skippedExpired = expired
         files = outcome.files
         bytes = outcome.bytes
         skippedExisting = outcome.existing

@@ -36,6 +36,8 @@ struct GetCommand: ParsableCommand {
     var check = false
 
     func run() throws {
+        // What is written to a file is removed after a signal.
+        if let output, output != "-" { Interruption.listen() }
         try options.withStore(.reading) { configuration in
             if check { configuration.verification = .always }
             // The command reports damage as an error.
@@ -48,7 +50,10 @@ struct GetCommand: ParsableCommand {
             let content = try StoredContent(entry, in: store)
             if let output, output != "-" {
                 try FileOutput.replace(FilePath(output)) { file in
-                    try content.forEach { try file.writeAll($0) }
+                    try content.forEach { piece in
+                        try Interruption.check()
+                        try file.writeAll(piece)
+                    }
                 }
                 if options.json { try Output.write(JSON.text(json(entry, store))) }
             } else if options.json, output == nil {

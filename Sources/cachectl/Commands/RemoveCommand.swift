@@ -26,7 +26,11 @@ struct RemoveCommand: ParsableCommand {
     var all = false
 
     func validate() throws {
-        if [key != nil, selecting.isGiven, all].filter({ $0 }).count != 1 {
+        // Like an empty prefix, a key to leave alone is not enough to remove everything else.
+        if selecting.selectsAllButSome, !all {
+            throw ValidationError("--except alone removes everything else. Add --all, or options that select entries.")
+        }
+        if [key != nil, selecting.isGiven && !selecting.selectsAllButSome, all].filter({ $0 }).count != 1 {
             throw ValidationError("Give KEY, --all, or options that select entries, such as --prefix or --tag.")
         }
         if key?.bytes.isEmpty == true { throw ValidationError("KEY is empty. Give the key of an entry.") }

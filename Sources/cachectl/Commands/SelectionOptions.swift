@@ -2,13 +2,13 @@ import ArgumentParser
 import CachectlCore
 import Larder
 
-/// Options that select entries. Several together select what each of them selects.
+/// Options that select entries. Several together select what each of them selects, and so does one that is given twice.
 struct SelectionOptions: ParsableArguments {
     @Option(help: "Entries whose key has this prefix.", transform: { Key($0) })
-    var prefix: Key?
+    var prefix: [Key] = []
 
-    @Option(help: "Entries whose key is a URL of this host, with any scheme and port.")
-    var host: String?
+    @Option(help: "Entries whose key is a URL of this host, with any scheme; NAME:PORT for one port.")
+    var host: [String] = []
 
     @Option(help: ArgumentHelp("Entries with this tag; repeatable: with all of them.", valueName: "tag"))
     var tag: [String] = []
@@ -16,35 +16,35 @@ struct SelectionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("Entries that were put longer ago: 7d.", valueName: "duration"),
         transform: DurationArgument.parseWithUnit)
-    var olderThan: Duration?
+    var olderThan: [Duration] = []
 
     @Option(
         help: ArgumentHelp("Entries that were put since: 12h.", valueName: "duration"),
         transform: DurationArgument.parseWithUnit)
-    var newerThan: Duration?
+    var newerThan: [Duration] = []
 
     @Option(
         help: ArgumentHelp("Entries that were neither put nor hit for this long: 30d.", valueName: "duration"),
         transform: DurationArgument.parseWithUnit)
-    var unusedFor: Duration?
+    var unusedFor: [Duration] = []
 
     @Option(
         help: ArgumentHelp("Entries with a body of this length or more: 10MB.", valueName: "size"),
         transform: SizeArgument.parse)
-    var atLeast: ByteCount?
+    var atLeast: [ByteCount] = []
 
     @Option(
         help: ArgumentHelp("Entries with this body, by its SHA-256.", valueName: "hex"),
         transform: DigestArgument.parse)
-    var content: Digest?
+    var content: [Digest] = []
 
     @Option(
         help: ArgumentHelp("Entries of this storage policy: permanent or session.", valueName: "policy"),
         transform: PolicyArgument.parse)
-    var policy: StoragePolicy?
+    var policy: [StoragePolicy] = []
 
     @Option(help: ArgumentHelp("Entries of this application version.", valueName: "name"))
-    var appVersion: String?
+    var appVersion: [String] = []
 
     @Option(
         name: .customLong("where"),
@@ -53,13 +53,13 @@ struct SelectionOptions: ParsableArguments {
                 + "'(tag=a or tag=b) and not pinned'.",
             valueName: "expression"),
         transform: SelectionExpression.parse)
-    var expression: SelectionExpression?
+    var expression: [SelectionExpression] = []
 
     @Option(
         help: ArgumentHelp("Not the entry under this key; repeatable.", valueName: "key"), transform: { Key($0) })
     var except: [Key] = []
 
-    @Flag(help: "Expired entries.")
+    @Flag(help: "Expired entries that are not pinned.")
     var expired = false
 
     @Flag(help: "Pinned entries.")
@@ -76,7 +76,7 @@ struct SelectionOptions: ParsableArguments {
 
     func validate() throws {
         // A shell passes an empty argument for a variable that is not set.
-        if prefix?.bytes.isEmpty == true {
+        if prefix.contains(where: \.bytes.isEmpty) {
             throw ValidationError("--prefix is empty and would select everything. Use --all for every entry.")
         }
         if tag.contains("") { throw ValidationError("--tag is empty. Give the name of a tag.") }
@@ -84,12 +84,22 @@ struct SelectionOptions: ParsableArguments {
         if let own = tag.first(where: { $0.hasPrefix("larder:") }) {
             throw ValidationError("--tag: '\(own)' is one of Larder's own tags. Use 'cachectl package'.")
         }
-        if appVersion?.isEmpty == true { throw ValidationError("--app-version is empty. Give the name of a version.") }
-        if host?.isEmpty == true { throw ValidationError("--host is empty. Give the name of a host.") }
+        if appVersion.contains("") { throw ValidationError("--app-version is empty. Give the name of a version.") }
+        if host.contains("") { throw ValidationError("--host is empty. Give the name of a host.") }
+        if let url = host.first(where: { $0.contains("/") }) {
+            throw ValidationError("--host: '\(url)' is not a host. Give NAME or NAME:PORT, or a URL to --prefix.")
+        }
         if except.contains(where: { $0.bytes.isEmpty }) {
             throw ValidationError("--except is empty. Give the key of an entry.")
         }
         if pinned, unpinned { throw ValidationError("Give either --pinned or --unpinned.") }
+    }
+
+    /// True if all entries but some are selected.
+    var selectsAllButSome: Bool {
+        var others = self
+        others.except = []
+        return !except.isEmpty && !others.isGiven
     }
 
     /// The one tag that is selected by, if nothing else is.
@@ -106,20 +116,20 @@ struct SelectionOptions: ParsableArguments {
     /// - Parameter now: the time of the store.
     func selection(at now: Timestamp) -> Selection? {
         var parts: [Selection] = tag.map { .tag($0) }
-        if let prefix { parts.append(.prefix(prefix)) }
-        if let host { parts.append(.host(host)) }
-        if let olderThan { parts.append(.storedBefore(now - olderThan)) }
-        if let newerThan { parts.append(.storedSince(now - newerThan)) }
-        if let unusedFor { parts.append(.unusedSince(now - unusedFor)) }
-        if let atLeast { parts.append(.atLeast(atLeast)) }
+        parts += prefix.map { .prefix($0) }
+        parts += host.map { .host($0) }
+        parts += olderThan.map { .storedBefore(now - $0) }
+        parts += newerThan.map { .storedSince(now - $0) }
+        parts += unusedFor.map { .unusedSince(now - $0) }
+        parts += atLeast.map { .atLeast($0) }
+        parts += policy.map { .policy($0) }
+        parts += content.map { .content($0) }
+        parts += appVersion.map { .version($0) }
+        parts += expression.map { $0.selection(at: now) }
         if expired { parts.append(.expired) }
         if pinned { parts.append(.pinned) }
         if unpinned { parts.append(!.pinned) }
         if session { parts.append(.policy(.session)) }
-        if let policy { parts.append(.policy(policy)) }
-        if let content { parts.append(.content(content)) }
-        if let appVersion { parts.append(.version(appVersion)) }
-        if let expression { parts.append(expression.selection(at: now)) }
         if incomplete { parts.append(.incomplete) }
         if !except.isEmpty { parts.append(.allExcept(Set(except))) }
         guard let first = parts.first else { return nil }

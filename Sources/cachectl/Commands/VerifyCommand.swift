@@ -89,7 +89,7 @@ struct VerifyCommand: ParsableCommand {
         if report.violationCount > report.violations.count {
             text += "... and \(Render.count(report.violationCount - report.violations.count)) more\n"
         }
-        for path in report.foreignFiles { text += "not of the store, left alone: \(path)\n" }
+        for path in report.foreignFiles { text += "not part of the store, ignored: \(path)\n" }
         let looked =
             "\(Render.count(report.entryCount, "entry", "entries")), "
             + "\(Render.count(report.blobCount, "body", "bodies")), \(report.hashedBytes) compared with their digests"

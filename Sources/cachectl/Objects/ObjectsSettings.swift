@@ -150,7 +150,7 @@
             if let anonymous { return ObjectAccess(users: users, anonymous: anonymous.right) }
             if users.isEmpty, host != "127.0.0.1", host != "::1", host != "localhost" {
                 throw ValidationError(
-                    "Everyone who reaches \(host) could write. Give --users, or --anonymous read or write.")
+                    "Anyone who can reach \(host) could write. Give --users, or --anonymous read or write.")
             }
             return ObjectAccess(users: users, anonymous: users.isEmpty ? .write : .none)
         }

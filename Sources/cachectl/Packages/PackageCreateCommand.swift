@@ -136,7 +136,8 @@ struct PackageCreateCommand: ParsableCommand {
         }
         files.dataFolder = userData
         files.dataKey = userDataKey
-        return try Package.create(FilePath(output.output), from: files, packing) { _ in }
+        let (archive, folderFiles) = (FilePath(output.output), files)
+        return try Blocking.run { try Package.create(archive, from: folderFiles, packing) }
     }
 
     /// Where the responses of a URL are: under its key, or under those of its variants.

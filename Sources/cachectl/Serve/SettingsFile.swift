@@ -32,7 +32,7 @@ struct SettingsFile {
                 name.map { "'\($0)': use a string, a number, true, false or a list of these" }
                     ?? "the settings must be one object, {...}", line: name.flatMap { outline.lines[$0] } ?? 1)
         }
-        if let (name, line) = outline.repeated { throw refusal("'\(name)' is there twice", line: line) }
+        if let (name, line) = outline.repeated { throw refusal("'\(name)' is given twice", line: line) }
         for (name, member) in members.sorted(by: { $0.key < $1.key }) {
             guard Self.names.contains(name) else {
                 throw refusal(
