@@ -62,7 +62,7 @@ package struct DemoCommand: ParsableCommand {
 
     package func run() throws {
         Interruption.listen()
-        let corpus = try Corpus(try TreeWalk.root(FilePath(directory)))
+        let corpus = try Corpus(try FileTreeWalk.root(FilePath(directory)))
         let limit = budget ?? max(ByteCount(corpus.bytes / 3), .mebibytes(4))
         let temporary = options.store == nil ? try TemporaryDirectory("demo") : nil
         defer { temporary?.remove() }

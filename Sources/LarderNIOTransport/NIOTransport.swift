@@ -155,7 +155,7 @@ public final class NIOTransport: Transport {
     ) async throws(TransportError) -> (Connection, isKept: Bool) {
         let loop = configuration.eventLoopGroup.any()
         while true {
-            let opened: Opening.Outcome
+            let opened: ConnectionOpening.Outcome
             switch try await pool.acquire(hop, deadline, isNew: isNew, timer: loop) {
             case .kept(let connection): return (connection, true)
             case .stream(let session):

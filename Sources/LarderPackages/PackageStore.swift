@@ -275,7 +275,7 @@ public struct PackageStore: Sendable {
     /// - Throws: ``PackageError/Code/notInstalled``; `LarderError` of the store; `CancellationError`.
     public func verify(_ name: String, isDeep: Bool = false) async throws -> PackageReport {
         try await store.performCancellable { [store, rules] in
-            try Verification(store, require(name), rules: rules, isDeep: isDeep).run()
+            try PackageVerification(store, require(name), rules: rules, isDeep: isDeep).run()
         }
     }
 

@@ -59,7 +59,7 @@ public final class TestOrigin: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
                     let stream = try NIOAsyncChannel<ByteBuffer, Never>(wrappingChannelSynchronously: channel)
-                    Connection(number: recorder.connectionOpened(channel), recorder: recorder, scripts: scripts)
+                    OriginConnection(number: recorder.connectionOpened(channel), recorder: recorder, scripts: scripts)
                         .start(stream)
                 }
             }

@@ -18,12 +18,12 @@ package final class Importer: Sendable {
     private let root: FilePath
     private let base: [UInt8]
     private let options: PutOptions
-    private let files: [TreeWalk.File]
+    private let files: [FileTreeWalk.File]
     private let next = Atomic<Int>(0)
     private let outcome: Mutex<Outcome>
 
     /// - Parameter base: the prefix of every key.
-    package init(_ store: Store, _ walk: TreeWalk, files: [TreeWalk.File], base: [UInt8], options: PutOptions) {
+    package init(_ store: Store, _ walk: FileTreeWalk, files: [FileTreeWalk.File], base: [UInt8], options: PutOptions) {
         self.store = store
         root = walk.root
         self.files = files
@@ -35,7 +35,7 @@ package final class Importer: Sendable {
     /// Stores all files on `workers` threads. One of them calls `progress` after each of its files.
     package func run(workers: Int, progress: @escaping @Sendable (Outcome, Int) -> Void) throws -> Outcome {
         try Threads.concurrently(workers) { [self] number in
-            let walk = TreeWalk(root)
+            let walk = FileTreeWalk(root)
             while let file = takeFile() {
                 try Interruption.check()
                 try store(file, walk)
@@ -45,12 +45,12 @@ package final class Importer: Sendable {
         return outcome.withLock { $0 }
     }
 
-    private func takeFile() -> TreeWalk.File? {
+    private func takeFile() -> FileTreeWalk.File? {
         let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
         return index < files.count ? files[index] : nil
     }
 
-    private func store(_ file: TreeWalk.File, _ walk: TreeWalk) throws {
+    private func store(_ file: FileTreeWalk.File, _ walk: FileTreeWalk) throws {
         let path = walk.location(of: file.path)
         do {
             try store.adopt(path, for: KeyPath.key(base: base, path: file.path), options)

@@ -6,15 +6,15 @@ import SystemPackage
 struct Corpus: Sendable {
     /// The directory.
     let root: FilePath
-    let files: [TreeWalk.File]
+    let files: [FileTreeWalk.File]
     /// The sum of the lengths of the files.
     let bytes: Int64
     private let base: [UInt8]
 
     /// Finds the files of `root`. Skips empty files, because they take no space.
     init(_ root: FilePath) throws {
-        var walk = TreeWalk(root)
-        var files: [TreeWalk.File] = []
+        var walk = FileTreeWalk(root)
+        var files: [FileTreeWalk.File] = []
         try walk.run { file in
             if files.count & 1023 == 0 { try Interruption.check() }
             if file.length > 0 { files.append(file) }
@@ -40,6 +40,6 @@ struct Corpus: Sendable {
 
     /// The content of a file; nil if it is missing or unreadable.
     func contents(_ index: Int) -> [UInt8]? {
-        try? FileInput.bytes(of: TreeWalk(root).location(of: files[index].path))
+        try? FileInput.bytes(of: FileTreeWalk(root).location(of: files[index].path))
     }
 }

@@ -5,7 +5,7 @@ extension EntryRecord {
     struct Progress: Equatable {
         /// The length that the body will have; nil if it is not known.
         var total: Int64?
-        var ranges = ByteRanges()
+        var ranges = StoredRanges()
 
         /// More ranges than this are refused: each progress of the writer rewrites the record.
         static let maximumRanges = 1024
@@ -17,7 +17,7 @@ extension EntryRecord {
         /// The length of the body as far as it is known.
         var length: Int64 { total ?? ranges.end }
 
-        init(total: Int64? = nil, ranges: ByteRanges = ByteRanges()) {
+        init(total: Int64? = nil, ranges: StoredRanges = StoredRanges()) {
             self.total = total
             self.ranges = ranges
         }
@@ -50,7 +50,7 @@ extension EntryRecord {
                 guard start < end, end <= limit else { return nil }
                 list.append(Int64(start)..<Int64(end))
             }
-            guard let ranges = ByteRanges(list) else { return nil }
+            guard let ranges = StoredRanges(list) else { return nil }
             self.ranges = ranges
             self.total = total == .max ? nil : Int64(total)
         }

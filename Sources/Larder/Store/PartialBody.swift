@@ -12,7 +12,7 @@ public struct PartialBody: Sendable {
     let token: StagingToken
     let work: PartialWork?
     let file: OwnedDescriptor
-    let available: ByteRanges
+    let available: StoredRanges
     /// The length that the body will have; nil if it is not known.
     public let total: ByteCount?
     /// What its writer stores with it.
@@ -70,13 +70,13 @@ public struct PartialBody: Sendable {
 
     private var path: FilePath { store.engine.files.staging.path(of: token.name) }
 
-    static func part(of range: Range<Int64>, _ available: ByteRanges) -> Range<Int64> {
+    static func part(of range: Range<Int64>, _ available: StoredRanges) -> Range<Int64> {
         let start = max(0, range.lowerBound)
         return start..<max(start, min(range.upperBound, available.end(from: start)))
     }
 
     static func bytes(
-        in range: Range<Int64>, of file: OwnedDescriptor, _ available: ByteRanges, path: FilePath?
+        in range: Range<Int64>, of file: OwnedDescriptor, _ available: StoredRanges, path: FilePath?
     ) throws -> [UInt8] {
         let range = part(of: range, available)
         if range.isEmpty { return [] }

@@ -28,7 +28,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol, Sendable {
         private let body: PartialBody
         private var offset: Int64
-        private var available: ByteRanges
+        private var available: StoredRanges
         private var total: Int64?
         private var token: StagingToken
         /// The complete body, where its bytes are in another file than those that were written.
@@ -148,7 +148,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
         }
 
         private mutating func finish(_ length: Int64) throws {
-            available = ByteRanges()
+            available = StoredRanges()
             available.insert(0..<length)
             total = length
             isOver = true
@@ -180,7 +180,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
             let file = body.file
             return try await IOPool.long.run {
                 guard try FileSystem.status(file, path: nil).size >= length else { return false }
-                var whole = ByteRanges()
+                var whole = StoredRanges()
                 whole.insert(0..<length)
                 for start in stride(from: 0, to: length, by: Int(Self.size)) {
                     let piece = start..<Swift.min(start + Self.size, length)

@@ -8,8 +8,8 @@ struct MetricsReader: Sendable {
     let history: TrafficHistory
 
     /// The sum over all event loops. Each is asked on its own thread, so that counting needs no locks.
-    static func sum(_ workers: [Worker]) async -> Counters {
-        var sum = Counters()
+    static func sum(_ workers: [Worker]) async -> GatewayCounters {
+        var sum = GatewayCounters()
         for worker in workers {
             // An event loop that has stopped counts nothing any more.
             if let counters = try? await worker.eventLoop.submit({ worker.counters }).get() { sum = sum + counters }
@@ -17,7 +17,7 @@ struct MetricsReader: Sendable {
         return sum
     }
 
-    func counters() async -> Counters { await Self.sum(workers) }
+    func counters() async -> GatewayCounters { await Self.sum(workers) }
 
     /// The store's figures; nil when it is closed or cannot be read.
     func statistics() async -> Statistics? { try? await core.cache.store.statistics() }

@@ -2,7 +2,8 @@ import Larder
 
 /// The page for people: the figures that matter, and how they went lately.
 enum StatusPage {
-    static func html(_ counters: Counters, _ statistics: Statistics?, _ intervals: [TrafficHistory.Interval]) -> String
+    static func html(_ counters: GatewayCounters, _ statistics: Statistics?, _ intervals: [TrafficHistory.Interval])
+        -> String
     {
         let answered = counters.answers.dropLast().reduce(0, +)
         let hits = counters.answers[0] + counters.answers[2] + counters.answers[3]

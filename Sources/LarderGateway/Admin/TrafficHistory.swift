@@ -40,7 +40,7 @@ final class TrafficHistory: Sendable {
     var intervals: [Interval] { state.withLock { $0.intervals } }
 
     /// Takes in the totals.
-    func add(_ counters: Counters) {
+    func add(_ counters: GatewayCounters) {
         let hits = counters.answers[0] + counters.answers[3] + counters.answers[2]
         let total = counters.answers.reduce(0, +)
         state.withLock { state in

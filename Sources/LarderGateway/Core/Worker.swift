@@ -13,7 +13,7 @@ final class Worker: @unchecked Sendable {
     let core: GatewayCore
     /// The cache in use, as ``GatewayCore/cache``.
     var cache: HTTPCache
-    var counters = Counters()
+    var counters = GatewayCounters()
     /// Answers on their way to the connection that is being served; empty when its handler returns.
     var output: ByteBuffer
     /// The one before, most often with the kernel by now, so that its room serves again and a hit allocates none.

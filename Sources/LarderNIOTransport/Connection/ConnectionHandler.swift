@@ -19,7 +19,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
     let loop: any EventLoop
     private let endpoint: NIOTransport.Endpoint
     /// Ends when the connection is established, TLS included.
-    private let opening: Opening
+    private let opening: ConnectionOpening
     private let isSecured: Bool
     private let pool: ConnectionPool
     private let idleTimeout: Duration
@@ -36,7 +36,7 @@ final class ConnectionHandler: ChannelInboundHandler, ExchangeHandler, @unchecke
 
     /// - Parameter isSecured: whether TLS is established, or there is none to wait for.
     init(
-        _ opening: Opening, _ endpoint: NIOTransport.Endpoint, pool: ConnectionPool, limits: HeadLimits,
+        _ opening: ConnectionOpening, _ endpoint: NIOTransport.Endpoint, pool: ConnectionPool, limits: HeadLimits,
         idleTimeout: Duration, isSecured: Bool
     ) {
         self.opening = opening

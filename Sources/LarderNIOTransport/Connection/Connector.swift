@@ -27,7 +27,7 @@ struct Connector: Sendable {
     /// Opens a connection in a place of the pool, which gets it back if this fails.
     func connect(
         to endpoint: NIOTransport.Endpoint, on loop: any EventLoop, _ deadline: NIODeadline
-    ) async throws(TransportError) -> Opening.Outcome {
+    ) async throws(TransportError) -> ConnectionOpening.Outcome {
         let attempt = Attempt(endpoint)
         return try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -85,7 +85,8 @@ struct Connector: Sendable {
 
     /// Tells the pool and the waiting task what happened to a connection.
     private func settle(
-        _ result: Result<Opening.Outcome, any Error>, of channel: any Channel, _ endpoint: NIOTransport.Endpoint,
+        _ result: Result<ConnectionOpening.Outcome, any Error>, of channel: any Channel,
+        _ endpoint: NIOTransport.Endpoint,
         _ attempt: Attempt
     ) {
         let outcome = result.mapError { TransportError.cannotConnect(endpoint, $0) }
@@ -115,7 +116,7 @@ struct Connector: Sendable {
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
-                    let opening = Opening(channel.eventLoop)
+                    let opening = ConnectionOpening(channel.eventLoop)
                     try pipeline.addHandler(OpeningHandler(opening))
                     guard let proxy else { return try addProtocols(channel, endpoint, context, opening) }
                     try pipeline.addHandler(
@@ -128,7 +129,8 @@ struct Connector: Sendable {
 
     /// What speaks with the endpoint itself.
     private func addProtocols(
-        _ channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?, _ opening: Opening
+        _ channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ context: NIOSSLContext?,
+        _ opening: ConnectionOpening
     ) throws {
         let pipeline = channel.pipeline.syncOperations
         if let context { try pipeline.addHandler(tlsHandler(endpoint, context)) }
@@ -142,7 +144,7 @@ struct Connector: Sendable {
     }
 
     private func addHTTP1(
-        _ channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ opening: Opening, isSecured: Bool
+        _ channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ opening: ConnectionOpening, isSecured: Bool
     ) throws {
         try channel.pipeline.syncOperations.addHandler(
             ConnectionHandler(
@@ -160,7 +162,7 @@ struct Connector: Sendable {
 
 /// One connection that is being opened; ends once.
 private final class Attempt: Sendable {
-    typealias Outcome = Result<Opening.Outcome, TransportError>
+    typealias Outcome = Result<ConnectionOpening.Outcome, TransportError>
 
     private struct State {
         var continuation: CheckedContinuation<Outcome, Never>?

@@ -6,12 +6,12 @@ final class NegotiationHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    private let opening: Opening
+    private let opening: ConnectionOpening
     private let choose: (any Channel, String?) throws -> Void
     private var isOver = false
 
     /// - Parameter choose: adds the handlers for a protocol; nil where the server chose none.
-    init(_ opening: Opening, choose: @escaping (any Channel, String?) throws -> Void) {
+    init(_ opening: ConnectionOpening, choose: @escaping (any Channel, String?) throws -> Void) {
         self.opening = opening
         self.choose = choose
     }

@@ -12,7 +12,7 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
     private let endpoint: NIOTransport.Endpoint
     private let proxy: NIOTransport.Proxy
     private let limits: HeadLimits
-    private let opening: Opening
+    private let opening: ConnectionOpening
     private let next: (any Channel) throws -> Void
     private var scanner: HeadScanner
     private var input = ByteBuffer()
@@ -20,7 +20,8 @@ final class TunnelHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     /// - Parameter next: adds the handlers for the other end of the tunnel.
     init(
-        _ endpoint: NIOTransport.Endpoint, through proxy: NIOTransport.Proxy, limits: HeadLimits, _ opening: Opening,
+        _ endpoint: NIOTransport.Endpoint, through proxy: NIOTransport.Proxy, limits: HeadLimits,
+        _ opening: ConnectionOpening,
         next: @escaping (any Channel) throws -> Void
     ) {
         self.endpoint = endpoint

@@ -24,7 +24,7 @@ final class HTTP2Session: Sendable {
 
     /// Begins to speak HTTP/2 on a channel whose server chose it.
     static func begin(
-        on channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ opening: Opening, pool: ConnectionPool,
+        on channel: any Channel, _ endpoint: NIOTransport.Endpoint, _ opening: ConnectionOpening, pool: ConnectionPool,
         headBytes: Int, idleTimeout: Duration
     ) throws {
         var connection = NIOHTTP2Handler.ConnectionConfiguration()

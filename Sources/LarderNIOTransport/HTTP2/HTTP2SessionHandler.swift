@@ -14,7 +14,7 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     private static let usualStreams = 256
 
     private let endpoint: NIOTransport.Endpoint
-    private let opening: Opening
+    private let opening: ConnectionOpening
     private let multiplexer: NIOHTTP2Handler.StreamMultiplexer
     private let pool: ConnectionPool
     private let idleTimeout: Duration
@@ -32,7 +32,8 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
     private var lastProcessed: HTTP2StreamID?
 
     init(
-        _ endpoint: NIOTransport.Endpoint, _ opening: Opening, _ multiplexer: NIOHTTP2Handler.StreamMultiplexer,
+        _ endpoint: NIOTransport.Endpoint, _ opening: ConnectionOpening,
+        _ multiplexer: NIOHTTP2Handler.StreamMultiplexer,
         pool: ConnectionPool, idleTimeout: Duration
     ) {
         self.endpoint = endpoint
@@ -106,13 +107,13 @@ final class HTTP2SessionHandler: ChannelInboundHandler, @unchecked Sendable {
         multiplexer.createStreamChannel(promise: promise) { stream in
             stream.eventLoop.makeCompletedFuture {
                 try stream.syncOptions?.setOption(.autoRead, value: false)
-                try stream.pipeline.syncOperations.addHandler(HTTP2StreamHandler(endpoint, self, stream.eventLoop))
+                try stream.pipeline.syncOperations.addHandler(OriginStreamHandler(endpoint, self, stream.eventLoop))
             }
         }
         promise.futureResult.whenComplete { result in
             do {
                 let stream = try result.get()
-                let handler = try stream.pipeline.syncOperations.handler(type: HTTP2StreamHandler.self)
+                let handler = try stream.pipeline.syncOperations.handler(type: OriginStreamHandler.self)
                 stream.closeFuture.whenComplete { _ in self.ended(session) }
                 body(Connection(stream, handler, endpoint))
             } catch {

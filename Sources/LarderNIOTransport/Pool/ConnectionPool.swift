@@ -71,7 +71,7 @@ final class ConnectionPool: Sendable {
     }
 
     /// Hears what happened to a place: what its connection speaks, or nil when there is none.
-    func settle(_ endpoint: Endpoint, _ outcome: Opening.Outcome?) {
+    func settle(_ endpoint: Endpoint, _ outcome: ConnectionOpening.Outcome?) {
         change(endpoint) { host in
             switch outcome {
             case .connection: host.version = .http1

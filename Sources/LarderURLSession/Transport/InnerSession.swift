@@ -46,7 +46,7 @@ final class InnerSession: Sendable {
     deinit { close() }
 
     /// Starts a request; false after `close()`.
-    func start(_ request: URLRequest, _ exchange: Exchange) -> Bool {
+    func start(_ request: URLRequest, _ exchange: SessionExchange) -> Bool {
         let isOpen = state.withLock { state in
             if state.isClosed { return false }
             state.starting += 1
@@ -61,7 +61,7 @@ final class InnerSession: Sendable {
         return true
     }
 
-    private func begin(_ request: URLRequest, _ exchange: Exchange) {
+    private func begin(_ request: URLRequest, _ exchange: SessionExchange) {
         let task = session.dataTask(with: request)
         delegate.register(task.taskIdentifier, exchange)
         exchange.begin(task)
@@ -81,16 +81,16 @@ final class InnerSession: Sendable {
             return !state.isClosed && state.starting == 0
         }
         delegate.giveUpAll()
-        // Not `invalidateAndCancel()`: a task must not be cancelled twice, see `Exchange`.
+        // Not `invalidateAndCancel()`: a task must not be cancelled twice, see `SessionExchange`.
         if isIdle { session.finishTasksAndInvalidate() }
     }
 }
 
 /// Passes what a session reports on to the exchange it belongs to.
 private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable {
-    private let running = Mutex<[Int: Exchange]>([:])
+    private let running = Mutex<[Int: SessionExchange]>([:])
 
-    func register(_ task: Int, _ exchange: Exchange) {
+    func register(_ task: Int, _ exchange: SessionExchange) {
         running.withLock { $0[task] = exchange }
     }
 
@@ -98,7 +98,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable 
         for exchange in running.withLock({ Array($0.values) }) { exchange.giveUp() }
     }
 
-    private func exchange(_ task: URLSessionTask) -> Exchange? {
+    private func exchange(_ task: URLSessionTask) -> SessionExchange? {
         running.withLock { $0[task.taskIdentifier] }
     }
 

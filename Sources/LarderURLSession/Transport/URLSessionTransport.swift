@@ -28,7 +28,7 @@ public final class URLSessionTransport: Transport {
     public static let streamedContentLimit = 64 << 20
 
     private let session: InnerSession
-    private let held = HeldBytes()
+    private let held = SessionBytes()
     private let overflowLimit: Int64
 
     /// Makes a transport.
@@ -60,7 +60,7 @@ public final class URLSessionTransport: Transport {
         let endpoint = endpoint(for: request)
         var outgoing = try Self.urlRequest(request, endpoint)
         if let body = request.body { outgoing.httpBody = try await Self.gathered(body, endpoint) }
-        let exchange = Exchange(endpoint, held, overflowLimit: overflowLimit)
+        let exchange = SessionExchange(endpoint, held, overflowLimit: overflowLimit)
         guard session.start(outgoing, exchange) else {
             throw TransportError(
                 .cannotConnect, mayHaveBeenSeen: false, endpoint: endpoint, "the transport is closed")

@@ -199,7 +199,7 @@ struct FetchCommand: ParsableCommand {
             }
         } else {
             // With --json the body is read, so that it is stored, but not written.
-            var sink = BodySink(isForced: target != nil)
+            var sink = OutputSink(isForced: target != nil)
             try Self.read(response.body) { if !options.json { try sink.write($0) } }
         }
     }

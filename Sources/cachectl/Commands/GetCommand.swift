@@ -62,7 +62,7 @@ struct GetCommand: ParsableCommand {
                 let body = JSON.base64(bytes)
                 try Output.write(JSON.text(BodyJSON(entry: json(entry, store), bodyBase64: body)))
             } else {
-                var sink = BodySink(isForced: output != nil)
+                var sink = OutputSink(isForced: output != nil)
                 try content.forEach { try sink.write($0) }
             }
         }

@@ -42,9 +42,9 @@ struct ImportCommand: ParsableCommand {
 
     func run() throws {
         Interruption.listen()
-        let root = try TreeWalk.root(FilePath(directory))
-        var walk = TreeWalk(root)
-        var files: [TreeWalk.File] = []
+        let root = try FileTreeWalk.root(FilePath(directory))
+        var walk = FileTreeWalk(root)
+        var files: [FileTreeWalk.File] = []
         try walk.run { file in
             try Interruption.check()
             files.append(file)

@@ -66,11 +66,11 @@ struct LeaseCommand: ParsableCommand {
             try store.write(batch).throwIfFailed()
             return batch.count
         }
-        try options.print(LeaseJSON(leases: count), orText: "took \(Render.count(count, "lease", "leases"))\n")
+        try options.print(GrantedLeaseJSON(leases: count), orText: "took \(Render.count(count, "lease", "leases"))\n")
     }
 }
 
 /// `lease --json`.
-private struct LeaseJSON: Encodable {
+private struct GrantedLeaseJSON: Encodable {
     let leases: Int
 }

@@ -51,7 +51,7 @@ struct PackageShowCommand: ParsableCommand {
                 guard let body = try Blocking.run({ try await packages.data(wanted, of: name) }) else {
                     throw CommandError(.found, "package '\(name)' has no user data '\(Key(wanted))'")
                 }
-                var sink = BodySink(isForced: true)
+                var sink = OutputSink(isForced: true)
                 var offset: Int64 = 0
                 while offset < body.length.bytes {
                     let end = min(offset + 1 << 20, body.length.bytes)

@@ -178,7 +178,7 @@ struct PartialDamageTests {
         var record = EntryRecord()
         record.tags = ["t"]
         record.metadata = [1, 2, 3]
-        record.progress = EntryRecord.Progress(total: 50, ranges: try #require(ByteRanges([0..<10, 20..<50])))
+        record.progress = EntryRecord.Progress(total: 50, ranges: try #require(StoredRanges([0..<10, 20..<50])))
         record.seal(for: [7], Digest.of([1]))
         let bytes = record.bytes
         #expect(bytes.withUnsafeBytes { EntryRecord($0) } == record && record.isIntact(under: [7]))

@@ -110,7 +110,7 @@ final class PartialBodies: EnginePart {
                 file = try takeOver(partial, work)
             }
             file.reserved = 0
-            let ranges = partial.record.progress?.ranges ?? ByteRanges()
+            let ranges = partial.record.progress?.ranges ?? StoredRanges()
             work.start(
                 file, place, partial.record, charge: try charge(file, ranges), counted: partial.head.allocated.asBytes)
         } catch {
@@ -212,7 +212,7 @@ final class PartialBodies: EnginePart {
     }
 
     /// What a file is charged with.
-    func charge(_ file: StagedFile, _ ranges: ByteRanges) throws -> Int64 {
+    func charge(_ file: StagedFile, _ ranges: StoredRanges) throws -> Int64 {
         Allocation.charge(try FileSystem.status(file.descriptor, path: nil), ranges)
     }
 

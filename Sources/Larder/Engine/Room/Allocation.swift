@@ -19,7 +19,7 @@ enum Allocation {
     }
 
     /// The charge of the file of a body in progress, which has holes.
-    static func charge(_ status: FileSystem.Status, _ ranges: ByteRanges) -> Int64 {
+    static func charge(_ status: FileSystem.Status, _ ranges: StoredRanges) -> Int64 {
         max(status.allocated, ranges.bytes(inBlocksOf: max(1, status.blockBytes)))
     }
 

@@ -1,6 +1,6 @@
 /// Writes a body to standard output. Refuses to write binary data to a terminal, whose settings it could change, unless
 /// the user gave `-o -`.
-package struct BodySink {
+package struct OutputSink {
     private let isGuarded: Bool
     private var isFirst = true
 

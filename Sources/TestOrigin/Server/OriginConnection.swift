@@ -9,7 +9,7 @@ import NIOCore
 #endif
 
 /// One connection: a task that reads requests and answers them, one after the other.
-struct Connection: Sendable {
+struct OriginConnection: Sendable {
     let number: Int
     let recorder: Recorder
     let scripts: Scripts

@@ -2,12 +2,12 @@ import Testing
 
 @testable import Larder
 
-struct ByteRangesTests {
+struct StoredRangesTests {
     /// Compared with a set of single bytes.
     @Test func rangesAreThoseOfTheirBytes() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<300 {
-            var ranges = ByteRanges()
+            var ranges = StoredRanges()
             var bytes: Set<Int64> = []
             for _ in 0..<12 {
                 let start = Int64.random(in: 0..<60, using: &generator)
@@ -18,7 +18,7 @@ struct ByteRangesTests {
                 ranges.insert(range)
                 bytes.formUnion(range)
                 #expect(Set(ranges.list.flatMap { Array($0) }) == bytes)
-                #expect(ByteRanges(ranges.list) == ranges)
+                #expect(StoredRanges(ranges.list) == ranges)
                 for offset in Int64(0)..<75 {
                     let end = (offset..<80).first { !bytes.contains($0) } ?? 80
                     #expect(ranges.end(from: offset) == end)
@@ -30,5 +30,5 @@ struct ByteRangesTests {
     }
 
     @Test(arguments: [[0..<0], [3..<5, 5..<7], [5..<7, 0..<2], [0..<4, 3..<6], [-1..<4]])
-    func otherListsAreNone(_ list: [Range<Int64>]) { #expect(ByteRanges(list) == nil) }
+    func otherListsAreNone(_ list: [Range<Int64>]) { #expect(StoredRanges(list) == nil) }
 }

@@ -1,7 +1,7 @@
 import SystemPackage
 
 /// The regular files of a directory tree. Symbolic links are not followed, and other file systems are entered.
-package struct TreeWalk {
+package struct FileTreeWalk {
     /// A regular file.
     package struct File: Sendable {
         /// Bytes of the path from the directory that was walked.

@@ -9,7 +9,7 @@ import Synchronization
 #endif
 
 /// What the requests of a transport take up in memory.
-final class HeldBytes: Sendable {
+final class SessionBytes: Sendable {
     private let value = Atomic<Int>(0)
 
     /// Bytes that were received and not read yet.
@@ -22,7 +22,7 @@ final class HeldBytes: Sendable {
 /// It cancels its task at most once. On Linux `URLSessionTask.cancel()` marks the task in one step on the queue of the
 /// session and reports the error in another. A second call that waits for the queue at that moment lets the completion of
 /// the task in between, and Foundation then ends the process (TaskRegistry.swift:118).
-final class Exchange: Sendable {
+final class SessionExchange: Sendable {
     /// Status and fields.
     struct Head: Sendable {
         var status: Int
@@ -51,11 +51,11 @@ final class Exchange: Sendable {
     private static let overflowPiece = 256 << 10
 
     let endpoint: String
-    private let held: HeldBytes
+    private let held: SessionBytes
     private let overflowLimit: Int64
     private let state = Mutex(State())
 
-    init(_ endpoint: String, _ held: HeldBytes, overflowLimit: Int64) {
+    init(_ endpoint: String, _ held: SessionBytes, overflowLimit: Int64) {
         self.endpoint = endpoint
         self.held = held
         self.overflowLimit = overflowLimit
@@ -290,8 +290,8 @@ final class Exchange: Sendable {
 
 /// The one reader of an exchange. Gives the request up when it is dropped.
 final class ExchangeReader: Sendable {
-    private let exchange: Exchange
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    private let exchange: SessionExchange
+    init(_ exchange: SessionExchange) { self.exchange = exchange }
     deinit { exchange.giveUp() }
 
     func next() async throws(TransportError) -> [UInt8]? { try await exchange.next() }

@@ -1,5 +1,5 @@
 /// Ranges of bytes in order, none of which overlap or touch.
-struct ByteRanges: Hashable, Sendable {
+struct StoredRanges: Hashable, Sendable {
     private(set) var list: [Range<Int64>] = []
 
     init() {}

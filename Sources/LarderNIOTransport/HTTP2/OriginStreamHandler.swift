@@ -8,7 +8,7 @@ import NIOHTTP2
 /// what goes out, ``DeadlineTimer`` the time limit, ``Exchange`` the request and what its task waits for.
 // SAFETY: everything that changes is read and changed on `loop` only, the channel's: by the channel's events, and by
 // what `Connection` executes there; the latter asserts it.
-final class HTTP2StreamHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
+final class OriginStreamHandler: ChannelInboundHandler, ExchangeHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame.FramePayload
     typealias OutboundOut = HTTP2Frame.FramePayload
 

@@ -40,7 +40,7 @@ struct InstalledList {
 }
 
 /// Looks at every member of a package.
-struct Verification {
+struct PackageVerification {
     private let store: Store
     private let package: InstalledPackage
     private let rules: CacheRules

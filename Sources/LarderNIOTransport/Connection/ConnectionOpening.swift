@@ -4,7 +4,7 @@ import NIOCore
 /// Ends once.
 // SAFETY: `isOver` is touched on the event loop of `promise` only; both methods assert that. The promise may be used
 // from any thread.
-final class Opening: @unchecked Sendable {
+final class ConnectionOpening: @unchecked Sendable {
     /// What there is in the end.
     enum Outcome: Sendable {
         case connection(Connection)
@@ -35,9 +35,9 @@ final class Opening: @unchecked Sendable {
 final class OpeningHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    let opening: Opening
+    let opening: ConnectionOpening
 
-    init(_ opening: Opening) { self.opening = opening }
+    init(_ opening: ConnectionOpening) { self.opening = opening }
 
     func handlerRemoved(context: ChannelHandlerContext) { opening.fail(ChannelError.alreadyClosed) }
 }
