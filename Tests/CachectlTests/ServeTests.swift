@@ -146,6 +146,7 @@ struct ServeTests {
             gateway.signal(SIGHUP)
             try await gateway.waitUntilItSays("settings reloaded")
             #expect(gateway.errors.contains("the budget is now 30 MB"))
+            #expect(gateway.errors.contains("the log levels are now those of the settings"))
             #expect(gateway.errors.contains("restart to apply the changes to: maxHead"))
             #expect(try await place.run("budget", "--json").json["bytes"] as? Int == 30_000_000)
             // The new levels hold: a response that has no room is named.
@@ -258,6 +259,8 @@ struct ServeTests {
         ["--origin", "http://x", "--listen", ":8080"], ["--origin", "http://x", "--log-format", "json"],
         ["--origin", "http://x", "--tls-listen", "127.0.0.1:0"], ["--origin", "http://x", "--threads", "0"],
         ["--origin", "http://x", "--read-timeout", "0"], ["--origin", "http://x", "--log-level", "loud"],
+        ["--origin", "http://x", "--log-level", "storring=debug"],
+        ["--origin", "http://x", "--log-level", "storing=debug,info"],
     ])
     func settingsAreChecked(arguments: [String]) async throws {
         let place = try Workplace()

@@ -30,7 +30,7 @@
             let configuration = try settings.configuration()
             let grpc = try settings.grpcConfiguration()
             try options.withStore(.creating, rebuildsIndex: true) {
-                $0.logger.logLevel = settings.logLevel?.level ?? .warning
+                $0.logger = settings.logLevels.logger($0.logger)
             } _: { store in
                 try Blocking.untilInterrupted { try await serve(store, configuration, grpc) }
             }
@@ -40,7 +40,7 @@
             _ store: Store, _ configuration: ObjectServerConfiguration, _ grpc: GRPCObjectServerConfiguration?
         ) async throws {
             var opening = options.configuration(.creating)
-            opening.logger.logLevel = configuration.connections.logger.logLevel
+            opening.logger = settings.logLevels.logger(opening.logger)
             let keeper = StoreKeeper(at: options.path, opening, logger: configuration.connections.logger) {
                 ObjectServer.cache(over: $0, configuration)
             }

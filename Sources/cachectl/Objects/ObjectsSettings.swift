@@ -81,8 +81,16 @@
         var logFormat: LogFormatArgument?
 
         @Option(
-            help: ArgumentHelp("Least severe messages to log on standard error. Default: warning.", valueName: "level"))
+            help: ArgumentHelp("Least severe messages to log on standard error. Default: warning.", valueName: "level"),
+            completion: .list(LogLevelArgument.names), transform: LogLevelArgument.parse)
         var logLevel: LogLevelArgument?
+
+        /// Of all messages of the server and its store.
+        var logLevels: LogLevels {
+            let levels = LogLevels(.warning)
+            logLevel?.apply(to: levels)
+            return levels
+        }
 
         @Option(
             help: ArgumentHelp("Number of event loops, 1 ... 256. Default: one per core.", valueName: "n"),
@@ -118,7 +126,7 @@
                 tlsListen, certificate: certificate, key: key, host: listen.host, http2: nil,
                 isUsedElsewhere: grpcListen != nil)
             configuration.connections.accessLog = try ListenerArguments.accessLog(accessLog, logFormat)
-            configuration.connections.logger.logLevel = logLevel?.level ?? .warning
+            configuration.connections.logger = logLevels.logger(configuration.connections.logger)
             configuration.connections.eventLoops = threads
             configuration.connections.limits.bodyBytes = maxObject?.bytes ?? configuration.connections.limits.bodyBytes
             configuration.connections.limits.connections =

@@ -70,6 +70,7 @@ struct Reloading {
         if changes.contains("logLevel") {
             let new = try new.settings(named: "logLevel")?.logLevel
             (new ?? .standard).apply(to: levels)
+            Output.note("the log levels are now those of the settings")
             changes.removeAll { $0 == "logLevel" }
         }
         if changes.contains("budget"), let store = keeper.store {

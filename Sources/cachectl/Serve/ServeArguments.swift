@@ -81,10 +81,17 @@ enum LogFormatArgument: String, ExpressibleByArgument, CaseIterable {
 }
 
 /// The least severe messages to log on standard error.
-struct LogLevelArgument: ExpressibleByArgument {
+struct LogLevelArgument {
     private static let levels: [String: Logger.Level] = [
         "error": .error, "warning": .warning, "info": .info, "debug": .debug,
     ]
+    /// Those of the engine, and of the HTTP cache, the gateway, the object server and packages.
+    private static let categories =
+        LogCategory.allCases.map(\.description) + [
+            "connections", "origins", "packages", "purging", "reading", "requests", "results", "settings", "store",
+            "storing",
+        ]
+    static let names = ["error", "warning", "info", "debug"]
 
     static let standard = LogLevelArgument(level: .warning)
 
@@ -95,20 +102,29 @@ struct LogLevelArgument: ExpressibleByArgument {
 
     private init(level: Logger.Level) { self.level = level }
 
-    /// A level, and perhaps some `CATEGORY=LEVEL`, separated by commas.
-    init?(argument: String) {
-        let parts = argument.split(separator: ",", omittingEmptySubsequences: false)
-        guard let level = Self.levels[String(parts[0])] else { return nil }
-        self.level = level
-        for part in parts.dropFirst() {
+    /// A level, or some `CATEGORY=LEVEL`, or both, separated by commas.
+    static func parse(_ text: String) throws -> LogLevelArgument {
+        var result = standard
+        for (index, part) in text.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
             let pair = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
-            guard pair.count == 2, !pair[0].isEmpty, let level = Self.levels[pair[1]] else { return nil }
-            categories[pair[0]] = level
+            guard pair.count <= 2, let name = pair.last, let level = levels[name] else {
+                throw ValidationError(
+                    "'\(part)' is not a level. Use \(names.joined(separator: ", ")), or CATEGORY=LEVEL.")
+            }
+            if pair.count == 1 {
+                guard index == 0 else { throw ValidationError("'\(part)': the level of all categories comes first.") }
+                result.level = level
+            } else {
+                guard categories.contains(pair[0]) else {
+                    throw ValidationError(
+                        "there is no category '\(pair[0])'. The categories: \(categories.sorted().joined(separator: ", "))."
+                    )
+                }
+                result.categories[pair[0]] = level
+            }
         }
+        return result
     }
-
-    static var allValueStrings: [String] { ["error", "warning", "info", "debug"] }
-    static var defaultCompletionKind: CompletionKind { .list(allValueStrings) }
 
     /// Makes these the levels of running loggers.
     func apply(to levels: LogLevels) {

@@ -146,7 +146,8 @@ struct ServeSettings: ParsableArguments {
         help: ArgumentHelp(
             "Least severe messages to log on standard error; for single categories, too: warning,storing=debug. Default: "
                 + "warning.",
-            valueName: "level"))
+            valueName: "level"),
+        completion: .list(LogLevelArgument.names), transform: LogLevelArgument.parse)
     var logLevel: LogLevelArgument?
 
     // MARK: Limits
