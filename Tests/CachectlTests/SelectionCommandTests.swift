@@ -152,4 +152,18 @@ import Testing
         #expect(try place.run("rm", "--all", "--except", "a/1", "--json").json["removed"] as? Int == 3)
         #expect(try keys(place, []) == ["a/1"])
     }
+
+    /// What stays pinned in another way is named.
+    @Test func unpinningSaysWhatStays() throws {
+        let place = try filled()
+        #expect(try place.run("pin", "--tag", "x").text == "pinned the tag x, which 2 entries now have\n")
+        #expect(try place.run("pin", "--tag", "later").text == "pinned the tag later, which 0 entries now have\n")
+        let run = try place.run("unpin", "--prefix", "a/")
+        #expect(
+            run.text == "unpinned 2 entries\n" && run.errors.contains("2 entries stay pinned by a tag"), "\(run.errors)"
+        )
+        #expect(try place.run("unpin", "a/1").errors.contains("1 entry stays pinned by a tag"))
+        _ = try place.run("unpin", "--tag", "x")
+        #expect(try place.run("unpin", "a/1").errors.isEmpty)
+    }
 }

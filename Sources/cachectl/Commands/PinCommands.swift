@@ -48,22 +48,36 @@ struct PinSubject: ParsableArguments {
     }
 
     func set(isPinned: Bool, _ options: StoreOptions) throws {
+        // Pinned by a tag, too, or by the key.
+        var stillPinned = 0
         let count = try options.withStore(.changing) { store in
             if let tag = selecting.onlyTag { return isPinned ? try store.pin(tag: tag) : try store.unpin(tag: tag) }
             guard let key else {
                 let change = EntryChange(isPinned: isPinned)
-                return try ListedEntries(store, selecting.selection(at: store.now))
-                    .changeAll(reachesOthers: isPinned) { $0.change($1, change) }
+                let entries = ListedEntries(store, selecting.selection(at: store.now))
+                let count = try entries.changeAll(reachesOthers: isPinned) { $0.change($1, change) }
+                if !isPinned { try entries.forEach { if $0.isPinned { stillPinned += 1 } } }
+                return count
             }
             var count = 0
             for key in try StoredVariants.keys(under: key, in: store)
             where isPinned ? try store.pin(key) : try store.unpin(key) { count += 1 }
             if count == 0 { throw CommandError.missing(key) }
+            if !isPinned, try store.attributes(of: key)?.isPinned == true { stillPinned = 1 }
             return count
         }
+        if stillPinned > 0 {
+            Output.note(
+                Render.count(stillPinned, "entry stays", "entries stay")
+                    + " pinned by a tag: use 'cachectl unpin --tag'")
+        }
+        let verb = isPinned ? "pinned" : "unpinned"
+        let number = Render.count(count, "entry", "entries")
+        let text = selecting.onlyTag.map {
+            "\(verb) the tag \(Key($0).text), which \(number) now \(count == 1 ? "has" : "have")"
+        }
         try options.print(
-            PinJSON(isPinned: isPinned, entries: count),
-            orText: "\(isPinned ? "pinned" : "unpinned") \(Render.count(count, "entry", "entries"))\n")
+            PinJSON(isPinned: isPinned, entries: count), orText: (text ?? "\(verb) \(number)") + "\n")
     }
 }
 
