@@ -116,13 +116,14 @@ public final class StoreKeeper: Sendable {
             budget.withLock { $0 = statistics.budget }
         }
         guard troubles.contains(where: \.wantsReopening) else { return }
+        let isRemoved = troubles.contains { $0.work == .place }
         // The requests that use it meanwhile miss, and go to the origin.
         await attempt("close the store") { [self] in
-            // It may have changed since the last look. A store whose directory is gone still knows.
-            if let known = try? store.budget() { budget.withLock { $0 = known } }
+            // It may have changed since the last look. A store whose directory is gone still knows; a damaged index is left
+            // alone.
+            if isRemoved, let known = try? store.budget() { budget.withLock { $0 = known } }
             try store.close()
         }
-        let isRemoved = troubles.contains { $0.work == .place }
         guard let new = await reopened(rebuilding: !isRemoved) else { return }
         await attempt("set the budget") { [self] in
             let budget = budget.withLock { $0 }
