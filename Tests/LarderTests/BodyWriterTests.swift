@@ -51,6 +51,45 @@ import Testing
         }
     }
 
+    /// As above, but the writer goes on: the file has its length again, with zeros inside.
+    @Test(arguments: [0, 5_000, 99_999]) func aFileThatIsCutAndWrittenOnIsNotStored(_ length: Int64) throws {
+        try withStore { store in
+            let writer = try store.writer(for: "k")
+            try writer.write(body(100_000))
+            let name = try #require(store.stagedFiles.first)
+            try TestFiles.truncate(store.path.appending("staging").appending(name), to: length)
+            try #expect(code { try writer.write(body(50_000)) } == .io)
+            try #expect(code { try writer.commit() } == .closed)
+            try #expect(store.get("k") == nil && store.stagedFiles == [])
+        }
+    }
+
+    /// Another program adds bytes, which the body does not get.
+    @Test func aFileThatIsMadeLongerIsCutToTheBody() throws {
+        try withStore { store in
+            let writer = try store.writer(for: "k")
+            try writer.write(body(100_000))
+            let name = try #require(store.stagedFiles.first)
+            try TestFiles.truncate(store.path.appending("staging").appending(name), to: 5_000_000)
+            try writer.commit()
+            try #expect(store.bytes("k") == body(100_000))
+        }
+    }
+
+    /// Without a name there is nothing to publish: the put must not look like a success.
+    @Test func aFileWhoseNameIsRemovedIsNotStored() throws {
+        try withStore { store in
+            let writer = try store.writer(for: "k")
+            try writer.write(body(100_000))
+            let name = try #require(store.stagedFiles.first)
+            TestFiles.remove(store.path.appending("staging").appending(name))
+            try #expect(code { try writer.commit() } == .io)
+            try #expect(store.get("k") == nil)
+            try store.put(body(100_000), for: "k")
+            try #expect(store.bytes("k") == body(100_000))
+        }
+    }
+
     @Test func nothingIsVisibleBeforeTheCommit() throws {
         try withStore { store in
             try store.put([1], for: "k")

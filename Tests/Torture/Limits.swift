@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import Synchronization
 import SystemPackage
 
 /// Workers whose process, file system or user is limited while a store is open. Each lifts the limit and continues.
@@ -10,6 +11,7 @@ enum Limits {
         switch mode {
         case "file-size": try fileSize(path)
         case "full-disk": try fullDisk(path)
+        case "crowded-disk": try crowdedDisk(path)
         case "descriptors": try descriptors(path)
         case "memory": try memory(path)
         case "foreign": try foreign(path)
@@ -60,6 +62,55 @@ enum Limits {
         try store.remove(.prefix("l"))
         try store.collect(compact: true)
         try review(store, "before", 20)
+    }
+
+    /// A file system of 8 MiB that others fill, and a store without a budget on it: entries give way, one for one.
+    private static func crowdedDisk(_ path: String) throws {
+        let store = try Store(at: FilePath(path))
+        let length = 300_000
+        @Sendable func put(_ name: String) throws {
+            try store.put(Workload.body(name, seed: 1, length: length), for: Key(name))
+        }
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for number in 0..<30 {
+                do { try put("\(thread)/\(number)") } catch { failures.withLock { $0.append("\(error)") } }
+            }
+        }
+        try store.flush()
+        if let first = failures.withLock({ $0 }).first { throw Failure("a put of several failed: \(first)") }
+        var count = try store.statistics().entryCount
+        if count < 16 { throw Failure("\(count) entries of 300 kB are left on 8 MiB") }
+        // Others take what is left: not a page for the index.
+        fill(path + "-others")
+        try put("more")
+        try store.flush()
+        count -= try store.statistics().entryCount
+        if count > 2 { throw Failure("one put of 300 kB displaced \(count + 1) entries of as much") }
+        let names = (0..<4).flatMap { thread in (0..<30).map { "\(thread)/\($0)" } } + ["more"]
+        for name in names { try store.pin(Key(name)) }
+        fill(path + "-others")
+        count = try store.statistics().entryCount
+        try expect(.noSpace) { try put("refused") }
+        if try store.statistics().entryCount != count { throw Failure("a refused put displaced pinned entries") }
+        for name in names { try store.unpin(Key(name)) }
+        fill(path + "-others")
+        try put("again")
+        fill(path + "-others")
+        try store.remove(.all)
+        try store.flush()
+        unlink(path + "-others")
+        let report = try store.check()
+        if !report.isClean { throw Failure("\(report.violations)") }
+        try store.close()
+    }
+
+    /// Writes a file until the file system is full to the last page.
+    private static func fill(_ path: String) {
+        let file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        defer { close(file) }
+        let page = [UInt8](repeating: 0, count: 4096)
+        while write(file, page, page.count) > 0 {}
     }
 
     /// RLIMIT_NOFILE: no descriptor is left.

@@ -17,6 +17,7 @@ extension Engine {
         let log: DisplacementLog
         let transactions: Transactions
         private let displacement: Displacement
+        let fullDisk: FullDisk
         let roomMaker: RoomMaker
         let stager: Stager
         let submission: Submission
@@ -93,18 +94,22 @@ extension Engine {
             displacement = Displacement(
                 context: context, transactions: transactions, snapshots: snapshots, space: space, memory: memory,
                 log: log)
+            fullDisk = FullDisk(
+                context: context, ledger: ledger, reaper: reaper, pending: pending, space: space,
+                displacement: displacement, recovery: recovery, quarantine: quarantine)
             roomMaker = RoomMaker(
                 context: context, room: room, ledger: ledger, reaper: reaper, pending: pending, snapshots: snapshots,
                 space: space, transactions: transactions, displacement: displacement, recovery: recovery,
                 touches: Touches(context: context, buffer: touchBuffer, transactions: transactions),
-                quarantine: quarantine, log: log)
-            stager = Stager(context: context, ledger: ledger, staged: staged, room: roomMaker)
+                quarantine: quarantine, fullDisk: fullDisk, log: log)
+            stager = Stager(
+                context: context, ledger: ledger, staged: staged, room: roomMaker, fullDisk: fullDisk)
             submission = Submission(
                 context: context, pending: pending, memory: memory, touches: touchBuffer, leases: leases,
                 staged: staged, descriptions: descriptions, log: log)
             partials = PartialBodies(
                 context: context, submission: submission, pending: pending, staged: staged, stager: stager,
-                room: roomMaker, ledger: ledger, leases: leases)
+                room: roomMaker, fullDisk: fullDisk, ledger: ledger, leases: leases)
             checkpoints = Checkpoints(context: context, transactions: transactions, damage: damage)
             maintenance = Maintenance(checkpoints: checkpoints, transactions: transactions)
             orphans = OrphanBlobs(context: context, transactions: transactions)

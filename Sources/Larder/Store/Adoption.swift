@@ -148,7 +148,7 @@ struct Adoption: Sendable {
         let target = try writing.stager.open(token, reserved)
         let name = store.engine.files.staging.path(of: token.name)
         // What was copied before the disk was full is copied again.
-        try writing.roomMaker.displacingWhenFull(reserved) {
+        try writing.fullDisk.writing(reserved, whole: target) {
             try FileTransfer.copy(source, path, to: target, name, status.size)
         }
         return StagedFile(

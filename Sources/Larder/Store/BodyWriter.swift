@@ -237,7 +237,7 @@ public final class BodyWriter: @unchecked Sendable {
         } else {
             try spill(total)
             let offset = length
-            try store.writing().roomMaker.displacingWhenFull(Int64(bytes.count)) { try write(bytes, at: offset) }
+            try store.writing().fullDisk.writing(Int64(bytes.count)) { try write(bytes, at: offset) }
             lock.locked { length = total }
         }
     }
@@ -251,7 +251,7 @@ public final class BodyWriter: @unchecked Sendable {
             // All of a declared body at once, so that it fails early; of an open-ended one as it grows.
             let created = try writing.stager.create(reserving: max(needed, expected), for: name)
             lock.locked { file = created }
-            try writing.roomMaker.displacingWhenFull(max(needed, expected)) {
+            try writing.fullDisk.writing(max(needed, expected), whole: created.descriptor) {
                 if let declaredLength { try preallocate(from: 0, to: declaredLength.bytes) }
                 try memory.withUnsafeBytes { try write($0, at: 0) }
             }
@@ -260,7 +260,7 @@ public final class BodyWriter: @unchecked Sendable {
             let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
             try writing.roomMaker.reserve(more, for: name)
             lock.locked { file?.reserved += more }
-            try writing.roomMaker.displacingWhenFull(more) {
+            try writing.fullDisk.writing(more) {
                 try preallocate(from: length, to: min(length + more, total + Self.step))
             }
             // The largest entry may have been changed meanwhile.
@@ -275,6 +275,7 @@ public final class BodyWriter: @unchecked Sendable {
 
     private func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         guard let file else { return }
+        if offset > 0 { try store.writing().stager.requireWhole(file, to: offset) }
         try FileSystem.write(
             file.descriptor, bytes, at: offset, path: store.engine.files.path(of: file))
     }

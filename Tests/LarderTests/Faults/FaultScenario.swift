@@ -129,6 +129,10 @@ final class FaultScenario {
             if try store?.get("file durable") != nil { wrong.append("damaged bytes were returned") }
         }
         put("file durable", 20_000, 13, isDurable: true)
+        // More free pages than stay for removals.
+        for number in 0..<60 { put(Key("page \(number)"), 4000, 300 + number) }
+        step("flush") { try store?.flush() }
+        step("free pages") { try store?.remove(.prefix("page ")) }
         step("collect") { try store?.collect(compact: true) }
         step("check") { _ = try store?.check() }
     }

@@ -127,7 +127,12 @@
         }
 
         /// A disk that others have filled: what was used longest ago gives way, though no budget was set.
-        @Test(arguments: ["put", "writer", "adopt"], ["copy_file_range=ENOSPC@1;pwrite=ENOSPC@1", "open=ENOSPC@1"])
+        @Test(
+            arguments: ["put", "writer", "adopt"],
+            [
+                "copy_file_range=ENOSPC@1;copy_file_range=ENOSPC@2;pwrite=ENOSPC@1;pwrite=ENOSPC@2",
+                "open=ENOSPC@1;open=ENOSPC@2",
+            ])
         func aFullDiskDisplaces(_ way: String, _ fault: String) throws {
             try withDirectory { directory in
                 let store = try Store(at: directory, .testing())
@@ -148,8 +153,29 @@
                 }
                 scope.lift()
                 try #expect(store.get("new")?.body.bytes() == bytes)
-                try #expect(store.get("0") == nil && store.get("7") != nil)
+                // One had to go, and no more than two did.
+                try #expect(store.get("0") == nil && store.get("2") != nil)
                 #expect(try store.statistics().displacedCount > 0)
+                try finish(store)
+            }
+        }
+
+        /// No page is left for the index: what is removed gives its blocks first.
+        @Test func aRemovalOnAFullDiskGivesItsFilesFirst() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, .testing())
+                for name in 0..<3 { try store.put(body(400_000, name), for: Key("\(name)")) }
+                try store.flush()
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("mdb_txn_commit=ENOSPC@1")))
+                try store.remove("0")
+                try store.flush()
+                #expect(scope.hits["mdb_txn_commit"] == 2)
+                try #expect(store.get("0") == nil && store.get("1") != nil)
+                // Where not even that helps, the body is lost: a miss, and nothing else.
+                scope.set(try #require(FaultRule.list("mdb_txn_commit=ENOSPC@1+")))
+                try #expect(code { try store.remove(.keys(["1"])) } == .noSpace)
+                scope.lift()
+                try #expect(store.get("1") == nil && store.get("2")?.body.bytes() == body(400_000, 2))
                 try finish(store)
             }
         }

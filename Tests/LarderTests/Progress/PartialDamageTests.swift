@@ -117,6 +117,20 @@ struct PartialDamageTests {
         }
     }
 
+    /// As below, but the writer goes on: the file would have its length again, with zeros inside.
+    @Test func aFileThatIsCutIsNotWrittenOn() throws {
+        try withStore { store in
+            let writer = try store.partialWriter(for: "k", total: 300_000)
+            try writer.write(bytes[..<200_000], at: 0)
+            let name = try #require(store.stagedFiles.first)
+            try TestFiles.truncate(store.path.appending("staging").appending(name), to: 100_000)
+            try #expect(code { try writer.write(bytes[200_000...], at: 200_000) } == .io)
+            try #expect(code { try writer.commit() } == .incomplete)
+            writer.cancel()
+            try #expect(store.get("k") == nil)
+        }
+    }
+
     /// Another program cuts the file of a body while its writer has it: the rest is not made up of zeros.
     @Test func aFileThatIsCutWhileItIsWrittenIsNotStored() throws {
         try withStore { store in

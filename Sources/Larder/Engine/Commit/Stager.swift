@@ -4,12 +4,16 @@ final class Stager: EnginePart {
     private let ledger: Ledger
     private let staged: StagedFiles
     private let room: RoomMaker
+    private let fullDisk: FullDisk
 
-    init(context: EngineContext, ledger: Ledger, staged: StagedFiles, room: RoomMaker) {
+    init(
+        context: EngineContext, ledger: Ledger, staged: StagedFiles, room: RoomMaker, fullDisk: FullDisk
+    ) {
         self.context = context
         self.ledger = ledger
         self.staged = staged
         self.room = room
+        self.fullDisk = fullDisk
     }
 
     /// Writes a body to a new file in `staging/`, its room reserved.
@@ -19,7 +23,7 @@ final class Stager: EnginePart {
             do {
                 reach("stage.created")
                 let created = file
-                try room.displacingWhenFull(Int64(bytes.count)) {
+                try fullDisk.writing(Int64(bytes.count), whole: created.descriptor) {
                     try preallocate(created, from: 0, to: Int64(bytes.count))
                     try FileSystem.write(created.descriptor, bytes, at: 0, path: files.path(of: created))
                 }
@@ -47,11 +51,11 @@ final class Stager: EnginePart {
         }
     }
 
-    /// Makes the file. A file system without free inodes is full, too (openat(2)): then entries with files of their own give
-    /// way.
+    /// Makes the file. A file system without free inodes is full, too (openat(2)): then an entry with a file of its own
+    /// gives way.
     /// - Parameter bytes: what the file will take.
     func open(_ token: StagingToken, _ bytes: Int64) throws -> OwnedDescriptor {
-        try room.displacingWhenFull(bytes) {
+        try fullDisk.writing(bytes) {
             try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
         }
     }
@@ -63,18 +67,37 @@ final class Stager: EnginePart {
         _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: files.path(of: file))
     }
 
-    /// Another program has cut a file while it was written: what is in the rest of it then is not the body.
-    func becameShorter(_ file: StagedFile) -> LarderError {
-        LarderError(.io, "the file of a body became shorter while it was written", path: files.path(of: file))
+    /// Throws `io` where another program has cut a file while it was written. To be called before each write that follows
+    /// another one, too: after it the file would have its length again, with zeros inside.
+    /// - Parameter length: what was written.
+    @discardableResult
+    func requireWhole(_ file: StagedFile, to length: Int64) throws(LarderError) -> FileSystem.Status {
+        let status = try FileSystem.status(file.descriptor, path: files.path(of: file))
+        if status.size < length {
+            throw LarderError(.io, "the file of a body became shorter while it was written", path: files.path(of: file))
+        }
+        return status
+    }
+
+    /// Throws `io` where another program has removed the name of a file: there is nothing to publish then.
+    private func requireName(_ file: StagedFile, _ status: FileSystem.Status) throws(LarderError) {
+        // Some file systems count no links.
+        if status.linkCount == 0, try FileSystem.status(file.token.name, in: files.staging) == nil {
+            throw LarderError(.io, "the file of a body was removed while it was written", path: files.path(of: file))
+        }
     }
 
     /// The file is complete: learns what it takes on disk, and makes the reservation just that.
     func settle(_ file: inout StagedFile, isDurable: Bool) throws {
-        var status = try FileSystem.status(file.descriptor, path: files.path(of: file))
-        if file.isOwn, status.size < file.length { throw becameShorter(file) }
+        // A file of the caller's that is linked is the caller's to keep whole.
+        var status =
+            try file.isOwn
+            ? requireWhole(file, to: file.length)
+            : FileSystem.status(file.descriptor, path: files.path(of: file))
+        try requireName(file, status)
         // Gives back what was allocated ahead and not written, by us or by the file system (XFS does so beyond the
-        // end).
-        if file.isOwn, status.allocated > Allocation.length(status) {
+        // end), or added by another program.
+        if file.isOwn, status.size > file.length || status.allocated > Allocation.length(status) {
             try FileSystem.truncate(file.descriptor, to: file.length, path: files.path(of: file))
             status = try FileSystem.status(file.descriptor, path: files.path(of: file))
         }

@@ -109,9 +109,20 @@ final class Transactions: EnginePart {
 
     /// Runs `body` in a write transaction; whether it is committed depends on the budget and on `leeway`.
     ///
-    /// `docs/recovery.md` gives the order of renames and commit, and says what a crash in each gap leaves.
+    /// On a disk without a page left for the index, what only removes has the files of the removed bodies go first.
     func attempt<R>(
         _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
+    ) throws -> Attempt<R> {
+        do {
+            return try attempt(purpose, body, leeway, filesFirst: false)
+        } catch let error as LMDBError where purpose == .housekeeping && context.translate(error).isOfFullDisk {
+            return try attempt(purpose, body, leeway, filesFirst: true)
+        }
+    }
+
+    /// `docs/recovery.md` gives the order of renames and commit, and says what a crash in each gap leaves.
+    private func attempt<R>(
+        _ purpose: Purpose, _ body: (Mutation) throws -> R, _ leeway: Leeway, filesFirst: Bool
     ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
@@ -140,7 +151,7 @@ final class Transactions: EnginePart {
         pending.setLimits(memory: limits.memory, count: limits.count)
         try mutation.finish()
         if let lack = try lack(mutation, purpose, leeway) { return .lacks(lack) }
-        try commit(mutation)
+        try commit(mutation, filesFirst: filesFirst)
         leases.forget(released)
         log.report(victims)
         if mutation.removedRows > 0 { reportRows(mutation.removedRows) }
@@ -174,7 +185,9 @@ final class Transactions: EnginePart {
         var item: (name: String, bytes: Int64) { (name, head.allocated.asBytes) }
     }
 
-    private func commit(_ mutation: Mutation) throws {
+    /// - Parameter filesFirst: removes files before the commit that makes their bodies go. Where that fails, readers find
+    ///   entries without a file, which are misses.
+    private func commit(_ mutation: Mutation, filesFirst: Bool) throws {
         var discarded: [Discarded] = []
         if !mutation.blobs.deadFiles.isEmpty { reaper.expect() }
         do {
@@ -192,6 +205,13 @@ final class Transactions: EnginePart {
                 discarded.append(Discarded(head: head, name: name, place: place))
                 reach("commit.trashed")
             }
+            if filesFirst {
+                for item in discarded where (try? FileSystem.unlink(item.name, in: files.trash)) != nil {
+                    ledger.add(-item.item.bytes)
+                }
+                discarded = []
+                reach("commit.files-dropped")
+            }
             // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not
             // be taken for the body that is published after the commit.
             for head in mutation.blobs.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
@@ -203,7 +223,7 @@ final class Transactions: EnginePart {
             mutation.transaction.abort()
             if mutation.completesPending { pending.noteCommit(as: 0) }
             let unneeded = restore(discarded)
-            if !mutation.blobs.deadFiles.isEmpty { enqueue(unneeded) }
+            if !mutation.blobs.deadFiles.isEmpty { reaper.add(unneeded.map(\.item)) }
             throw error
         }
         ledger.add(-mutation.blobs.stagedBytes)
@@ -213,7 +233,7 @@ final class Transactions: EnginePart {
             // reports a failure.
             do {
                 if mutation.isDurable { try syncIndex() }
-                enqueue(discarded)
+                reaper.add(discarded.map(\.item))
             } catch {
                 reaper.hold(discarded.map(\.item))
             }
@@ -225,10 +245,6 @@ final class Transactions: EnginePart {
             noteUnsyncedFiles()
             publish(mutation.blobs.newFiles + mutation.blobs.leftFiles)
         }
-    }
-
-    private func enqueue(_ discarded: [Discarded]) {
-        reaper.add(discarded.map(\.item))
     }
 
     /// The commit failed: puts back the files that are still needed, and returns the others. The failed transaction has

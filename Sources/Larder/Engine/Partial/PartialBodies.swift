@@ -10,6 +10,7 @@ final class PartialBodies: EnginePart {
     private let staged: StagedFiles
     private let stager: Stager
     private let room: RoomMaker
+    private let fullDisk: FullDisk
     private let ledger: Ledger
     private let leases: LeaseBook
     private let works = EngineMutex<[Key: PartialWork]>([:])
@@ -19,7 +20,7 @@ final class PartialBodies: EnginePart {
 
     init(
         context: EngineContext, submission: Submission, pending: PendingSet, staged: StagedFiles, stager: Stager,
-        room: RoomMaker, ledger: Ledger, leases: LeaseBook
+        room: RoomMaker, fullDisk: FullDisk, ledger: Ledger, leases: LeaseBook
     ) {
         self.context = context
         self.submission = submission
@@ -27,6 +28,7 @@ final class PartialBodies: EnginePart {
         self.staged = staged
         self.stager = stager
         self.room = room
+        self.fullDisk = fullDisk
         self.ledger = ledger
         self.leases = leases
     }
@@ -191,12 +193,15 @@ final class PartialBodies: EnginePart {
 
     /// Runs `body`, which writes to a file, with `growth` bytes of the budget. After an error what the file takes is
     /// settled, and the error thrown.
+    /// - Parameter end: where the last byte that it has ends.
     func writing(
-        _ file: StagedFile, _ growth: Int64, _ key: Key, _ settle: (_ reserved: Int64) throws -> Void,
+        _ file: StagedFile, endingAt end: Int64, _ growth: Int64, _ key: Key,
+        _ settle: (_ reserved: Int64) throws -> Void,
         _ body: () throws -> Void
     ) throws {
         if growth > 0 { try room.reserve(growth, for: key) }
         do {
+            try stager.requireWhole(file, to: end)
             try body()
             reach("partial.written")
         } catch {
@@ -206,7 +211,7 @@ final class PartialBodies: EnginePart {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, to file: StagedFile, at offset: Int64) throws {
-        try room.displacingWhenFull(Int64(bytes.count)) {
+        try fullDisk.writing(Int64(bytes.count)) {
             try FileSystem.write(file.descriptor, bytes, at: offset, path: files.path(of: file))
         }
     }
@@ -224,9 +229,7 @@ final class PartialBodies: EnginePart {
 
     /// Cuts a file that is complete to its length. One that is shorter must not grow: the rest would be zeros.
     func seal(_ file: StagedFile, length: Int64, isDurable: Bool) throws {
-        let size = try FileSystem.status(file.descriptor, path: files.path(of: file)).size
-        if size < length { throw stager.becameShorter(file) }
-        if size > length {
+        if try stager.requireWhole(file, to: length).size > length {
             try FileSystem.truncate(file.descriptor, to: length, path: files.path(of: file))
         }
         if isDurable { try Sync.data(file.descriptor, path: files.path(of: file)) }

@@ -164,7 +164,7 @@ final class PartialWork: @unchecked Sendable {
         }
         let block: Int64 = 4096
         let growth = new.ranges.bytes(inBlocksOf: block) - known.ranges.bytes(inBlocksOf: block)
-        try bodies.writing(file, growth, key, { try self.settle(known, reserved: $0) }) {
+        try bodies.writing(file, endingAt: known.ranges.end, growth, key, { try self.settle(known, reserved: $0) }) {
             for gap in gaps {
                 let part = Int(gap.lowerBound - offset)..<Int(gap.upperBound - offset)
                 try bodies.write(UnsafeRawBufferPointer(rebasing: bytes[part]), to: file, at: gap.lowerBound)

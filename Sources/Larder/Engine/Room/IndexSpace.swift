@@ -16,6 +16,12 @@ final class IndexSpace: EnginePart {
     /// Bytes of free pages in the index file that are still on disk.
     func free() throws -> Int64 { try context.freeIndexBytes() }
 
+    /// What stays of the free pages, where there is a budget a 32nd of it at most: a removal writes pages before it frees
+    /// any, and on a full disk it has no others.
+    private static let kept: Int64 = 128 << 10
+
+    private func kept() throws -> Int64 { min(Self.kept, try context.budget().bytes.bytes / 32) }
+
     /// Gives at least `bytes` of free pages back to the file system where there are that many: long runs first.
     /// - Parameter leastRun: shorter runs stay.
     func giveBack(_ bytes: Int64, leastRun: Int = 1) throws -> Int64 {
@@ -44,6 +50,8 @@ final class IndexSpace: EnginePart {
     private func punchHoles(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
         let environment = index.environment
         let path = files.index.path(of: Layout.data)
+        let target = min(bytes, 32 << 20, try free() - kept())
+        if target <= 0 { return 0 }
         let transaction = try environment.beginWrite()
         defer { transaction.abort() }
         let descriptor = environment.dataDescriptor
@@ -55,21 +63,27 @@ final class IndexSpace: EnginePart {
             snapshots.lastPage(of: $0)
         }
         .sorted { $0.count > $1.count }
-        let target = min(bytes, 32 << 20)
         var freed: Int64 = 0
+        // Punched since the last look. Pages that were given back earlier are free, too, so it may be less.
+        var punched: Int64 = 0
         reach("punch.before")
         for (number, run) in runs.enumerated() {
-            guard
-                try FileSystem.punchHole(
-                    rawDescriptor: descriptor, offset: Int64(run.firstPage) * pageSize,
-                    length: Int64(run.count) * pageSize,
-                    path: path)
-            else { return 0 }
-            reach("punch.after")
-            if number % 16 == 15 || number == runs.count - 1 || run.count > 256 {
-                freed = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
-                if freed >= target { break }
+            var length = Int64(run.count) * pageSize
+            var offset = Int64(run.firstPage) * pageSize
+            while length > 0, freed < target {
+                let piece = min(length, (target - freed - punched + pageSize - 1) / pageSize * pageSize)
+                guard try FileSystem.punchHole(rawDescriptor: descriptor, offset: offset, length: piece, path: path)
+                else { return 0 }
+                reach("punch.after")
+                punched += piece
+                offset += piece
+                length -= piece
+                if freed + punched >= target || number % 16 == 15 {
+                    freed = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
+                    punched = 0
+                }
             }
+            if freed >= target { break }
         }
         return before - (try FileSystem.status(raw: descriptor, path: path).allocated)
     }

@@ -16,6 +16,7 @@ final class RoomMaker: EnginePart {
     private let recovery: Recovery
     private let touches: Touches
     private let quarantine: Quarantine
+    private let fullDisk: FullDisk
     private let log: DisplacementLog
     /// Held by the thread that makes room.
     private let lock = Monitor()
@@ -33,7 +34,8 @@ final class RoomMaker: EnginePart {
     init(
         context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet,
         snapshots: HeldSnapshots, space: IndexSpace, transactions: Transactions, displacement: Displacement,
-        recovery: Recovery, touches: Touches, quarantine: Quarantine, log: DisplacementLog
+        recovery: Recovery, touches: Touches, quarantine: Quarantine, fullDisk: FullDisk,
+        log: DisplacementLog
     ) {
         self.context = context
         self.room = room
@@ -47,6 +49,7 @@ final class RoomMaker: EnginePart {
         self.recovery = recovery
         self.touches = touches
         self.quarantine = quarantine
+        self.fullDisk = fullDisk
         self.log = log
     }
 
@@ -63,7 +66,7 @@ final class RoomMaker: EnginePart {
         do {
             var outcome =
                 purpose == .put
-                ? try displacingWhenFull(slack()) {
+                ? try fullDisk.committing {
                     do { return try transactions.attempt(purpose, body) } catch let error as LMDBError {
                         throw context.translate(error)
                     }
@@ -206,29 +209,6 @@ final class RoomMaker: EnginePart {
         }
     }
 
-    /// Runs `body`; where the file system turns out to be full, displaces entries and runs it again, a few times.
-    ///
-    /// A budget does not say what others leave on the disk, and there may be none: a cache on a full disk gives up what
-    /// was used longest ago, rather than refuse new entries. Throws the `noSpace` of `body` where nothing can go, and
-    /// where a limit of the size of files is met (`EFBIG`), which displacing does not change.
-    func displacingWhenFull<R>(
-        _ bytes: @autoclosure () throws -> Int64, _ body: () throws -> R
-    ) throws -> R {
-        for _ in 0..<8 {
-            do {
-                return try body()
-            } catch let full as LarderError where full.isOfFullDisk {
-                do {
-                    guard try makeRoom(max(bytes(), 256 << 10)) else { throw full }
-                } catch {
-                    // The index cannot be written either: the first failure is the one to tell.
-                    throw full
-                }
-            }
-        }
-        return try body()
-    }
-
     /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again
     /// first.
     /// - Parameter isMissing: what is still missing, for room that has to be on the file system; nil if free pages of
@@ -315,12 +295,8 @@ final class RoomMaker: EnginePart {
         return try body()
     }
 
-    /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB;
-    /// 512 KiB where there is no budget, and the disk is full.
-    private func slack() throws -> Int64 {
-        let budget = try state().budget.bytes
-        return budget == .unlimited ? 512 << 10 : min(max(budget.bytes / 64, 64 << 10), 8 << 20)
-    }
+    /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB.
+    private func slack() throws -> Int64 { min(max(try state().budget.bytes.bytes / 64, 64 << 10), 8 << 20) }
 
     /// Free pages that room for files leaves alone: a 16th of the budget.
     private func freeReserve() throws -> Int64 {
