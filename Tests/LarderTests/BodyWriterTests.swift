@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// As above, but the writer goes on: the file has its length again, with zeros inside.
+    /// As above, but the writer continues: the file has its length again, with zeros inside.
     @Test(arguments: [0, 5_000, 99_999]) func aFileThatIsCutAndWrittenOnIsNotStored(_ length: Int64) throws {
         try withStore { store in
             let writer = try store.writer(for: "k")

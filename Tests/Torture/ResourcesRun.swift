@@ -12,7 +12,8 @@ struct ResourcesRun {
 
     /// The size of the file system that a case runs on; nil: none of its own.
     private static let cases: [(mode: String, needsRoot: Bool, disk: String?)] = [
-        ("file-size", false, nil), ("full-disk", true, "6m"), ("crowded-disk", true, "8m"), ("descriptors", false, nil), ("memory", false, nil),
+        ("file-size", false, nil), ("full-disk", true, "6m"), ("crowded-disk", true, "8m"), ("descriptors", false, nil),
+        ("memory", false, nil),
         ("foreign", true, nil), ("permission", false, nil), ("read-only", true, "16m"),
         ("lasting-io", false, nil), ("lasting-read-only", false, nil), ("lasting-full-disk", true, "40m"),
     ]

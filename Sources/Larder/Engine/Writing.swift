@@ -95,11 +95,12 @@ extension Engine {
                 context: context, transactions: transactions, snapshots: snapshots, space: space, memory: memory,
                 log: log)
             fullDisk = FullDisk(
-                context: context, ledger: ledger, reaper: reaper, pending: pending, space: space,
+                context: context, ledger: ledger, reaper: reaper, pending: pending, staged: staged, space: space,
                 displacement: displacement, recovery: recovery, quarantine: quarantine)
             roomMaker = RoomMaker(
-                context: context, room: room, ledger: ledger, reaper: reaper, pending: pending, snapshots: snapshots,
-                space: space, transactions: transactions, displacement: displacement, recovery: recovery,
+                context: context, room: room, ledger: ledger, reaper: reaper, pending: pending, staged: staged,
+                snapshots: snapshots, space: space, transactions: transactions, displacement: displacement,
+                recovery: recovery,
                 touches: Touches(context: context, buffer: touchBuffer, transactions: transactions),
                 quarantine: quarantine, fullDisk: fullDisk, log: log)
             stager = Stager(

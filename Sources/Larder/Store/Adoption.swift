@@ -75,7 +75,7 @@ struct Adoption: Sendable {
         let budget = try store.engine.budget()
         try Store.checkSize(status.size, key, budget)
         if status.size > store.inlineLimit(budget), options.storagePolicy != .memoryOnly {
-            return try stage()
+            return try store.writing().staged.whileStaging { try stage() }
         }
         let bytes = try [UInt8](unsafeUninitializedCapacity: Int(status.size)) { buffer, count in
             let space = UnsafeMutableRawBufferPointer(

@@ -117,7 +117,7 @@ struct PartialDamageTests {
         }
     }
 
-    /// As below, but the writer goes on: the file would have its length again, with zeros inside.
+    /// As below, but the writer continues: the file would have its length again, with zeros inside.
     @Test func aFileThatIsCutIsNotWrittenOn() throws {
         try withStore { store in
             let writer = try store.partialWriter(for: "k", total: 300_000)

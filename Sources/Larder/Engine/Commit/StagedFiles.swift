@@ -7,6 +7,7 @@ final class StagedFiles: EnginePart {
     private let ledger: Ledger
     private let reaper: Reaper
     private let sequence = Atomic<UInt64>(1)
+    private let staging = Atomic<Int>(0)
 
     init(context: EngineContext, instance: UInt64, ledger: Ledger, reaper: Reaper) {
         self.context = context
@@ -19,6 +20,16 @@ final class StagedFiles: EnginePart {
     func nextToken() -> StagingToken {
         StagingToken(instance: instance, sequence: sequence.wrappingAdd(1, ordering: .relaxed).newValue)
     }
+
+    /// Runs `body`, which stages a body that is going to be submitted at once.
+    func whileStaging<R>(_ body: () throws -> R) rethrows -> R {
+        staging.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        defer { staging.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+        return try body()
+    }
+
+    /// How many threads of this process do so, their room taken.
+    var stagingCount: Int { staging.load(ordering: .acquiring) }
 
     /// Unlinks a staged file that is not needed, and gives its reservation back.
     func discard(_ file: StagedFile) {

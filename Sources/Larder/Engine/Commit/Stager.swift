@@ -19,7 +19,7 @@ final class Stager: EnginePart {
     /// Writes a body to a new file in `staging/`, its room reserved.
     func stage(_ bytes: UnsafeRawBufferPointer, for key: Key, isDurable: Bool) throws -> StagedFile {
         var file = try create(reserving: StagedFile.allocation(Int64(bytes.count)), for: key)
-        return try room.whileStaging {
+        return try staged.whileStaging {
             do {
                 reach("stage.created")
                 let created = file

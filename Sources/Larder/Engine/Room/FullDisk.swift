@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What a store does where the file system is full, whatever its budget says: entries give way, those used longest ago
 /// first, so that new ones can be stored.
 ///
@@ -9,6 +11,7 @@ final class FullDisk: EnginePart {
     private let ledger: Ledger
     private let reaper: Reaper
     private let pending: PendingSet
+    private let staged: StagedFiles
     private let space: IndexSpace
     private let displacement: Displacement
     private let recovery: Recovery
@@ -19,21 +22,26 @@ final class FullDisk: EnginePart {
     private let freeing = Monitor()
     /// How often one call frees.
     private static let rounds = 8
-    /// How often one call waits for what others of this process are writing, in steps of 2 ms.
+    /// Threads that wait for their turn.
+    private let waiting = Atomic<Int>(0)
+    /// How often one call waits for room that is reserved and may become an entry, in steps of 2 ms.
     private static let waits = 25
+    /// How often it waits for files that are being staged: two seconds in all.
+    private static let waitsForStaging = 1000
     /// What a first round frees for a commit, which does not say what it needs; each further one frees twice as much.
     private static let firstRound: Int64 = 128 << 10
     /// What is freed for a file beyond its bytes: the commit that makes it an entry writes some pages.
     private static let pages: Int64 = 64 << 10
 
     init(
-        context: EngineContext, ledger: Ledger, reaper: Reaper, pending: PendingSet, space: IndexSpace,
-        displacement: Displacement, recovery: Recovery, quarantine: Quarantine
+        context: EngineContext, ledger: Ledger, reaper: Reaper, pending: PendingSet, staged: StagedFiles,
+        space: IndexSpace, displacement: Displacement, recovery: Recovery, quarantine: Quarantine
     ) {
         self.context = context
         self.ledger = ledger
         self.reaper = reaper
         self.pending = pending
+        self.staged = staged
         self.space = space
         self.displacement = displacement
         self.recovery = recovery
@@ -48,7 +56,9 @@ final class FullDisk: EnginePart {
         do { return try body() } catch let full as LarderError where full.isOfFullDisk {
             if let whole { try? FileSystem.truncate(whole, to: 0, path: nil) }
         }
+        waiting.wrappingAdd(1, ordering: .acquiringAndReleasing)
         return try turn.locked {
+            waiting.wrappingSubtract(1, ordering: .acquiringAndReleasing)
             var (rounds, waits) = (0, 0)
             while true {
                 let seen = pending.completedGeneration
@@ -64,7 +74,8 @@ final class FullDisk: EnginePart {
                         pending.wait(for: generation)
                         continue
                     }
-                    guard ledger.own > 0, waits < Self.waits else { throw full }
+                    let others = staged.stagingCount - waiting.load(ordering: .acquiring) - (whole == nil ? 0 : 1)
+                    guard ledger.own > 0, waits < (others > 0 ? Self.waitsForStaging : Self.waits) else { throw full }
                     waits += 1
                     usleep(2000)
                 }

@@ -1,5 +1,4 @@
 import LMDB
-import Synchronization
 
 /// Makes room in the budget, for files that are staged and for transactions. One thread of a process does so at a time,
 /// under a lock of its own; the next one looks again first.
@@ -9,6 +8,7 @@ final class RoomMaker: EnginePart {
     private let ledger: Ledger
     private let reaper: Reaper
     private let pending: PendingSet
+    private let staged: StagedFiles
     private let snapshots: HeldSnapshots
     private let space: IndexSpace
     private let transactions: Transactions
@@ -22,8 +22,6 @@ final class RoomMaker: EnginePart {
     private let lock = Monitor()
     /// Held by the thread that takes room, for as long as it looks and takes.
     private let taking = Monitor()
-    /// Files that threads of this process are staging, their room taken.
-    private let staging = Atomic<Int>(0)
     /// How often a put waits for what is reserved and not being staged, in steps of 2 ms.
     private static let waitsForOwn = 25
     /// How often it waits for files that are being staged: two seconds in all.
@@ -33,7 +31,8 @@ final class RoomMaker: EnginePart {
 
     init(
         context: EngineContext, room: Room, ledger: Ledger, reaper: Reaper, pending: PendingSet,
-        snapshots: HeldSnapshots, space: IndexSpace, transactions: Transactions, displacement: Displacement,
+        staged: StagedFiles, snapshots: HeldSnapshots, space: IndexSpace, transactions: Transactions,
+        displacement: Displacement,
         recovery: Recovery, touches: Touches, quarantine: Quarantine, fullDisk: FullDisk,
         log: DisplacementLog
     ) {
@@ -42,6 +41,7 @@ final class RoomMaker: EnginePart {
         self.ledger = ledger
         self.reaper = reaper
         self.pending = pending
+        self.staged = staged
         self.snapshots = snapshots
         self.space = space
         self.transactions = transactions
@@ -278,7 +278,7 @@ final class RoomMaker: EnginePart {
     /// submit a moment later. True after a short wait if so.
     /// - Parameter waits: how often the caller has waited. A reservation may be that of a writer, and last.
     private func waitForOwn(_ waits: inout Int) -> Bool {
-        let isStaging = staging.load(ordering: .acquiring) > 0
+        let isStaging = staged.stagingCount > 0
         guard isStaging || ledger.own > 0, waits < (isStaging ? Self.waitsForStaging : Self.waitsForOwn) else {
             return false
         }
@@ -286,13 +286,6 @@ final class RoomMaker: EnginePart {
         reach("wait.room")
         usleep(2000)
         return true
-    }
-
-    /// Runs `body`, which stages a body that is going to be submitted at once.
-    func whileStaging<R>(_ body: () throws -> R) rethrows -> R {
-        staging.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        defer { staging.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
-        return try body()
     }
 
     /// What is freed beyond what is needed, so that the next put finds room: a 64th of the budget, 64 KiB to 8 MiB.
