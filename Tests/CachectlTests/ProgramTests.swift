@@ -14,6 +14,9 @@ import Testing
         ["budget", "--entries", "many"],
         ["put", "k", "--budget", "-5"], ["touch", "k", "--lifetime", "soon"], ["completions", "tcsh"],
         ["stat", "--store", ""],
+        ["import", "x", "--tag", "larder:x"], ["import", "x", "--tag", ""],
+        ["put", "k", "/dev/null", "--tag", "larder:x"],
+        ["serve", "--keep-field", "Vary"], ["serve", "--keep-field", "cache-control"],
         ["import", "x", "--workers", "99"], ["demo", "--seconds", "0"], ["put", "", "/dev/null"],
     ])
     func wrongCommandLinesExitWith64(arguments: [String]) throws {
@@ -196,7 +199,8 @@ import Testing
             }
             #expect(recount(FilePath(place.store)) <= 6 << 20)
         }
-        demo.interrupt()
+        // The terminal is closed.
+        kill(demo.processIdentifier, SIGHUP)
         demo.waitUntilExit()
         #expect(demo.terminationStatus == 130)
         #expect(try place.run("verify").status == 0)

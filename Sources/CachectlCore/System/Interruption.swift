@@ -1,6 +1,6 @@
 import Synchronization
 
-/// SIGINT and SIGTERM as a flag that long commands check, so that they can clean up.
+/// SIGINT, SIGTERM and SIGHUP as a flag that long commands check, so that they can clean up.
 ///
 /// The first signal lets a command clean up. timeout(1) sends two at once, to the program and to its group, and people
 /// press the keys twice, so only the fourth signal exits at once, or any signal after `endAtNext`.
@@ -8,12 +8,15 @@ package enum Interruption {
     private static let signals = Atomic<Int>(0)
     private static let isLast = Atomic<Bool>(false)
 
-    /// Installs the handlers. Until then, and in commands that never call this, a signal ends the program.
+    /// Installs the handlers. Until then, and in commands that never call this, a signal ends the program. What nohup(1)
+    /// starts does not hear of SIGHUP.
     package static func listen() {
         // Initialise them now: a signal handler must not.
         _ = signals.load(ordering: .relaxed)
         _ = isLast.load(ordering: .relaxed)
-        for number in [SIGINT, SIGTERM] { SignalHandler.install(number) { _ in Interruption.note() } }
+        for number in [SIGINT, SIGTERM, SIGHUP] where number != SIGHUP || !SignalHandler.isIgnored(number) {
+            SignalHandler.install(number) { _ in Interruption.note() }
+        }
     }
 
     /// Makes the next signal exit at once, for a command that is shutting down, which may take long.

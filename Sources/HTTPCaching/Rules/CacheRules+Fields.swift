@@ -41,21 +41,20 @@ extension CacheRules {
         }
     }
 
+    private static let framingFields: Set<String> = ["content-length", "content-range"]
+
     /// Section 3.2: the fields of a stored response after an update from another response: each field of the new one
-    /// replaces all values of the old one, except those that are not stored and `Content-Length`. `Content-Range` of
-    /// a part has done its work already. `Age` and `Date` always belong to the newer response.
+    /// replaces all values of the old one, except those that are not stored, `Content-Length` and `Content-Range`,
+    /// which describe the message that they come with. `Age` and `Date` always belong to the newer response.
     func updatedFields(of stored: StoredResponse, from response: HTTPResponse, responseTime: Instant) -> HTTPFields {
         var excluded = excludedNames(of: response)
         if !takesCookies(of: response, responseTime: responseTime) { excluded.insert("set-cookie") }
         excluded.formUnion(options.fieldsKeptOnUpdate.map(\.canonicalName))
-        let isPart = response.status.code == 206 || !stored.body.isComplete
         var incoming: [HTTPField] = []
         var names: Set<String> = ["age", "date"]
         for field in response.headerFields {
             let name = field.name.canonicalName
-            if Self.connectionFields.contains(name) || excluded.contains(name) || name == "content-length"
-                || (isPart && name == "content-range")
-            {
+            if Self.connectionFields.contains(name) || excluded.contains(name) || Self.framingFields.contains(name) {
                 continue
             }
             incoming.append(field)

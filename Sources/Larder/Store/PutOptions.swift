@@ -86,7 +86,7 @@ public struct PutOptions: Sendable, Hashable {
     }
 
     /// For a tag of a caller's: none of Larder's own.
-    static func validate(callersTag tag: String) throws(LarderError) {
+    package static func validate(callersTag tag: String) throws(LarderError) {
         try validate(tag: tag)
         try ReservedNames.refuse(tag: tag)
     }

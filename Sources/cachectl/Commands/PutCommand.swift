@@ -120,6 +120,15 @@ struct KeepOptions: ParsableArguments {
     @Flag(help: "Protect the entry from displacement.")
     var pin = false
 
+    func validate() throws {
+        for tag in tag {
+            do { try PutOptions.validate(callersTag: tag) } catch { throw ValidationError("--tag: \(error.message)") }
+        }
+        guard PutOptions.canHold(tags: tag) else {
+            throw ValidationError("--tag: an entry can have 4,096 tags of 32,768 bytes together at most.")
+        }
+    }
+
     /// The options of the library.
     var putOptions: PutOptions { PutOptions(lifetime: lifetime ?? .standard, tags: tag, isPinned: pin) }
 }

@@ -56,10 +56,19 @@ enum SetCookieArgument: String, ExpressibleByArgument, CaseIterable {
 }
 
 /// The name of a header field.
-enum FieldNameArgument {
+enum KeptFieldArgument {
+    /// Without what a 304 says in these, a cache could not tell how long and for whom its response counts.
+    private static let updated: Set<String> = [
+        "age", "cache-control", "cdn-cache-control", "date", "etag", "expires", "last-modified", "vary",
+    ]
+
     static func parse(_ text: String) throws -> HTTPField.Name {
         guard let name = HTTPField.Name(text), !text.hasPrefix(":") else {
             throw ValidationError("'\(text)' is not the name of a field. Use a name such as Content-Encoding.")
+        }
+        guard !updated.contains(name.canonicalName) else {
+            throw ValidationError(
+                "--keep-field \(text): the cache needs what a 304 says there, and always takes it over.")
         }
         return name
     }

@@ -124,7 +124,7 @@ struct ServeSettings: ParsableArguments {
         help: ArgumentHelp(
             "Field that a 304 does not change in a stored response, such as Content-Encoding; repeatable.",
             valueName: "name"),
-        transform: FieldNameArgument.parse)
+        transform: KeptFieldArgument.parse)
     var keepField: [HTTPField.Name] = []
 
     @Flag(
