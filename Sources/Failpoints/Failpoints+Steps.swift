@@ -23,6 +23,7 @@
             "commit.after",
             "commit.before",
             "commit.before-trash",
+            "commit.files-dropped",
             "commit.surplus-dropped",
             "commit.trashed",
             "create.databases-made",

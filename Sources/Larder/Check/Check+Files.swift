@@ -155,10 +155,8 @@ extension Check {
             .I8, "the file of \(head.digest) takes \(status.allocated) bytes on disk, \(head.allocated) are recorded")
         guard isRepairing else { return }
         try engine.mutate(.housekeeping) { mutation in
-            guard try mutation.reading.get(engine.index.blobs, id).flatMap(BlobRecord.init) == head else { return }
-            var corrected = head
-            corrected.allocated = UInt64(max(0, settled))
-            try mutation.blobs.rewrite(id, head, corrected)
+            guard try engine.index.blob(id, mutation.reading) == head else { return }
+            try mutation.blobs.charge(NumberedBlob(id: id, head: head), settled)
         }
     }
 
@@ -168,7 +166,7 @@ extension Check {
     }
 
     private func current(_ id: UInt64) throws -> BlobRecord? {
-        try engine.read { try $0.get(engine.index.blobs, id).flatMap(BlobRecord.init) }
+        try engine.read { try engine.index.blob(id, $0) }
     }
 
     /// I6: no file in `blobs/` without a record.
@@ -179,20 +177,13 @@ extension Check {
                 guard let status = try FileSystem.status(name, in: directory), status.isRegular, try !isUsed(name)
                 else { continue }
                 violation(.I6, "the file \(directory.path(of: name)) belongs to no body")
-                if isRepairing { try removeOrphan(name, directory) }
+                if isRepairing { try engine.writing?.orphans.remove([name], in: directory) }
             }
         }
     }
 
     private func isUsed(_ name: String) throws -> Bool {
         try engine.read { try engine.index.hasBlobFile(name, $0) }
-    }
-
-    private func removeOrphan(_ name: String, _ directory: Directory) throws {
-        let index = engine.index
-        try engine.mutate(.housekeeping) { mutation in
-            if try !index.hasBlobFile(name, mutation.reading) { try FileSystem.unlinkFile(name, in: directory) }
-        }
     }
 
     /// I8: what is reported equals what the directory takes, but for files of which the file system has not said for

@@ -74,7 +74,7 @@ extension Check {
         guard let record = EntryRecord(value) else {
             return disagreement(.I1, "the record of \(Key(bytes: indexKey)) cannot be read")
         }
-        let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
+        let key = record.key(indexKey)
         if !record.isIntact(under: indexKey) { disagreement(.I1, "the record of \(key) is damaged") }
         if IndexKey.bytes(for: key) != indexKey { disagreement(.I1, "\(key) stands under another key in the index") }
         tally.logicalBytes &+= record.length
@@ -82,7 +82,7 @@ extension Check {
         tally.highestID = max(tally.highestID, record.id, record.blob)
         tally.highestStamp = max(tally.highestStamp, record.stamp)
         tally.versions.insert(record.version)
-        if let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init) {
+        if let head = try index.blob(record.blob, transaction) {
             if !record.fits(head.digest) {
                 disagreement(.I1, "the body of \(key) is that of another entry")
             } else if !record.isOf(head) {
@@ -139,8 +139,7 @@ extension Check {
                 disagreement(.I5, "the file of blob \(id) may not be on disk, and no checkpoint would find it")
             }
         }
-        let record = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }.flatMap(
-            DigestRecord.init)
+        let record = try engine.index.shared(head.digest, transaction)
         let uses = tally.references[id] ?? 0
         if record?.blob != id {
             disagreement(.I2, "the digest \(head.digest) does not lead to blob \(id), which has it")
@@ -167,17 +166,12 @@ extension Check {
     }
 
     private mutating func checkUnpublished(_ transaction: ReadTransaction) throws {
-        let index = engine.index
-        try transaction.withCursor(index.unpublished) { cursor in
-            var pair = try cursor.first()
-            while let (key, value) = pair {
-                let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
-                let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init)
-                if head == nil || head?.token != StagingToken(indexKey: key) {
-                    disagreement(.I5, "a row of unpublished files leads to blob \(id), which is not of that file")
-                }
-                pair = try cursor.next()
+        try engine.index.walkUnpublished(transaction) { row, blob in
+            if blob == nil {
+                let name = StagingToken(indexKey: row)?.name ?? "an unreadable name"
+                disagreement(.I5, "a row of unpublished files leads from \(name) to a blob that is not of that file")
             }
+            return true
         }
     }
 

@@ -93,8 +93,7 @@ struct Collector {
                 let batch = try walk.next(engine.index, transaction, limit: limit)
                 if isDryRun {
                     for key in batch.keys {
-                        let record = try transaction.get(engine.index.entries, key.key).flatMap(
-                            EntryRecord.init)
+                        let record = try engine.index.entry(key.key, transaction)
                         if let blob = record?.blob { released[blob, default: 0] += 1 }
                     }
                 }
@@ -115,11 +114,11 @@ struct Collector {
     private func bytes(of released: [UInt64: UInt64]) -> Int64 {
         let sum = try? engine.read { transaction in
             try released.reduce(Int64(0)) { sum, pair in
-                guard let head = try transaction.get(engine.index.blobs, pair.key).flatMap(BlobRecord.init) else {
+                guard let head = try engine.index.blob(pair.key, transaction) else {
                     return sum
                 }
-                let row = try head.digest.withBytes { try transaction.get(engine.index.digests, $0) }
-                if let shared = row.flatMap(DigestRecord.init), shared.references > pair.value { return sum }
+                let shared = try engine.index.shared(head.digest, transaction)
+                if let shared, shared.references > pair.value { return sum }
                 return sum + (head.location == .file ? head.allocated : head.storedLength).asBytes
             }
         }
@@ -134,7 +133,7 @@ struct Collector {
             var dangling: [([UInt8], UInt64)] = []
             _ = try engine.read { transaction in
                 try walk.visit(engine.index, transaction, limit: 1024) { key, record, _ in
-                    let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                    let head = try engine.index.blob(record.blob, transaction)
                     if try Collector.isGone(head, record, engine) { dangling.append((key, record.id)) }
                 }
             }
@@ -144,7 +143,7 @@ struct Collector {
                 for (key, id) in dangling {
                     report.danglingEntries += try engine.mutate(.housekeeping) { mutation in
                         guard let record = try mutation.record(key), record.id == id else { return 0 }
-                        let head = try mutation.reading.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                        let head = try engine.index.blob(record.blob, mutation.reading)
                         guard try Collector.isGone(head, record, engine, isLocked: true) else { return 0 }
                         if let head, !head.isDamaged, record.isOf(head) {
                             try mutation.blobs.markDamaged(record.blob)
@@ -222,8 +221,8 @@ struct Collector {
                     var pair = try cursor.first()
                     while excess > 0, let (_, key) = pair {
                         try poll()
-                        if let record = try transaction.get(engine.index.entries, key).flatMap(EntryRecord.init),
-                            let head = try transaction.get(engine.index.blobs, record.blob).flatMap(BlobRecord.init)
+                        if let record = try engine.index.entry(Array(key), transaction),
+                            let head = try engine.index.blob(record.blob, transaction)
                         {
                             let bytes = (head.location == .file ? head.allocated : head.storedLength).asBytes
                             excess -= bytes

@@ -67,7 +67,7 @@ struct Repair {
             while let (row, value) = pair {
                 let key = Array(row)
                 if var record = EntryRecord(value), record.isIntact(under: key), let blob = blobs.resolve(record),
-                    IndexKey.bytes(for: Key(bytes: record.longKey.isEmpty ? key : record.longKey)) == key
+                    IndexKey.bytes(for: record.key(key)) == key
                 {
                     record.blob = blob
                     record.length = blobs.heads[blob]?.length ?? record.length
@@ -177,14 +177,9 @@ struct Repair {
     /// Rows of files that are not what they say: the file, if there is one, is an orphan.
     private func dropUnpublished(_ mutation: Mutation) throws {
         var stale: [[UInt8]] = []
-        try mutation.reading.withCursor(index.unpublished) { cursor in
-            var pair = try cursor.first()
-            while let (key, value) = pair {
-                let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
-                let head = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init)
-                if head == nil || head?.token != StagingToken(indexKey: key) { stale.append(Array(key)) }
-                pair = try cursor.next()
-            }
+        try index.walkUnpublished(mutation.reading) { row, blob in
+            if blob == nil { stale.append(Array(row)) }
+            return true
         }
         for key in stale { try mutation.transaction.delete(index.unpublished, key) }
     }

@@ -10,9 +10,9 @@ extension Engine {
             var grown: Int64 = 0
             let staged = try files.allocated(in: files.staging, .staging) { name in
                 guard let token = StagingToken(name: name),
-                    let row = try transaction.get(index.unpublished, token.indexKey)
+                    try transaction.get(index.unpublished, token.indexKey) != nil
                 else { return false }
-                grown += try growth(row, transaction)
+                grown += try growth(token, transaction)
                 return true
             }
             var transient = staged + grown
@@ -45,10 +45,8 @@ extension Engine {
     }
 
     /// By how much the file of a body in progress is larger than the index counts, in bytes.
-    private func growth(_ row: UnsafeRawBufferPointer, _ transaction: ReadTransaction) throws -> Int64 {
-        guard row.count == 8 else { return 0 }
-        let id = UInt64(bigEndian: row.loadUnaligned(as: UInt64.self))
-        guard let head = try transaction.get(index.blobs, id).flatMap(BlobRecord.init), head.encoding == .partial,
+    private func growth(_ token: StagingToken, _ transaction: ReadTransaction) throws -> Int64 {
+        guard let head = try index.unpublished(token, transaction)?.head, head.encoding == .partial,
             let status = try files.blobStatus(head)
         else { return 0 }
         return status.allocated - head.allocated.asBytes
@@ -56,11 +54,9 @@ extension Engine {
 
     /// True if the index has a body file of that digest, which is neither published nor staged.
     private func isCounted(_ digest: Digest, _ transaction: ReadTransaction) throws -> Bool {
-        guard
-            let row = try digest.withBytes({ try transaction.get(index.digests, $0) }).flatMap(DigestRecord.init),
-            let head = try transaction.get(index.blobs, row.blob).flatMap(BlobRecord.init),
-            head.location == .file, !head.isDamaged
-        else { return false }
+        guard let head = try index.blob(digest, transaction)?.head, head.location == .file, !head.isDamaged else {
+            return false
+        }
         return try files.blobStatus(head) == nil
     }
 }

@@ -176,7 +176,8 @@ struct EntryRecord: Equatable {
     }
 
     /// The whole key of the entry under `indexKey`.
-    func key(_ indexKey: [UInt8]) -> Key { Key(bytes: longKey.isEmpty ? indexKey : longKey) }
+    func key(_ indexKey: [UInt8]) -> Key { Key(bytes: wholeKey(indexKey)) }
+    func wholeKey(_ indexKey: [UInt8]) -> [UInt8] { longKey.isEmpty ? indexKey : longKey }
 
     /// True if displacement passes the entry by.
     var isKept: Bool { isPinned || isPinnedByTag }

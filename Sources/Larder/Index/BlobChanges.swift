@@ -70,8 +70,8 @@ final class BlobChanges {
     /// The blob with a digest, with one more reference; nil if no put could share it: there is none, or its bytes are
     /// damaged.
     func share(_ digest: Digest, isDurable: Bool) throws -> SharedBlob? {
-        let raw = try digest.withBytes { try transaction.reading.get(index.digests, $0) }
-        guard var shared = raw.flatMap(DigestRecord.init), let head = try record(shared.blob), head.digest == digest,
+        guard var shared = try index.shared(digest, transaction.reading), let head = try record(shared.blob),
+            head.digest == digest,
             head.isComplete, try isSound(head)
         else { return nil }
         shared.references &+= 1
@@ -267,11 +267,18 @@ final class BlobChanges {
         deadFiles.append(head)
     }
 
-    /// Replaces a file blob's record; for corrections of its allocated size and for moves out of suspicion.
+    /// Replaces a file blob's record; see `charge` for its allocated size.
     func rewrite(_ id: UInt64, _ old: BlobRecord, _ new: BlobRecord) throws {
         tally.state.fileAllocated = tally.state.fileAllocated &- old.allocated &+ new.allocated
         try transaction.replace(index.blobs, id, count: new.headLength) { new.write(to: $0) }
         tally.noteChange(trees: 1)
+    }
+
+    /// Charges a file with what it takes on disk.
+    func charge(_ blob: NumberedBlob, _ allocated: Int64) throws {
+        var charged = blob.head
+        charged.allocated = UInt64(max(0, allocated))
+        if charged != blob.head { try rewrite(blob.id, blob.head, charged) }
     }
 
     func writeDigest(_ digest: Digest, _ record: DigestRecord) throws {

@@ -88,7 +88,7 @@ extension Index {
         key: [UInt8], _ record: EntryRecord, at now: Timestamp, except own: UInt64? = nil, _ files: StoreFiles,
         _ transaction: ReadTransaction
     ) throws -> Bool {
-        let subject = record.longKey.isEmpty ? key : record.longKey
+        let subject = record.wholeKey(key)
         for version in record.version == 0 ? [nil] : [nil, record.version]
         where try isClaimed(subject, version: version, at: now, except: own, files, transaction) { return true }
         return false

@@ -119,15 +119,6 @@ struct Index: Sendable {
         }
     }
 
-    /// The blob that a row of `unpublished` leads to; nil if it is another's.
-    func unpublishedFile(
-        _ row: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ transaction: ReadTransaction
-    ) throws -> BlobRecord? {
-        let id = value.count == 8 ? UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)) : 0
-        let head = try transaction.get(blobs, id).flatMap(BlobRecord.init)
-        return head?.token == StagingToken(indexKey: row) ? head : nil
-    }
-
     // MARK: Keys of rows
 
     /// Times before 1970 sort as 1970.

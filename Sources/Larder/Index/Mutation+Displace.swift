@@ -7,7 +7,7 @@ struct Victim {
     let reason: DisplacementReason
 
     /// The whole key.
-    var entryKey: Key { Key(bytes: record.longKey.isEmpty ? key : record.longKey) }
+    var entryKey: Key { record.key(key) }
 }
 
 /// Why displacement removed an entry.
@@ -133,7 +133,7 @@ extension Mutation {
         if record.progress != nil, try isBeingWritten(key: key, record) { return true }
         let tags = record.tags + (record.ledTag.map { [$0] } ?? [])
         return try index.isLeased(
-            record.longKey.isEmpty ? key : record.longKey, tags, digest: { try digest(ofBlob: record.blob) },
+            record.wholeKey(key), tags, digest: { try digest(ofBlob: record.blob) },
             version: record.version, at: now, reading)
     }
 

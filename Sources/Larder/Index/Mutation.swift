@@ -267,7 +267,7 @@ final class Mutation {
     /// Removes the entries with some content; returns how many.
     /// - Parameter known: index keys under which it was found before. Those of this transaction are known anyway.
     func remove(content digest: Digest, _ known: [[UInt8]]) throws -> Int {
-        guard let row = try digest.withBytes({ try reading.get(index.digests, $0) }).flatMap(DigestRecord.init) else {
+        guard let row = try index.shared(digest, reading) else {
             return 0
         }
         var count = 0

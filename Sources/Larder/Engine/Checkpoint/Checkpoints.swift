@@ -54,7 +54,7 @@ final class Checkpoints: EnginePart {
             switch try makeOnce(isStopped) {
             case .done: return true
             case .stopped: return false
-            case .lacking(let lost): for (blob, head) in lost { try damage.reportVanished(blob, head) }
+            case .lacking(let lost): for blob in lost { try damage.reportVanished(blob.id, blob.head) }
             }
         }
         throw LarderError(
@@ -65,7 +65,7 @@ final class Checkpoints: EnginePart {
         case done
         case stopped
         /// These committed files could not be synced: they were at none of their places.
-        case lacking([(blob: UInt64, head: BlobRecord)])
+        case lacking([NumberedBlob])
     }
 
     private func makeOnce(_ isStopped: () -> Bool) throws -> Checkpoint {
@@ -79,11 +79,8 @@ final class Checkpoints: EnginePart {
         guard let places = try sync(files.map(\.head), isStopped) else { return .stopped }
         reach("checkpoint.synced")
         let missing = zip(files, places).filter { $0.1 == .nowhere }.map(\.0)
-        let lost = try transactions.housekeep { mutation -> [(blob: UInt64, head: BlobRecord)] in
-            let lost = try missing.compactMap { row, head -> (blob: UInt64, head: BlobRecord)? in
-                guard let value = try mutation.reading.get(index.unpublished, row), value.count == 8 else { return nil }
-                return (UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)), head)
-            }
+        let lost = try transactions.housekeep { mutation -> [NumberedBlob] in
+            let lost = try missing.filter { try index.unpublished($0.head.token, mutation.reading) != nil }
             if lost.isEmpty { mutation.state.syncedEpoch = max(mutation.state.syncedEpoch, epoch) }
             return lost
         }
@@ -96,18 +93,16 @@ final class Checkpoints: EnginePart {
     }
 
     /// Deletes the rows of files whose names are on disk: no reader has to look for them in `staging/` again.
-    private func forget(_ files: [(row: [UInt8], head: BlobRecord)], upTo epoch: UInt64) throws {
-        var rows = files[...]
-        while !rows.isEmpty {
-            let slice = rows.prefix(try context.removalLimit())
+    private func forget(_ files: [NumberedBlob], upTo epoch: UInt64) throws {
+        var rest = files[...]
+        while !rest.isEmpty {
+            let slice = rest.prefix(try context.removalLimit())
             let drifted = try drifted(slice.map(\.head))
             try transactions.housekeep { mutation in
-                try settle(drifted, mutation)
-                for (row, _) in slice {
+                try charge(drifted, mutation)
+                for file in slice {
                     // The scrubber may have given it a later epoch meanwhile, of the next checkpoint.
-                    let head = try mutation.reading.get(index.unpublished, row).flatMap { value in
-                        try row.withUnsafeBytes { try index.unpublishedFile($0, value, mutation.reading) }
-                    }
+                    let head = try index.unpublished(file.head.token, mutation.reading)?.head
                     if let head, head.epoch > epoch { continue }
                     // A writer may have taken a body in progress over since, whose file has left `blobs/` again.
                     if head?.encoding == .partial, let head,
@@ -115,31 +110,31 @@ final class Checkpoints: EnginePart {
                     {
                         continue
                     }
-                    try mutation.transaction.delete(index.unpublished, row)
+                    try mutation.transaction.delete(index.unpublished, file.head.token.indexKey)
                     mutation.noteChange(trees: 1)
                 }
             }
-            rows = rows.dropFirst(slice.count)
+            rest = rest.dropFirst(slice.count)
         }
     }
 
-    /// Rows of `unpublished` with the blobs they lead to, of files committed in `epoch` and earlier. On short
-    /// snapshots: files committed meanwhile are of a later epoch.
-    private func unpublishedFiles(upTo epoch: UInt64) throws -> [(row: [UInt8], head: BlobRecord)] {
-        var found: [(row: [UInt8], head: BlobRecord)] = []
+    /// Blobs that rows of `unpublished` lead to, of files committed in `epoch` and earlier. On short snapshots: files
+    /// committed meanwhile are of a later epoch.
+    private func unpublishedFiles(upTo epoch: UInt64) throws -> [NumberedBlob] {
+        var found: [NumberedBlob] = []
         var next: [UInt8]? = []
         while let start = next {
-            next = try read { transaction in
-                try transaction.withCursor(index.unpublished) { cursor in
-                    var pair = try cursor.seek(start)
-                    for _ in 0..<1024 {
-                        guard let (key, value) = pair else { return nil }
-                        if let head = try index.unpublishedFile(key, value, transaction), head.epoch <= epoch {
-                            found.append((Array(key), head))
-                        }
-                        pair = try cursor.next()
+            next = nil
+            var rows = 0
+            try read { transaction in
+                try index.walkUnpublished(from: start, transaction) { row, blob in
+                    rows += 1
+                    guard rows <= 1024 else {
+                        next = Array(row)
+                        return false
                     }
-                    return pair.map { Array($0.key) }
+                    if let blob, blob.head.epoch <= epoch { found.append(blob) }
+                    return true
                 }
             }
         }
@@ -202,31 +197,25 @@ final class Checkpoints: EnginePart {
 
     // MARK: What files take
 
-    /// The committed files among `rows` of `unpublished` that take other bytes than they are charged with. Call it
+    /// The committed files that take other bytes than they are charged with. Call it
     /// after a sync of these files, without the writer lock.
-    private func drifted(_ heads: [BlobRecord]) throws -> [StagingToken: UInt64] {
-        var found: [StagingToken: UInt64] = [:]
+    private func drifted(_ heads: [BlobRecord]) throws -> [StagingToken: Int64] {
+        var found: [StagingToken: Int64] = [:]
         for head in heads {
             guard let status = try files.blobStatus(head) else { continue }
-            let settled = UInt64(max(0, Allocation.settled(status, of: head, in: files)))
-            if settled != head.allocated { found[head.token] = settled }
+            let settled = Allocation.settled(status, of: head, in: files)
+            if max(0, settled) != head.allocated.asBytes { found[head.token] = settled }
         }
         return found
     }
 
     /// Charges files with what `drifted` found. Call it while their rows of `unpublished` are there.
-    private func settle(_ drifted: [StagingToken: UInt64], _ mutation: Mutation) throws {
+    private func charge(_ drifted: [StagingToken: Int64], _ mutation: Mutation) throws {
         for (token, allocated) in drifted {
-            guard let row = try mutation.reading.get(index.unpublished, token.indexKey), row.count == 8 else {
-                continue
-            }
-            let id = UInt64(bigEndian: row.loadUnaligned(as: UInt64.self))
-            guard let head = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init), head.token == token,
-                head.location == .file, !head.isDamaged
+            guard let blob = try index.unpublished(token, mutation.reading), blob.head.location == .file,
+                !blob.head.isDamaged
             else { continue }
-            var settled = head
-            settled.allocated = allocated
-            try mutation.blobs.rewrite(id, head, settled)
+            try mutation.blobs.charge(blob, allocated)
         }
     }
 }

@@ -214,8 +214,7 @@ final class Submission: EnginePart {
             try readLong { transaction in
                 var blobs: [UInt64: Digest] = [:]
                 for digest in digests {
-                    let raw = try digest.withBytes { try transaction.get(index.digests, $0) }
-                    if let row = raw.flatMap(DigestRecord.init) { blobs[row.blob] = digest }
+                    if let row = try index.shared(digest, transaction) { blobs[row.blob] = digest }
                 }
                 if blobs.isEmpty { return [:] }
                 var keys: [Digest: [[UInt8]]] = [:]

@@ -113,9 +113,16 @@ final class Transactions: EnginePart {
     func attempt<R>(
         _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
     ) throws -> Attempt<R> {
+        var deadFiles = 0
         do {
-            return try attempt(purpose, body, leeway, filesFirst: false)
-        } catch let error as LMDBError where purpose == .housekeeping && context.translate(error).isOfFullDisk {
+            let counting: (Mutation) throws -> R = { mutation in
+                defer { deadFiles = mutation.blobs.deadFiles.count }
+                return try body(mutation)
+            }
+            return try attempt(purpose, counting, leeway, filesFirst: false)
+        } catch let error as LMDBError
+            where purpose == .housekeeping && deadFiles > 0 && context.translate(error).isOfFullDisk
+        {
             return try attempt(purpose, body, leeway, filesFirst: true)
         }
     }
@@ -278,9 +285,7 @@ final class Transactions: EnginePart {
     /// True for the file of a body that the index has and that is nowhere else, and for one that a put of the failed
     /// transaction staged, which is tried again.
     private func isNeeded(_ item: Discarded, _ transaction: ReadTransaction) throws -> Bool {
-        let row = try item.head.digest.withBytes { try transaction.get(index.digests, $0) }
-        let blob = row.flatMap(DigestRecord.init)?.blob
-        let head = try blob.flatMap { try transaction.get(index.blobs, $0) }.flatMap(BlobRecord.init)
+        let head = try index.blob(item.head.digest, transaction)?.head
         if item.place == .staging, head?.token != item.head.token { return true }
         // What it is charged with, or its epoch, may have been noted since.
         guard head?.isSameFile(as: item.head) == true else { return false }

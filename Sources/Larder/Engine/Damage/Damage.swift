@@ -103,7 +103,7 @@ final class Damage: EnginePart {
         // A process that died while removing it may have left it in `trash/`, to be put back.
         try changes.recovery.sweepDead()
         let isGone = try changes.transactions.housekeep { mutation -> Bool in
-            guard let current = try mutation.reading.get(index.blobs, blob).flatMap(BlobRecord.init),
+            guard let current = try index.blob(blob, mutation.reading),
                 current.isSameFile(as: head), try isLost(current)
             else { return false }
             try mutation.blobs.markDamaged(blob)

@@ -16,8 +16,13 @@ final class OrphanBlobs: EnginePart {
     /// Removes the orphans in a directory of `blobs/`; returns how many.
     func remove(in directory: Directory) throws -> Int {
         let orphans = try context.orphanBlobs(in: directory)
-        if orphans.isEmpty { return 0 }
-        return try transactions.housekeep { mutation in
+        return orphans.isEmpty ? 0 : try remove(orphans, in: directory)
+    }
+
+    /// Removes those files that are orphans still; returns how many.
+    @discardableResult
+    func remove(_ orphans: [String], in directory: Directory) throws -> Int {
+        try transactions.housekeep { mutation in
             var removed = 0
             for name in orphans where try !index.hasBlobFile(name, mutation.reading) {
                 if try FileSystem.unlinkFile(name, in: directory) { removed += 1 }
@@ -40,10 +45,9 @@ extension Index {
     /// True if a file of that name belongs in `blobs/`: there is a body with that digest, it is in a file, and that is
     /// not damaged.
     func hasBlobFile(_ name: String, _ transaction: ReadTransaction) throws -> Bool {
-        guard let digest = Digest(hexadecimal: name),
-            let record = try digest.withBytes({ try transaction.get(digests, $0) }).flatMap(DigestRecord.init),
-            let head = try transaction.get(blobs, record.blob).flatMap(BlobRecord.init)
-        else { return false }
+        guard let digest = Digest(hexadecimal: name), let head = try blob(digest, transaction)?.head else {
+            return false
+        }
         return head.location == .file && !head.isDamaged
     }
 }

@@ -205,7 +205,7 @@ final class Scrubber: EnginePart, @unchecked Sendable {
             if let file = try files.openBlob(head) { return file }
             // Puts it back if it is in `trash/` for a removal that was not made.
             try damage.reportVanished(id, head)
-            let current = try read { try $0.get(index.blobs, id).flatMap(BlobRecord.init) }
+            let current = try read { try index.blob(id, $0) }
             guard current?.isSameFile(as: head) == true else { return nil }
         }
         isIncomplete = true
@@ -216,7 +216,7 @@ final class Scrubber: EnginePart, @unchecked Sendable {
         if sound.isEmpty { return }
         try transactions.housekeep { mutation in
             for (id, head) in sound {
-                guard let current = try mutation.reading.get(index.blobs, id).flatMap(BlobRecord.init),
+                guard let current = try index.blob(id, mutation.reading),
                     current.isSameFile(as: head)
                 else { continue }
                 var cleared = current

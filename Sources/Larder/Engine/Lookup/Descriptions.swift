@@ -27,8 +27,8 @@ final class Descriptions: EnginePart {
         else {
             return nil
         }
-        let shared = try head.digest.withBytes { try transaction.get(index.digests, $0) }.flatMap(DigestRecord.init)
-        let key = Key(bytes: record.longKey.isEmpty ? indexKey : record.longKey)
+        let shared = try index.shared(head.digest, transaction)
+        let key = record.key(indexKey)
         let leases =
             withLeases ? try activeLeases(key, record.tags, head.digest, record.version, transaction) : nil
         return Attributes(key: key, record: record, head: head, references: shared?.references ?? 1, leases: leases)

@@ -69,7 +69,7 @@ final class PartialBodies: EnginePart {
         try read { transaction in
             guard let raw = try transaction.get(index.entries, work.indexKey), let view = EntryView(raw),
                 view.blob == place.blob,
-                let head = try transaction.get(index.blobs, place.blob).flatMap(BlobRecord.init)
+                let head = try index.blob(place.blob, transaction)
             else { return false }
             return head.encoding == .partial && !head.isDamaged && head.token == place.token
         }

@@ -64,7 +64,7 @@ final class PartialLookups: EnginePart {
             guard let raw = try transaction.get(index.entries, indexKey), let record = EntryRecord(raw),
                 let progress = record.progress, record.key(indexKey) == key, record.isIntact(under: indexKey),
                 version.map({ $0 == record.version }) ?? true,
-                let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init), !head.isDamaged,
+                let head = try index.blob(record.blob, transaction), !head.isDamaged,
                 record.isOf(head), !damage.suspects.contains(head.epoch)
             else { return nil }
             if let work, work.place?.blob == record.blob {
@@ -85,7 +85,7 @@ final class PartialLookups: EnginePart {
         return try read { transaction in
             guard let raw = try transaction.get(index.entries, indexKey), let record = EntryRecord(raw),
                 record.key(indexKey) == key,
-                let head = try transaction.get(index.blobs, record.blob).flatMap(BlobRecord.init), head.isComplete,
+                let head = try index.blob(record.blob, transaction), head.isComplete,
                 head.location == .file, head.token == token
             else { return nil }
             return Int64(clamping: head.length)

@@ -96,39 +96,25 @@ final class Recovery: EnginePart {
         let prefix = bigEndian(instance)
         return try transactions.housekeep { mutation in
             var count = 0
-            for (row, head) in try unpublishedFiles(mutation.reading, prefix: prefix) where try files.publish(head) {
+            // Charging them changes rows that a cursor may be on.
+            var left: [NumberedBlob] = []
+            try index.walkUnpublished(from: prefix, mutation.reading) { row, blob in
+                if let blob { left.append(blob) }
+                return row.hasPrefix(prefix)
+            }
+            for blob in left where blob.head.token.instance == instance {
+                guard try files.publish(blob.head) else { continue }
                 count += 1
-                if head.encoding == .partial, let value = try mutation.reading.get(index.unpublished, row),
-                    value.count == 8
-                {
-                    try settle(UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)), head, mutation)
-                }
+                if blob.head.encoding == .partial { try charge(blob, mutation) }
             }
             return count
         }
     }
 
     /// A writer that died had bytes on disk of which the index does not know: it is charged with them from now on.
-    private func settle(_ blob: UInt64, _ head: BlobRecord, _ mutation: Mutation) throws {
-        guard let status = try files.blobStatus(head) else { return }
-        var settled = head
-        settled.allocated = UInt64(max(0, Allocation.settled(status, of: head, in: files)))
-        if settled != head { try mutation.blobs.rewrite(blob, head, settled) }
-    }
-
-    /// The rows of `unpublished` whose key starts with `prefix`, and the blobs they lead to.
-    private func unpublishedFiles(_ transaction: ReadTransaction, prefix: [UInt8]) throws -> [(
-        row: [UInt8], BlobRecord
-    )] {
-        try transaction.withCursor(index.unpublished) { cursor in
-            var found: [([UInt8], BlobRecord)] = []
-            var pair = try cursor.seek(prefix)
-            while let (key, value) = pair, key.hasPrefix(prefix) {
-                if let head = try index.unpublishedFile(key, value, transaction) { found.append((Array(key), head)) }
-                pair = try cursor.next()
-            }
-            return found
-        }
+    private func charge(_ blob: NumberedBlob, _ mutation: Mutation) throws {
+        guard let status = try files.blobStatus(blob.head) else { return }
+        try mutation.blobs.charge(blob, Allocation.settled(status, of: blob.head, in: files))
     }
 
     /// Files renamed to `trash/`: the removal was committed, then they go, or it was not, then they go back.
@@ -137,15 +123,12 @@ final class Recovery: EnginePart {
         for name in try files.trash.names() {
             guard let parts = Layout.parseTrash(name), parts.token.instance == instance else { continue }
             let isRestored = try transactions.housekeep { mutation -> Bool in
-                guard
-                    let record = try parts.digest.withBytes({ try mutation.reading.get(index.digests, $0) })
-                        .flatMap(DigestRecord.init),
-                    let head = try mutation.reading.get(index.blobs, record.blob).flatMap(BlobRecord.init),
+                guard let blob = try index.blob(parts.digest, mutation.reading), case let head = blob.head,
                     head.digest == parts.digest, head.location == .file, !head.isDamaged,
                     try files.blobStatus(head) == nil, try files.discardedName(head) == name
                 else { return false }
                 try files.restore(head, from: name)
-                if head.encoding == .partial { try settle(record.blob, head, mutation) }
+                if head.encoding == .partial { try charge(blob, mutation) }
                 reach("sweep.restored")
                 return true
             }

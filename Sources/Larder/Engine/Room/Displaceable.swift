@@ -39,12 +39,12 @@ struct Displaceable {
     private mutating func add(
         _ key: [UInt8], _ index: Index, _ reading: ReadTransaction, leasesAt now: Timestamp?
     ) throws {
-        guard let record = try reading.get(index.entries, key).flatMap(EntryRecord.init),
-            let body = try reading.get(index.blobs, record.blob).flatMap(BlobRecord.init)
+        guard let record = try index.entry(key, reading),
+            let body = try index.blob(record.blob, reading)
         else { return }
         if let now {
             let isLeased = try index.isLeased(
-                record.longKey.isEmpty ? key : record.longKey, record.tags + (record.ledTag.map { [$0] } ?? []),
+                record.wholeKey(key), record.tags + (record.ledTag.map { [$0] } ?? []),
                 digest: { body.digest }, version: record.version, at: now, reading)
             if isLeased { return }
         }

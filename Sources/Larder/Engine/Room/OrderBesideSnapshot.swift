@@ -45,7 +45,7 @@ extension Mutation {
 
     private func givesRoom(_ record: EntryRecord, beside mark: Snapshots.Mark) throws -> Bool {
         if record.blob >= mark.nextID { return true }
-        guard let head = try reading.get(index.blobs, record.blob).flatMap(BlobRecord.init) else { return false }
+        guard let head = try index.blob(record.blob, reading) else { return false }
         return head.location == .file && !head.isDamaged
     }
 }
