@@ -166,6 +166,13 @@ struct StoreFiles: Sendable {
         return try FileSystem.rename(head.token.name, in: staging, to: name, in: trash) ? .blobs : nil
     }
 
+    /// Removes a body file, wherever it is. Call it under the writer lock.
+    func unlink(_ head: BlobRecord) throws(LarderError) {
+        if try !FileSystem.unlink(Layout.blob(head.digest), in: blobs) {
+            try FileSystem.unlink(head.token.name, in: staging)
+        }
+    }
+
     /// Takes a `discard` back. Call it under the writer lock.
     func restore(_ head: BlobRecord, from name: String, to place: Place = .blobs) throws(LarderError) {
         if place == .staging {

@@ -120,11 +120,14 @@ final class Transactions: EnginePart {
                 return try body(mutation)
             }
             return try attempt(purpose, counting, leeway, filesFirst: false)
-        } catch let error as LMDBError
-            where purpose == .housekeeping && deadFiles > 0 && context.translate(error).isOfFullDisk
-        {
+        } catch  where purpose == .housekeeping && deadFiles > 0 && isOfFullDisk(error) {
             return try attempt(purpose, body, leeway, filesFirst: true)
         }
+    }
+
+    /// A rename into `trash/` may need a block, too, on some file systems.
+    private func isOfFullDisk(_ error: any Error) -> Bool {
+        ((error as? LMDBError).map(context.translate) ?? error as? LarderError)?.isOfFullDisk == true
     }
 
     /// `docs/recovery.md` gives the order of renames and commit, and says what a crash in each gap leaves.
@@ -205,18 +208,15 @@ final class Transactions: EnginePart {
             reach("commit.before-trash")
             // A file may be put and displaced in one transaction.
             let new = mutation.blobs.deadFiles.isEmpty ? [] : Set(mutation.blobs.newFiles.map(\.token))
-            for head in mutation.blobs.deadFiles {
+            for head in mutation.blobs.deadFiles where !filesFirst {
                 let name = Layout.trash(staged.nextToken(), head.digest)
                 guard let place = try files.discard(head, as: name, isNew: new.contains(head.token)) else { continue }
                 ledger.add(head.allocated.asBytes)
                 discarded.append(Discarded(head: head, name: name, place: place))
                 reach("commit.trashed")
             }
-            if filesFirst {
-                for item in discarded where (try? FileSystem.unlink(item.name, in: files.trash)) != nil {
-                    ledger.add(-item.item.bytes)
-                }
-                discarded = []
+            for head in mutation.blobs.deadFiles where filesFirst {
+                try files.unlink(head)
                 reach("commit.files-dropped")
             }
             // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not

@@ -6,7 +6,8 @@ import Synchronization
 /// Others may have filled the disk, a quota may be met, or no inode may be free. What cannot be freed ends in the
 /// `noSpace` of the call that found the disk full, and so does a limit of the size of files (`EFBIG`), which displacing
 /// does not change.
-final class FullDisk: EnginePart {
+final class FullDisk: EnginePart, @unchecked Sendable {
+    // SAFETY: `commits` is touched only under `freeing`; the rest is immutable, or safe by itself.
     let context: EngineContext
     private let ledger: Ledger
     private let reaper: Reaper
@@ -18,12 +19,16 @@ final class FullDisk: EnginePart {
     private let quarantine: Quarantine
     /// Held by the thread whose file is the next to get room: two would take from each other what they free.
     private let turn = Monitor()
+    /// Threads that have their turn, or wait for it.
+    private let crowd = Atomic<Int>(0)
     /// Held by the thread that frees. No one waits for a commit under it.
     private let freeing = Monitor()
+    /// Commits that are given room. Files wait for them: without commits, nothing that is written can be displaced.
+    private var commits = 0
     /// How often one call frees.
     private static let rounds = 8
-    /// Threads that wait for their turn.
-    private let waiting = Atomic<Int>(0)
+    /// How often one call has what is pending committed.
+    private static let flushes = 50
     /// How often one call waits for room that is reserved and may become an entry, in steps of 2 ms.
     private static let waits = 25
     /// How often it waits for files that are being staged: two seconds in all.
@@ -53,29 +58,32 @@ final class FullDisk: EnginePart {
     ///   - bytes: what it writes.
     ///   - whole: a file that it writes from the beginning: empty while it waits, so that another one can be completed.
     func writing<R>(_ bytes: Int64, whole: OwnedDescriptor? = nil, _ body: () throws -> R) throws -> R {
-        do { return try body() } catch let full as LarderError where full.isOfFullDisk {
-            if let whole { try? FileSystem.truncate(whole, to: 0, path: nil) }
+        // While others wait for room, what they are given must not go to this one.
+        if crowd.load(ordering: .acquiring) == 0 {
+            do { return try body() } catch let full as LarderError where full.isOfFullDisk { empty(whole) }
         }
-        waiting.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        crowd.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        defer { crowd.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
         return try turn.locked {
-            waiting.wrappingSubtract(1, ordering: .acquiringAndReleasing)
-            var (rounds, waits) = (0, 0)
+            var (rounds, flushes, waits) = (0, 0, 0)
             while true {
+                freeing.locked { while commits > 0 { freeing.wait() } }
                 let seen = pending.completedGeneration
                 do { return try body() } catch let full as LarderError where full.isOfFullDisk {
-                    if let whole { try? FileSystem.truncate(whole, to: 0, path: nil) }
+                    empty(whole)
                     if rounds < Self.rounds, isFreed(bytes + Self.pages) {
                         rounds += 1
                         continue
                     }
                     // All there is to displace may be staged files, which can go once they are committed.
                     let generation = pending.requestFlush()
-                    if generation != seen {
+                    if generation != seen, flushes < Self.flushes {
+                        flushes += 1
                         pending.wait(for: generation)
                         continue
                     }
-                    let others = staged.stagingCount - waiting.load(ordering: .acquiring) - (whole == nil ? 0 : 1)
-                    guard ledger.own > 0, waits < (others > 0 ? Self.waitsForStaging : Self.waits) else { throw full }
+                    let isStaging = staged.stagingCount > crowd.load(ordering: .acquiring)
+                    guard ledger.own > 0, waits < (isStaging ? Self.waitsForStaging : Self.waits) else { throw full }
                     waits += 1
                     usleep(2000)
                 }
@@ -83,8 +91,20 @@ final class FullDisk: EnginePart {
         }
     }
 
+    private func empty(_ file: OwnedDescriptor?) {
+        if let file { try? FileSystem.truncate(file, to: 0, path: nil) }
+    }
+
     /// Runs `body`, which commits a transaction that stores something, and again each time that room was made for it.
     func committing<R>(_ body: () throws -> R) throws -> R {
+        do { return try body() } catch let full as LarderError where full.isOfFullDisk {}
+        freeing.locked { commits += 1 }
+        defer {
+            freeing.locked {
+                commits -= 1
+                freeing.signal()
+            }
+        }
         var bytes = Self.firstRound
         for _ in 0..<Self.rounds {
             do { return try body() } catch let full as LarderError where full.isOfFullDisk {
