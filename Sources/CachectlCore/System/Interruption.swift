@@ -8,16 +8,18 @@ package enum Interruption {
     private static let signals = Atomic<Int>(0)
     private static let isLast = Atomic<Bool>(false)
 
-    /// Installs the handlers. Until then, and in commands that never call this, a signal ends the program. What nohup(1)
-    /// starts does not hear of SIGHUP.
-    package static func listen() {
+    /// Installs the handlers, once: a program that takes SIGHUP for something else does so after this. Until then, and in
+    /// commands that never call this, a signal ends the program. What nohup(1) starts does not hear of SIGHUP.
+    package static func listen() { installed }
+
+    private static let installed: Void = {
         // Initialise them now: a signal handler must not.
         _ = signals.load(ordering: .relaxed)
         _ = isLast.load(ordering: .relaxed)
         for number in [SIGINT, SIGTERM, SIGHUP] where number != SIGHUP || !SignalHandler.isIgnored(number) {
             SignalHandler.install(number) { _ in Interruption.note() }
         }
-    }
+    }()
 
     /// Makes the next signal exit at once, for a command that is shutting down, which may take long.
     package static func endAtNext() { isLast.store(true, ordering: .relaxed) }
