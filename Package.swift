@@ -218,7 +218,8 @@ let package = Package(
             path: "Tests/GatewayTorture"
         ),
         .executableTarget(name: "LarderEffort", dependencies: ["CEffort", "Larder"], path: "Tests/LarderEffort"),
-        // No test depends on these two, or their malloc would be that of the tests; every build of the tests makes them.
+        // No test depends on these two, or their malloc would be that of the tests; every build of the tests makes
+        // them.
         .target(name: "CGatewayEffort", path: "Tests/CGatewayEffort"),
         .executableTarget(
             name: "LarderGatewayEffort",
@@ -354,8 +355,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// With LARDER_TEST_TARGETS (names, separated by commas) only these test targets are there, so that tools/test can build the
-// tests of one part: all test targets of a package are one program.
+// With LARDER_TEST_TARGETS (names, separated by commas) only these test targets are there, so that tools/test can build
+// the tests of one part: all test targets of a package are one program.
 if let names = Context.environment["LARDER_TEST_TARGETS"]?.split(separator: ",") {
     package.targets.removeAll { target in target.type == .test && !names.contains { $0 == target.name } }
 }

@@ -1,5 +1,6 @@
-// The main program of the test bundle on Linux, which SwiftPM finds by its name. The one that it makes otherwise looks for
-// tests of XCTest, which this tree does not have, in an index of all sources: with this one, the index need not be made.
+// The main program of the test bundle on Linux, which SwiftPM finds by its name. The one that it makes otherwise looks
+// for tests of XCTest, which this tree does not have, in an index of all sources: with this one, the index need not be
+// made.
 import Testing
 
 @main

@@ -132,8 +132,8 @@ extension Store {
         try setBudget(limits)
     }
 
-    /// As `setByteBudget`, for a program that serves: the limit holds from now on, and what is pinned or promised above it
-    /// goes with time. That is said, and does not keep the program from starting.
+    /// As `setByteBudget`, for a program that serves: the limit holds from now on, and what is pinned or promised above
+    /// it goes with time. That is said, and does not keep the program from starting.
     package func setByteBudget(ofServer bytes: ByteCount) throws {
         do {
             try setByteBudget(bytes)

@@ -102,8 +102,8 @@ public final class ResponseCache: Sendable {
         var head = request.head
         head.scheme = origin?.scheme ?? head.scheme ?? "http"
         head.authority = origin?.authority ?? head.authority ?? request.headers[.hostField] ?? "localhost"
-        // The server is the end of the connection: what a client names there still counts for key and variant, as it did
-        // for the middleware before this one.
+        // The server is the end of the connection: what a client names there still counts for key and variant, as it
+        // did for the middleware before this one.
         head.headerFields[.connection] = nil
         return head
     }

@@ -8,7 +8,7 @@ import Synchronization
 ///     Task { try await metrics.report(every: .seconds(15)) }
 ///
 /// Only one process of those that share a store should report it: the counters are those of all of them. Names, units
-/// and dimensions are listed in `docs/api-design.md`. Safe from any thread.
+/// and dimensions are listed in `docs/metrics.md`. Safe from any thread.
 public final class StoreMetrics: Sendable {
     private let store: Store
     private let instruments: Mutex<Instruments>

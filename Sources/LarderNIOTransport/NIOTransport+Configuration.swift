@@ -17,8 +17,8 @@ extension NIOTransport {
         /// How long a connection is kept for the next request. Zero: connections are never used again. Default: 4 s,
         /// less than the 5 s after which common servers close theirs.
         public var idleTimeout: Duration
-        /// Bytes of a response's head, which may have a field for each 256 of them, and 256 in any case. Default: 64 KiB. A
-        /// greater one fails with `TransportError.Code.responseTooLarge`.
+        /// Bytes of a response's head, which may have a field for each 256 of them, and 256 in any case. Default: 64
+        /// KiB. A greater one fails with `TransportError.Code.responseTooLarge`.
         public var maximumHeadBytes: Int
         /// Trust roots, verification, versions, a certificate of our own. Default: ``defaultTLS``.
         public var tls: TLSConfiguration

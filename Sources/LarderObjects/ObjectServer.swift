@@ -3,8 +3,8 @@ import LarderGateway
 import LarderHTTP
 import NIOCore
 
-/// An HTTP server that keeps the objects of build tools in a store: Bazel's HTTP cache, ccache, sccache over WebDAV, Gradle,
-/// Turborepo, Nx, and anything that gets and puts files.
+/// An HTTP server that keeps the objects of build tools in a store: Bazel's HTTP cache, ccache, sccache over WebDAV,
+/// Gradle, Turborepo, Nx, and anything that gets and puts files.
 ///
 /// ```swift
 /// var configuration = ObjectServerConfiguration()

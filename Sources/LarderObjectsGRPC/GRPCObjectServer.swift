@@ -4,8 +4,8 @@ import LarderGateway
 import LarderObjects
 import NIOCore
 
-/// The Remote Execution API's cache over gRPC, on the store, the rights and the figures of an `ObjectServer`: for Bazel,
-/// Buck2, Pants, recc and BuildStream.
+/// The Remote Execution API's cache over gRPC, on the store, the rights and the figures of an `ObjectServer`: for
+/// Bazel, Buck2, Pants, recc and BuildStream.
 ///
 /// ```swift
 /// let server = try await ObjectServer.start(ObjectServerConfiguration(), store: store)
@@ -17,8 +17,8 @@ import NIOCore
 ///
 /// Its threads are those of SwiftNIO's singleton, which all that use it in a process share.
 ///
-/// It has `Capabilities`, `ActionCache`, `ContentAddressableStorage` and `ByteStream`. What is stored over HTTP is found
-/// over gRPC, and the reverse. Safe to use from any thread.
+/// It has `Capabilities`, `ActionCache`, `ContentAddressableStorage` and `ByteStream`. What is stored over HTTP is
+/// found over gRPC, and the reverse. Safe to use from any thread.
 public final class GRPCObjectServer: Sendable {
     /// The address that it listens on.
     public let host: String
@@ -152,8 +152,8 @@ enum Limits {
     static let message = 4 << 20
     /// The most of a message that is sent: what gRPC's clients take by default.
     static let sentMessage = 4 << 20
-    /// What the blobs of one message may have together. About 90 bytes come with each, so with small blobs a message has
-    /// more in it than blobs.
+    /// What the blobs of one message may have together. About 90 bytes come with each, so with small blobs a message
+    /// has more in it than blobs.
     static let batch = 2 << 20
     /// What a message has in it beside the bytes of a blob, at most.
     static let blobOverhead: Int64 = 160

@@ -10,13 +10,13 @@ public struct GRPCObjectServerConfiguration: Sendable, Hashable {
     public var connections = 1_024
     /// Calls at once on a connection. Default: 128.
     public var callsPerConnection = 128
-    /// Memory for messages of clients that are not worked on yet, and for answers that they do not read, in bytes. Calls
-    /// beyond it fail with `resource-exhausted`. 8 MiB or more; default: 256 MiB.
+    /// Memory for messages of clients that are not worked on yet, and for answers that they do not read, in bytes.
+    /// Calls beyond it fail with `resource-exhausted`. 8 MiB or more; default: 256 MiB.
     public var memoryBytes = 256 << 20
     /// How long a call may wait for the next bytes of its client, or for its client to read. Default: 60 s.
     public var stallTimeout = Duration.seconds(60)
-    /// How long an upload that broke off can be continued. Its bytes so far stay in the store's staging area. Default: 5
-    /// minutes.
+    /// How long an upload that broke off can be continued. Its bytes so far stay in the store's staging area. Default:
+    /// 5 minutes.
     public var resumeTimeout = Duration.seconds(300)
     /// Bytes of uploads that broke off, together; never more than a twentieth of the store's budget. Default: 1 GiB.
     public var resumableBytes: Int64 = 1 << 30

@@ -67,8 +67,8 @@ public struct PackageStore: Sendable {
     /// Installs a package, or another version of it. Memory stays bounded, whatever the archive has: about 350 bytes
     /// for each member, and some megabytes.
     ///
-    /// What is needed beside the members of the earlier version is the room for those that have changed. A package whose
-    /// archive is installed already changes nothing, unless ``InstallOptions/restoresMembers`` is set.
+    /// What is needed beside the members of the earlier version is the room for those that have changed. A package
+    /// whose archive is installed already changes nothing, unless ``InstallOptions/restoresMembers`` is set.
     ///
     /// - Parameters:
     ///   - archive: the path of a zip archive.
@@ -166,8 +166,8 @@ public struct PackageStore: Sendable {
         let settling = Settling(store: store)
         for key in try store.keys(.prefix(Key(PackageKeys.rowPrefix))) {
             guard let entry = try store.get(key, includingExpired: true) else { continue }
-            // Of another application version: its own processes end it. A row that cannot be read is of no use, and must
-            // not keep others from installing.
+            // Of another application version: its own processes end it. A row that cannot be read is of no use, and
+            // must not keep others from installing.
             guard entry.attributes.version == store.applicationVersion,
                 let installation = try? Installation.decode(Installation.self, entry)
             else { continue }

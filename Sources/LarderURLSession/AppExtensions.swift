@@ -19,14 +19,15 @@ extension Configuration {
 
 #if canImport(Darwin)
     extension Store {
-        /// Opens a store in the container of an app group, in its `Library/Caches`, which is not backed up. One process can
-        /// use it at a time (`docs/recovery.md`): give the app and each extension a name of their own. Untested.
+        /// Opens a store in the container of an app group, in its `Library/Caches`, which is not backed up. One process
+        /// can use it at a time (`docs/recovery.md`): give the app and each extension a name of their own. Untested.
         ///
         /// - Parameters:
         ///   - group: the identifier of the group, as the entitlement has it.
         ///   - name: the name of the directory. Default: `larder`.
         ///   - configuration: settings of the store. Default: `Configuration.forAppExtension(budget:)`.
-        /// - Throws: `CocoaError.fileNoSuchFile` where the process is not in the group; `LarderError` as other opens do.
+        /// - Throws: `CocoaError.fileNoSuchFile` where the process is not in the group; `LarderError` as other opens
+        ///   do.
         public convenience init(
             appGroup group: String, name: String = "larder", _ configuration: Configuration = .forAppExtension()
         ) throws {

@@ -7,8 +7,8 @@
     /// fork(2) has another number in the child, where a lock that two threads want then ends the process. This one does
     /// not know who holds it, and takes as long: one atomic exchange where no one waits. futex(2).
     ///
-    /// The value is not in the lock itself, as that of `Mutex` is: `Synchronization._Cell` in a struct of this module is
-    /// not always destroyed by Swift 6.3, depending on the order in which files are compiled.
+    /// The value is not in the lock itself, as that of `Mutex` is: `Synchronization._Cell` in a struct of this module
+    /// is not always destroyed by Swift 6.3, depending on the order in which files are compiled.
     public struct ForkSafeMutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         // SAFETY: `value` is touched only between `clarder_lock` and `clarder_unlock`, which alone touch `word`.
         @usableFromInline

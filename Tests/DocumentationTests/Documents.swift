@@ -6,13 +6,16 @@ enum Documents {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The documents in the root and in `docs/`, by their path from the root.
+    /// The documents in the root, in `docs/` and in `docs/decisions/`, by their path from the root.
     static func all() throws -> [String] {
         func markdown(in folder: String) throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: root.appendingPathComponent(folder).path)
                 .filter { $0.hasSuffix(".md") }
         }
-        return try (markdown(in: ".") + markdown(in: "docs").map { "docs/" + $0 }).sorted()
+        let folders = try ["docs", "docs/decisions"].flatMap { folder in
+            try markdown(in: folder).map { folder + "/" + $0 }
+        }
+        return try (markdown(in: ".") + folders).sorted()
     }
 
     /// The articles and landing pages of the library products, by their path from the root.

@@ -43,7 +43,7 @@ struct StatedFactsTests {
             highest = max(highest, table.count)
         }
         let limit = highest.formatted(.number.locale(Locale(identifier: "en_US")))
-        #expect(try Documents.text("docs/design-decisions.md").contains("at most \(limit) entries"))
+        #expect(try Documents.text("docs/decisions/store.md").contains("at most \(limit) entries"))
         #expect(try Documents.text("docs/architecture.md").contains("holds \(limit) entries"))
     }
 
@@ -66,6 +66,59 @@ struct StatedFactsTests {
             }
         }
         #expect(functionCount > 100)
+    }
+
+    /// What each module depends on, and which folders it has.
+    @Test func architectureHasTheModulesOfTheManifest() throws {
+        let modules = try Manifest(Documents.text("Package.swift")).modules
+        let document = try Documents.text("docs/architecture.md")
+        let section = try #require(document.components(separatedBy: "\n## Modules\n").dropFirst().first)
+        let rows = section.components(separatedBy: "\n\n").first { $0.hasPrefix("| module") } ?? ""
+        var named: Set<String> = []
+        for row in rows.split(separator: "\n").dropFirst(2) {
+            let cells = row.split(separator: "|", omittingEmptySubsequences: false)
+            try #require(cells.count == 5, "not three columns: \(row)")
+            let names = Set(cells[1].matches(of: /`([^`]+)`/).map { String($0.1) })
+            let stated = Set(
+                cells[3].split(separator: ",").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) })
+            var expected: Set<String> = []
+            for name in names { expected.formUnion(try #require(modules[name], "no module \(name)")) }
+            expected.subtract(names)
+            #expect(stated.subtracting([""]) == expected, "\(names.sorted())")
+            named.formUnion(names)
+        }
+        #expect(named == Set(modules.keys) && named.count > 20)
+    }
+
+    /// The modules of `Package.swift` that are not there for tests, with the modules and packages that each needs.
+    private struct Manifest {
+        private(set) var modules: [String: Set<String>] = [:]
+        private static let everywhere: Set = ["VisibleLocks", "Failpoints"]
+        private static let systemLibraries = ["CLMDB": "liblmdb", "CZlib": "zlib", "CZip": "libzip"]
+
+        init(_ text: String) throws {
+            var packages: [String: String] = [:]
+            for product in text.matches(of: /static let (\w+) = (product|nio)\(([^)]*)\)/) {
+                let words = product.3.matches(of: /"([^"]+)"/).map { String($0.1) }
+                packages[String(product.1)] = words.count == 1 ? "swift-nio" : words[1]
+            }
+            let targets = try #require(text.components(separatedBy: "\n    targets: [").last)
+            let starts = /\n {8}\.(target|executableTarget|testTarget|systemLibrary)\(/
+            for target in targets.components(separatedBy: "swiftLanguageModes")[0].split(separator: starts) {
+                guard let name = target.firstMatch(of: /name: "([^"]+)"/).map({ String($0.1) }),
+                    !target.contains("path: \"Tests/"), !name.hasSuffix("Tests")
+                else { continue }
+                var needed: Set<String> = Self.systemLibraries[name].map { [$0] } ?? []
+                let plain = target.replacing(/, condition: \.when\([^)]*\)/, with: "")
+                if let list = plain.components(separatedBy: "dependencies: [").dropFirst().first {
+                    let end = list.firstMatch(of: /\],?\s*(\)|exclude|swiftSettings|path)/)?.range.lowerBound
+                    let body = list[..<(end ?? list.endIndex)]
+                    needed.formUnion(body.matches(of: /"([^"]+)"/).map { String($0.1) })
+                    needed.formUnion(body.matches(of: /\.(\w+)/).compactMap { packages[String($0.1)] })
+                }
+                modules[name] = needed.subtracting(Self.everywhere)
+            }
+        }
     }
 
     @Test func contributingNamesWhatTheChecksRun() throws {

@@ -20,8 +20,8 @@ final class GoodClient: Sendable {
 
     init(port: Int) { self.port = port }
 
-    /// Asks for this long, and on until it has had `answers`, or an error: on a busy machine the attackers are slow, too, so
-    /// its rate says nothing there. A client that is starved gets no answer in two minutes.
+    /// Asks for this long, and on until it has had `answers`, or an error: on a busy machine the attackers are slow,
+    /// too, so its rate says nothing there. A client that is starved gets no answer in two minutes.
     func run(for seconds: Int, answers: Int = 0) async -> Outcome {
         let end = ContinuousClock.now + .seconds(seconds)
         var number = Int.random(in: 0..<1_000_000_000)

@@ -2,8 +2,8 @@ import Foundation
 import Larder
 import Synchronization
 
-/// The machine's clocks, which can hold all threads but one that ask for the time. The committer asks before anything it
-/// does.
+/// The machine's clocks, which can hold all threads but one that ask for the time. The committer asks before anything
+/// it does.
 final class HoldingClock: StoreClock {
     private let system = SystemClock()
     private let isHolding = Atomic<Bool>(false)

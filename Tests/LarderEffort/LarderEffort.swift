@@ -5,11 +5,10 @@
 // Prints one `<operation> <metric> <count>` a line:
 //
 // <operation> allocations     of the calling thread, for each of 10,000 warm operations; left out where they cannot be
-//                             counted
-// <operation> calls           0: 10,000 warm operations made no system call at all. After any call the process is killed
-//                             before this line. Left out where the system cannot do that
-// put-<size> written          bytes given to write calls for a byte of body put, 8 MiB of bodies of that size
-// put-<size> allocations      of the calling thread, for each of these puts; the committer's are not among them
+// counted <operation> calls           0: 10,000 warm operations made no system call at all. After any call the process
+// is killed before this line. Left out where the system cannot do that put-<size> written          bytes given to write
+// calls for a byte of body put, 8 MiB of bodies of that size put-<size> allocations      of the calling thread, for
+// each of these puts; the committer's are not among them
 //
 // Ends with `done`.
 

@@ -7,7 +7,8 @@
 // requests warm up and N are counted (500), one after the other on one connection.
 //
 // Prints one row `<path> <metric> <count for a request>` a line. The count is that of the median of 50 slices of the
-// requests: about once a second the store writes down which entries were used, and some slices would have a part of that.
+// requests: about once a second the store writes down which entries were used, and some slices would have a part of
+// that.
 //
 //
 // allocations    of the whole gateway process

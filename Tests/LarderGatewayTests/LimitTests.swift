@@ -205,8 +205,8 @@ extension Setting {
     }
 
     /// Waits until the gateway sends no more. There is no event for a socket that stays full, so this returns when
-    /// nothing has been sent for a while, which is longer on a busy machine. It may still be too early: what a test does
-    /// next has to allow for more that is sent.
+    /// nothing has been sent for a while, which is longer on a busy machine. It may still be too early: what a test
+    /// does next has to allow for more that is sent.
     func settles() async {
         var last = UInt64.max
         while case let sent = await gateway.readCounters().bytesOut, sent != last || sent == 0 {

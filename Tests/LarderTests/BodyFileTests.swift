@@ -5,7 +5,8 @@ import Testing
 
 @testable import Larder
 
-/// A body's file that is not what its record says, in a store that does not compare bytes: a miss that the next put heals.
+/// A body's file that is not what its record says, in a store that does not compare bytes: a miss that the next put
+/// heals.
 @Suite struct BodyFileTests {
     /// What another program may put in the place of a file.
     enum Change: String, CaseIterable, Sendable {

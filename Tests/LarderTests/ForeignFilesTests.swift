@@ -131,7 +131,8 @@ struct ForeignFilesTests {
         }
     }
 
-    /// Something else in the place of a shard's directory: its bodies are misses, and the next put makes room for itself.
+    /// Something else in the place of a shard's directory: its bodies are misses, and the next put makes room for
+    /// itself.
     @Test(arguments: ["file", "pipe"]) func inThePlaceOfAShard(_ kind: String) throws {
         try withDirectory { path in
             let first = try Store(at: path, .testing())

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Larder
 
-/// One body never costs the whole cache, what could not stay displaces nothing, and what was reported as stored is there.
+/// One body never costs the whole cache, what could not stay displaces nothing, and what was reported as stored is
+/// there.
 @Suite struct LargeBodyTests {
     private static let mebibyte = 1 << 20
     /// 7.5 MiB of which entries may take.

@@ -13,7 +13,8 @@ import Testing
 /// A cache that lets go of its store while the process is suspended.
 struct SuspensionTests {
     #if os(Linux)
-        /// The files in a directory on which this process holds a lock, of flock(2) or fcntl(2): see proc_pid_fdinfo(5).
+        /// The files in a directory on which this process holds a lock, of flock(2) or fcntl(2): see
+        /// proc_pid_fdinfo(5).
         private func locks(in directory: String) throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
                 // Some are closed meanwhile, by other tests.

@@ -13,7 +13,8 @@ package enum FieldArgument {
         return field
     }
 
-    /// Fields of the message's framing and of the connection: RFC 9110 sections 7.2 and 7.6.1, RFC 9112 sections 6 and 7.
+    /// Fields of the message's framing and of the connection: RFC 9110 sections 7.2 and 7.6.1, RFC 9112 sections 6 and
+    /// 7.
     private static let ofConnection: Set<String> = [
         "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-authorization",
         "proxy-connection", "te", "trailer", "upgrade", "http2-settings",

@@ -5,8 +5,8 @@ import Larder
 ///
 ///     (tag=news or host=example.com) and not pinned and unused-for=30d
 ///
-/// `not` binds closer than `and`, and `and` closer than `or`. A value ends at a space or a parenthesis unless it stands in
-/// double quotes, in which a backslash makes the next character plain.
+/// `not` binds closer than `and`, and `and` closer than `or`. A value ends at a space or a parenthesis unless it stands
+/// in double quotes, in which a backslash makes the next character plain.
 package struct SelectionExpression: Sendable, Hashable {
     private indirect enum Node: Sendable, Hashable {
         case selection(Selection)

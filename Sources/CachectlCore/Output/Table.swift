@@ -1,7 +1,7 @@
 import Larder
 
-/// Text in aligned columns. What a terminal would obey rather than show is escaped as in keys: cells have tags and fields
-/// that came from outside.
+/// Text in aligned columns. What a terminal would obey rather than show is escaped as in keys: cells have tags and
+/// fields that came from outside.
 package struct Table {
     /// The alignment of a column.
     package enum Alignment { case left, right }

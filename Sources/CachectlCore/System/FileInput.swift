@@ -2,8 +2,8 @@ import SystemPackage
 
 /// A file or standard input, to be read by a command.
 package struct FileInput {
-    /// The path of a regular file, which the store can adopt without reading it here; nil also for one without blocks on a
-    /// disk, whose length may not be what it says (proc(5), sysfs(5)).
+    /// The path of a regular file, which the store can adopt without reading it here; nil also for one without blocks
+    /// on a disk, whose length may not be what it says (proc(5), sysfs(5)).
     package let regularFile: FilePath?
     private let path: FilePath?
 

@@ -8,8 +8,8 @@ package enum Interruption {
     private static let signals = Atomic<Int>(0)
     private static let isLast = Atomic<Bool>(false)
 
-    /// Installs the handlers, once: a program that takes SIGHUP for something else does so after this. Until then, and in
-    /// commands that never call this, a signal ends the program. What nohup(1) starts does not hear of SIGHUP.
+    /// Installs the handlers, once: a program that takes SIGHUP for something else does so after this. Until then, and
+    /// in commands that never call this, a signal ends the program. What nohup(1) starts does not hear of SIGHUP.
     package static func listen() { installed }
 
     private static let installed: Void = {

@@ -40,7 +40,8 @@ public struct ResponseDirectives: Sendable, Hashable {
     public var noCache = Qualified.absent
     /// `private` (5.2.2.7).
     public var isPrivate = Qualified.absent
-    /// Whether `private` lets a private cache store what it could not store otherwise: only if it is written as defined.
+    /// Whether `private` lets a private cache store what it could not store otherwise: only if it is written as
+    /// defined.
     public var permitsPrivateStoring = false
     /// Whether `must-revalidate` lets a shared cache store an answer to `Authorization` (3.5): the same.
     public var permitsAuthenticatedStoring = false

@@ -104,8 +104,8 @@ extension CacheRules {
     }
 
     /// The names, in lower case, of fields for one connection (RFC 9110 section 7.6.1) or one proxy (RFC 9111 section
-    /// 3.1). Credentials for a proxy end at the proxy: an origin that got them could use them (RFC 9110 sections 11.7.1 to
-    /// 11.7.3).
+    /// 3.1). Credentials for a proxy end at the proxy: an origin that got them could use them (RFC 9110 sections 11.7.1
+    /// to 11.7.3).
     package static let connectionFields: Set<String> = [
         "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",

@@ -27,8 +27,8 @@ enum DirectiveList {
         }
     }
 
-    /// - Parameter isAlone: false for one of several words in a member, of which none is written as defined. Then a name
-    ///   still restricts, and a number still counts, but nothing permits.
+    /// - Parameter isAlone: false for one of several words in a member, of which none is written as defined. Then a
+    ///   name still restricts, and a number still counts, but nothing permits.
     private static func directive(_ word: ArraySlice<UInt8>, isAlone: Bool) -> Directive? {
         // `"private, no-store"`: what comes before a name is passed over.
         let rest = word.drop { !FieldBytes.isToken($0) && $0 != FieldBytes.equals }
@@ -84,8 +84,8 @@ enum DirectiveList {
         return pieces
     }
 
-    /// The position of the closing quote; nil if there is none, or if something other than a separator follows: then the
-    /// quote hides nothing, as it is not known what it was to enclose.
+    /// The position of the closing quote; nil if there is none, or if something other than a separator follows: then
+    /// the quote hides nothing, as it is not known what it was to enclose.
     private static func endOfQuoted(_ bytes: ArraySlice<UInt8>, from start: Int) -> Int? {
         var index = start + 1
         while index < bytes.endIndex, bytes[index] != FieldBytes.quote {

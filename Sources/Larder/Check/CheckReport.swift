@@ -46,7 +46,8 @@ public struct CheckReport: Sendable, Hashable {
     /// Bytes of bodies hashed.
     public internal(set) var hashedBytes = ByteCount.zero
     /// Paths below the store's directory of what is not the store's own, such as `lost+found` or the copy of an editor;
-    /// at most `CheckReport.violationLimit`. No violation: no repair touches them, and the store's size leaves them out.
+    /// at most `CheckReport.violationLimit`. No violation: no repair touches them, and the store's size leaves them
+    /// out.
     public internal(set) var foreignFiles: [String] = []
 
     /// Violations kept with their text.

@@ -50,7 +50,8 @@ struct StoreFiles: Sendable {
         return try FileSystem.openIfPresent(name, in: blobs, flags: O_RDONLY)
     }
 
-    /// What is wrong with a file that was opened as that of a body; nil if it has the kind and the length of its record.
+    /// What is wrong with a file that was opened as that of a body; nil if it has the kind and the length of its
+    /// record.
     func fault(of file: OwnedDescriptor, _ head: BlobRecord) throws(LarderError) -> String? {
         let status = try FileSystem.status(file, path: nil)
         if isWhole(status, head) { return nil }

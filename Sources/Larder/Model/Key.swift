@@ -88,8 +88,9 @@ extension Key: CustomStringConvertible {
         return shown.count < bytes.count ? result + "... (\(bytes.count) bytes)" : result
     }
 
-    /// Whether a terminal shows a character where it stands. Control characters, also those above ASCII, may do anything;
-    /// line and paragraph separators begin a line; overrides of direction (U+202E) show other text in another order.
+    /// Whether a terminal shows a character where it stands. Control characters, also those above ASCII, may do
+    /// anything; line and paragraph separators begin a line; overrides of direction (U+202E) show other text in another
+    /// order.
     private static func isSafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x20..<0x7F: true

@@ -2,8 +2,8 @@ import Logging
 
 /// Which messages are written, changeable at any time: for all loggers made with ``logger(_:)``, by category.
 ///
-/// The messages of every part of Larder have metadata `category`. Loggers are values, and each part keeps a copy of the one
-/// that it was configured with; a logger made here asks these levels at every message.
+/// The messages of every part of Larder have metadata `category`. Loggers are values, and each part keeps a copy of the
+/// one that it was configured with; a logger made here asks these levels at every message.
 ///
 ///     let levels = LogLevels(.warning)
 ///     var configuration = Configuration()
@@ -61,7 +61,8 @@ public final class LogLevels: Sendable {
         }
     }
 
-    /// A logger that writes where another one does, what these levels let through. Setting `logLevel` of it has no effect.
+    /// A logger that writes where another one does, what these levels let through. Setting `logLevel` of it has no
+    /// effect.
     ///
     /// - Parameter logger: its handler and metadata count; its level does not.
     public func logger(_ logger: Logger) -> Logger {

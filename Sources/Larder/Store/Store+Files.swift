@@ -60,8 +60,8 @@ extension Store {
     /// Stores the file at `path` under `key` without passing its bytes through the caller.
     ///
     /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    /// Waiting for the commit holds no thread. Cancelling the task stops the copy with `CancellationError`; then nothing
-    /// is stored.
+    /// Waiting for the commit holds no thread. Cancelling the task stops the copy with `CancellationError`; then
+    /// nothing is stored.
     @discardableResult
     public func adopt(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,

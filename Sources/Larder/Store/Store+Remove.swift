@@ -141,8 +141,8 @@ extension Store {
         return removed
     }
 
-    /// Whether a removal of selected entries may find any: a look at a few keys of the index and at what is pending. Does
-    /// not wait for a commit, as the removal itself does.
+    /// Whether a removal of selected entries may find any: a look at a few keys of the index and at what is pending.
+    /// Does not wait for a commit, as the removal itself does.
     /// - Parameter prefix: what the keys of all of them start with.
     /// - Throws: `closed`, `readOnly`, `io`, `corruption`, `readersFull`.
     package func mayHave(_ selection: Selection, prefix: Key) throws -> Bool {

@@ -23,8 +23,8 @@ public final class Store: Sendable {
     /// The directory of an ephemeral store, locked for as long as that is open.
     private let ephemeral: OwnedDescriptor?
 
-    /// Store time: what lifetimes and ages are judged by. The wall clock, except that it never goes back: after that was
-    /// set back, store time stays ahead of it.
+    /// Store time: what lifetimes and ages are judged by. The wall clock, except that it never goes back: after that
+    /// was set back, store time stays ahead of it.
     public var now: Timestamp { engine.clock.now() }
 
     /// Opens the store at `path`, creating the directory and its parents if they are missing.

@@ -38,8 +38,8 @@ public struct WriteBatch: Sendable {
 
     private(set) var operations: [Operation] = []
 
-    /// Whether its changes, and its puts of content that is in the store, may use the headroom as removals do: what they
-    /// make of entries is smaller than before. It holds for `Store.housekeepingLimit` operations.
+    /// Whether its changes, and its puts of content that is in the store, may use the headroom as removals do: what
+    /// they make of entries is smaller than before. It holds for `Store.housekeepingLimit` operations.
     package var isHousekeeping = false
 
     /// An empty batch.
@@ -111,9 +111,9 @@ public struct WriteBatch: Sendable {
         operations.append(.putContent(digest, entry.key, options, unlessPresent: false, Expected(entry)))
     }
 
-    /// Stores a body in place of an entry, if that is still the one that `get` returned, with the same body and metadata,
-    /// fresh or expired. Its result is `stored`, `changed` if it is another by then, or `absent`: a counter, or any other
-    /// value that depends on the one before.
+    /// Stores a body in place of an entry, if that is still the one that `get` returned, with the same body and
+    /// metadata, fresh or expired. Its result is `stored`, `changed` if it is another by then, or `absent`: a counter,
+    /// or any other value that depends on the one before.
     /// - Parameters:
     ///   - body: the bytes, of any collection: an array is kept without a copy, others are copied.
     ///   - entry: what `get` returned.

@@ -17,7 +17,8 @@ final class BufferPool: Sendable, ProcessGlobal {
     private static let keptCount = 2
 
     private struct Buffers: @unchecked Sendable {
-        // SAFETY: only inside an `EngineMutex`; a buffer is in the list or with one caller, which alone touches its bytes.
+        // SAFETY: only inside an `EngineMutex`; a buffer is in the list or with one caller, which alone touches its
+        // bytes.
         var free: [UnsafeMutableRawBufferPointer] = []
     }
 

@@ -169,8 +169,8 @@ enum FileSystem {
 
     // MARK: Names
 
-    /// True for the errors of a name that leads nowhere: nothing is there, or what should be a directory on the way is not
-    /// one.
+    /// True for the errors of a name that leads nowhere: nothing is there, or what should be a directory on the way is
+    /// not one.
     private static func isAbsence(_ number: Int32) -> Bool { number == ENOENT || number == ENOTDIR }
 
     /// renameat(2). False if the source does not exist.

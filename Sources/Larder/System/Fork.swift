@@ -30,8 +30,8 @@ package enum Fork {
         monitor.locked { handlers.append(inChild) }
     }
 
-    /// Opens a file that is going to be locked. A fork does not come between the two, or the child would have a copy that
-    /// it does not know of.
+    /// Opens a file that is going to be locked. A fork does not come between the two, or the child would have a copy
+    /// that it does not know of.
     static func openToLock(
         _ open: () throws(LarderError) -> OwnedDescriptor?
     ) throws(LarderError) -> OwnedDescriptor? {
@@ -85,8 +85,8 @@ protocol ProcessGlobal {
     /// Makes the state. Called before any fork.
     static func prepare()
 
-    /// Makes it again, as in a new process, and leaves the old one as it is: a release may wait for a thread that stayed
-    /// behind.
+    /// Makes it again, as in a new process, and leaves the old one as it is: a release may wait for a thread that
+    /// stayed behind.
     static func beginAgain()
 }
 

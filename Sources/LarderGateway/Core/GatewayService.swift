@@ -9,8 +9,8 @@ package protocol GatewayService: Sendable {
     /// Decides on a request. On an event loop: it must not wait.
     func decide(_ request: ServiceRequest) -> ServiceDecision
 
-    /// Runs `body` on the answer to a plain GET, without credentials, preconditions and ranges, if it is at hand and has
-    /// status 200; does not otherwise: then ``decide(_:)`` is asked. On an event loop, for nearly every request.
+    /// Runs `body` on the answer to a plain GET, without credentials, preconditions and ranges, if it is at hand and
+    /// has status 200; does not otherwise: then ``decide(_:)`` is asked. On an event loop, for nearly every request.
     /// - Parameters:
     ///   - target: as the client sent it, in origin form.
     ///   - body: copies what it needs, and is quick.

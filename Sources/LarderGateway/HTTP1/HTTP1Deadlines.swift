@@ -55,7 +55,8 @@ struct HTTP1Deadlines {
     private var since: NIODeadline
     private var outbound = AcknowledgementWatch()
     private var inbound = RateWatch()
-    /// When a tunnel last moved bytes, or a client last sent some after the last answer, and how many they were by then.
+    /// When a tunnel last moved bytes, or a client last sent some after the last answer, and how many they were by
+    /// then.
     private var moved: (time: NIODeadline, bytes: Int64)?
 
     init(_ now: NIODeadline) { since = now }

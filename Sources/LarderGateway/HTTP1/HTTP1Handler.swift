@@ -300,8 +300,8 @@ final class HTTP1Handler: ChannelDuplexHandler {
     /// Writes what is held, tells the client that nothing follows, and closes when it has had time to read.
     ///
     /// RFC 9112 section 9.6: a server that closes while the client is still sending makes the client's system throw
-    /// away what it has received; so "servers typically close a connection in stages". Many clients read the answer only
-    /// when they have sent everything, so all of it is read, for as long as `HTTP1Deadlines` allows.
+    /// away what it has received; so "servers typically close a connection in stages". Many clients read the answer
+    /// only when they have sent everything, so all of it is read, for as long as `HTTP1Deadlines` allows.
     func closeInStages() {
         guard phase != .lingering, phase != .over else { return }
         let isSending = responder.current?.isIncomplete == true

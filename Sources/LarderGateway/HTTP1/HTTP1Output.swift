@@ -121,8 +121,8 @@ final class HTTP1Output {
     /// Up to this many bytes of a file are read into one write with the head: that is less work than sendfile(2).
     static let smallFile: Int64 = 64 << 10
 
-    /// Whether a file that is being written ends too early: sendfile(2) would be tried without end. Another process cut it
-    /// off after it was opened.
+    /// Whether a file that is being written ends too early: sendfile(2) would be tried without end. Another process cut
+    /// it off after it was opened.
     var hasShortFile: Bool {
         files.contains { file in
             var status = stat()

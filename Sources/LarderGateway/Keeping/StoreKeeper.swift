@@ -119,8 +119,8 @@ public final class StoreKeeper: Sendable {
         let isRemoved = troubles.contains { $0.work == .place }
         // The requests that use it meanwhile miss, and go to the origin.
         await attempt("close the store") { [self] in
-            // It may have changed since the last look. A store whose directory is gone still knows; a damaged index is left
-            // alone.
+            // It may have changed since the last look. A store whose directory is gone still knows; a damaged index is
+            // left alone.
             if isRemoved, let known = try? store.budget() { budget.withLock { $0 = known } }
             try store.close()
         }

@@ -12,16 +12,16 @@ import SystemPackage
 extension HTTPCache {
     /// Fetches into a new file, in bounded memory. The file appears under its name when it is whole.
     ///
-    /// Until then it has another name in the same directory, which starts with `.larder-` and which only a process that dies
-    /// leaves behind.
+    /// Until then it has another name in the same directory, which starts with `.larder-` and which only a process that
+    /// dies leaves behind.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
     ///   - path: where the content goes, whatever the status of the answer; nothing may be there. Its directory exists.
     ///   - options: what this request wants other than the configuration says.
     /// - Returns: the answer, whose body has been read.
-    /// - Throws: ``FetchError``; `LarderError` where the store cannot be read; `Errno` where the file cannot be written. No
-    ///   file is left then.
+    /// - Throws: ``FetchError``; `LarderError` where the store cannot be read; `Errno` where the file cannot be
+    ///   written. No file is left then.
     @discardableResult
     public func download(
         _ request: HTTPRequest, to path: FilePath, _ options: FetchOptions = FetchOptions()

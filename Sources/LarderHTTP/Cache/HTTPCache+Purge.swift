@@ -74,8 +74,8 @@ extension HTTPCache {
         return try await store.performLong { [self] in try purge(group: group, origin: origin) }
     }
 
-    /// Removes the stored responses that a selection finds: by date, by use, by size, by policy, combined with `&&`, `||` and
-    /// `!`. Entries of others in the store stay. Waits for the disk on the calling thread.
+    /// Removes the stored responses that a selection finds: by date, by use, by size, by policy, combined with `&&`,
+    /// `||` and `!`. Entries of others in the store stay. Waits for the disk on the calling thread.
     ///
     ///     // What was stored before today and not used since, but nothing that is pinned.
     ///     try cache.purge(.storedBefore(today) && .unusedSince(today) && !.pinned)

@@ -5,8 +5,8 @@ import SystemPackage
 
 /// Asking what is stored, and changing it, without a fetch.
 extension HTTPCache {
-    /// The key under which the response to a request is stored, or the list of its variants: what the key policy makes of
-    /// the request. For the key of the one that a request selects see `stored(_:body:_:)`.
+    /// The key under which the response to a request is stored, or the list of its variants: what the key policy makes
+    /// of the request. For the key of the one that a request selects see `stored(_:body:_:)`.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
@@ -31,8 +31,8 @@ extension HTTPCache {
     ///   - body: its content, where that is part of the key.
     ///   - options: their key policy counts.
     /// - Returns: what is known of it, ``ResponseSummary/key`` included.
-    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; what `Store.get(_:includingExpired:)`
-    ///   throws.
+    /// - Throws: ``FetchError/Code/policyFailed``, ``FetchError/Code/unknownPolicy``; what
+    ///   `Store.get(_:includingExpired:)` throws.
     public func stored(
         _ request: HTTPRequest, body: [UInt8]? = nil, _ options: FetchOptions = FetchOptions()
     ) throws -> ResponseSummary? {
@@ -48,8 +48,8 @@ extension HTTPCache {
         try await store.perform { [self] in try stored(request, body: body, options) }
     }
 
-    /// The content of the response that a request selects, fresh or stale; nil if none is stored whole. No hit, no access,
-    /// no connection. The file it is in: `Body.withFileRange(_:)`. Waits for the disk on the calling thread.
+    /// The content of the response that a request selects, fresh or stale; nil if none is stored whole. No hit, no
+    /// access, no connection. The file it is in: `Body.withFileRange(_:)`. Waits for the disk on the calling thread.
     ///
     /// - Parameters:
     ///   - request: as for ``fetch(_:body:_:onInformational:)``.
@@ -129,7 +129,8 @@ extension ResponseStore.Found {
 }
 
 extension ResponseStore {
-    /// Makes a stored response fresh for a time, whatever its fields say; false if it was replaced or removed meanwhile.
+    /// Makes a stored response fresh for a time, whatever its fields say; false if it was replaced or removed
+    /// meanwhile.
     func setFreshness(_ duration: Duration, of found: Found, at now: Instant) async throws -> Bool {
         var response = found.response
         response.isInvalidated = duration <= .zero

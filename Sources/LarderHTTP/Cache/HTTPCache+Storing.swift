@@ -4,8 +4,8 @@ import Synchronization
 
 /// Storing responses that did not come over the cache's transport.
 extension HTTPCache {
-    /// Stores a response that the program holds, as if the origin had just sent it in answer to a request: under the rules of
-    /// the cache, the lifetime and tags of the options, and with what it invalidates.
+    /// Stores a response that the program holds, as if the origin had just sent it in answer to a request: under the
+    /// rules of the cache, the lifetime and tags of the options, and with what it invalidates.
     ///
     ///     var request = try HTTPCache.request(for: "https://example.org/news")
     ///     let response = HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60"])
@@ -38,7 +38,8 @@ extension HTTPCache {
     ///
     /// - Parameters:
     ///   - response: status and fields, as an origin sends them.
-    ///   - body: its content. An error ends the call, and what came before may be stored as a part (RFC 9111 section 3.3).
+    ///   - body: its content. An error ends the call, and what came before may be stored as a part (RFC 9111 section
+    ///     3.3).
     ///   - request: the request that it answers; its fields count for `Vary`.
     ///   - options: as for a fetch; their policy is not looked at.
     /// - Returns: false if the rules do not let it be stored, or the store did not take it.

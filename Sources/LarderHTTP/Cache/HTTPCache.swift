@@ -13,8 +13,8 @@ import Synchronization
 public final class HTTPCache: Sendable {
     /// The store behind it. Entries of others in it are left alone.
     public let store: Store
-    /// How it was told to behave. What has changed since: ``defaultPolicy``, ``defaultPolicyID``, ``respectsCacheControl``,
-    /// ``defaultLifetimeSeconds``.
+    /// How it was told to behave. What has changed since: ``defaultPolicy``, ``defaultPolicyID``,
+    /// ``respectsCacheControl``, ``defaultLifetimeSeconds``.
     public let configuration: HTTPCacheConfiguration
     let context: CacheContext
     let plainHits: PlainHitLookup

@@ -61,9 +61,9 @@ public struct HTTPCacheConfiguration: Sendable {
     /// everyone waiting. More than zero; default: 10 s.
     public var collapsingWindow = Duration.seconds(10)
     /// How long a miss waits for another process that has the store open and loads the same response, before it asks
-    /// the origin itself. Only whole responses to GET are waited for, up to 4 MiB; a longer one is followed
-    /// while it arrives, if its length is known and it has a strong validator and no `Vary`. The wait takes at most half of
-    /// what ``Timeouts/total`` leaves. Zero: no wait. Default: 5 s.
+    /// the origin itself. Only whole responses to GET are waited for, up to 4 MiB; a longer one is followed while it
+    /// arrives, if its length is known and it has a strong validator and no `Vary`. The wait takes at most half of what
+    /// ``Timeouts/total`` leaves. Zero: no wait. Default: 5 s.
     public var otherProcessWait = Duration.seconds(5)
     /// How long an origin that failed is remembered. Nil: not at all. Default: 1 s, growing to 30 s.
     public var originFailureMemory: OriginFailureMemory? = OriginFailureMemory()

@@ -40,8 +40,8 @@ extension HTTPCache {
         set { change { $0.respectsCacheControl = newValue } }
     }
 
-    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds; 0 or more.
-    /// Begins as ``HTTPCacheConfiguration/defaultLifetimeSeconds``.
+    /// How long a response is fresh that is stored against its will and has no lifetime of its own, in seconds; 0 or
+    /// more. Begins as ``HTTPCacheConfiguration/defaultLifetimeSeconds``.
     public var defaultLifetimeSeconds: Int64 {
         get { context.live.withLock { $0.defaultLifetimeSeconds } }
         set { change { $0.defaultLifetimeSeconds = newValue } }

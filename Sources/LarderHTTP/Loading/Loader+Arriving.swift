@@ -3,8 +3,8 @@ import HTTPTypes
 import Larder
 import Synchronization
 
-/// Answering with a response that another process has begun to load: a long one, which no client should wait for the end
-/// of, and no origin send twice.
+/// Answering with a response that another process has begun to load: a long one, which no client should wait for the
+/// end of, and no origin send twice.
 extension Loader {
     /// What another process brings for a request.
     enum Arriving {

@@ -71,8 +71,8 @@ extension Loader {
             && pending.search.map { generations.isSettled($0.listKey, since: $0.generation) } ?? true
     }
 
-    /// Waits for the end of another process's load; returns what that brings, if it is long and can be followed while it
-    /// arrives.
+    /// Waits for the end of another process's load; returns what that brings, if it is long and can be followed while
+    /// it arrives.
     private func waitForClaim(_ key: Key, _ pending: LoadRequest, _ limit: Duration) async -> FetchResponse? {
         var pause = Duration.milliseconds(5)
         var waited = Duration.zero

@@ -40,8 +40,8 @@ final class Loader: Sendable {
         joinable = JoinableLoads(window: context.configuration.collapsingWindow) { context.now }
     }
 
-    /// A loader with the same rules and the same store that asks another origin, and shares no load with this one. Its loads
-    /// count as those of this one.
+    /// A loader with the same rules and the same store that asks another origin, and shares no load with this one. Its
+    /// loads count as those of this one.
     func beside(_ origin: OriginClient) -> Loader {
         Loader(context, questions, answering, builder, lookup, changes, origin, active: active)
     }

@@ -6,7 +6,8 @@ struct Pump {
     let body: TransportBody
     let spool: Spool
     let storing: Storing?
-    /// What other processes wait for the end of. A body that is too long for that, and that they cannot read as it arrives, ends it.
+    /// What other processes wait for the end of. A body that is too long for that, and that they cannot read as it
+    /// arrives, ends it.
     let claim: KeyClaim?
 
     /// Moves it to its end, proper or not.

@@ -1,7 +1,7 @@
 import Larder
 
-/// What belongs to responses that are being removed one by one: their parts, and the lists of variants that lead to none any
-/// more.
+/// What belongs to responses that are being removed one by one: their parts, and the lists of variants that lead to
+/// none any more.
 package struct ResponseRemains {
     private var lists: Set<Key> = []
     private var wholes: [Key] = []

@@ -9,8 +9,8 @@ import Larder
 extension ResponseStore {
     /// Replaces the parts of a response that is whole by one body. Does nothing if the response is not whole, or the
     /// parts are written by another process, which does this then. Loads that end at the same time may all see that the
-    /// response is whole: one after another looks. When one of them fails, those who wait do not try: they would fail, too,
-    /// after copying the same bytes again.
+    /// response is whole: one after another looks. When one of them fails, those who wait do not try: they would fail,
+    /// too, after copying the same bytes again.
     /// - Parameter isCurrent: whether nothing was invalidated since the load that made it whole was asked for.
     func complete(
         _ key: Key, primary: String, storagePolicy: StoragePolicy, isCurrent: @escaping @Sendable () -> Bool

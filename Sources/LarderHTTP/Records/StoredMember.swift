@@ -4,8 +4,8 @@ import Larder
 /// one commit however many they are.
 ///
 /// A byte of kind, 5, one of version, 1, one of role, one of flags, the length of the row's key as u16 with the least
-/// significant byte first, that key, and then the metadata that the entry has otherwise. The *row* is an entry without a
-/// body whose metadata is ``installed`` once the package is there: writing it is what makes all members visible.
+/// significant byte first, that key, and then the metadata that the entry has otherwise. The *row* is an entry without
+/// a body whose metadata is ``installed`` once the package is there: writing it is what makes all members visible.
 ///
 /// While a package is installed, a member whose key was free is stored under it as ``Role/added``. Where a response is
 /// there already, that stays in its place, as ``Role/replaced``, with the member under a key of its own beside it

@@ -6,8 +6,9 @@ import Larder
 ///
 /// The response's record lists its parts. The entry of a part is a body in progress that has each byte at its position
 /// in the representation, so that further ranges are written into it. Or, where that cannot be, it is complete, and has
-/// one range behind the other. Its metadata begins with two bytes, which tell the two apart: kind, 3, and version, 2 or 1.
-/// While a whole response is written to a part, the response's record follows them, for other processes: ``head(of:)``.
+/// one range behind the other. Its metadata begins with two bytes, which tell the two apart: kind, 3, and version, 2 or
+/// 1. While a whole response is written to a part, the response's record follows them, for other processes:
+/// ``head(of:)``.
 struct StoredPart: Hashable {
     static let kind: UInt8 = 3
     /// Of a part with one range behind the other.

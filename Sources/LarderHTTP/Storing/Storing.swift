@@ -66,8 +66,8 @@ struct Storing: Sendable {
         do {
             key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
-            // What others wait for the whole of costs fewer commits. Without a strong validator they could not continue what
-            // breaks off, and what has to be validated they may not have.
+            // What others wait for the whole of costs fewer commits. Without a strong validator they could not continue
+            // what breaks off, and what has to be validated they may not have.
             if isAwaited, length.map({ $0 > Loader.longestAwaited }) ?? false, shared == nil, key == Key(own),
                 new.announcedRange == nil, new.policy.hasStrongValidator, new.policy.isFresh(at: changes.context.now),
                 !new.policy.flags.contains(.noCache),

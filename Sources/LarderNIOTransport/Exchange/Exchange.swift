@@ -43,8 +43,8 @@ final class Exchange: @unchecked Sendable {
 
     // MARK: Response
 
-    /// The most interim responses to one request, so that there is an end to them: a server that says every five seconds
-    /// that it is at work (102) may take half a day.
+    /// The most interim responses to one request, so that there is an end to them: a server that says every five
+    /// seconds that it is at work (102) may take half a day.
     private static let maximumInterim = 10_000
     private var interimCount = 0
     /// An interim response, until it is taken.

@@ -60,7 +60,8 @@ package struct ObjectService: GatewayService {
         } catch {
             return .answer(ServiceAnswer(400, text: "The path is not valid: \(error.reason)."))
         }
-        // Browsers say from which page a request comes; build tools do not. A page must not use what only this machine may.
+        // Browsers say from which page a request comes; build tools do not. A page must not use what only this machine
+        // may.
         if access.users.isEmpty, request.head.method != .get, request.head.headerFields[.origin] != nil {
             return .answer(ServiceAnswer(403, text: "Requests from web pages are not allowed."))
         }

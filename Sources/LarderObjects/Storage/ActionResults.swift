@@ -113,8 +113,8 @@ extension ObjectStore {
 
     /// Stores the result of an action.
     ///
-    /// The first one stays for as long as its blobs are there: a client that may write cannot give others something else
-    /// for an action that was built before. One with the same outputs changes nothing.
+    /// The first one stays for as long as its blobs are there: a client that may write cannot give others something
+    /// else for an action that was built before. One with the same outputs changes nothing.
     /// - Throws: ``ActionResults/Invalid``, ``ActionResults/OtherStays``, `LarderError`.
     package func put(result bytes: [UInt8], for key: Key, _ options: PutOptions) async throws {
         let value = try ActionResults.parse(bytes)

@@ -1,8 +1,8 @@
 /// Where the messages within a message are, by the numbers of their fields.
 ///
-/// A decoder makes an object of some hundred bytes for each message, and two bytes are enough for an empty one. So a message
-/// is looked through before it is decoded: with more messages in it than its length explains it is not what it says. Texts
-/// cost at most some times what they take, and are not counted.
+/// A decoder makes an object of some hundred bytes for each message, and two bytes are enough for an empty one. So a
+/// message is looked through before it is decoded: with more messages in it than its length explains it is not what it
+/// says. Texts cost at most some times what they take, and are not counted.
 /// https://protobuf.dev/programming-guides/encoding/
 package struct MessageShape: Sendable {
     private let fields: [UInt64: MessageShape]

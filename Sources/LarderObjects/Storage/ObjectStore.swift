@@ -187,8 +187,8 @@ package struct ObjectStore: Sendable {
         return options
     }
 
-    /// Promises that a blob that was just stored stays: at once where room is short, and soon where it is not. Until then
-    /// the blob is the last that was used, which goes last.
+    /// Promises that a blob that was just stored stays: at once where room is short, and soon where it is not. Until
+    /// then the blob is the last that was used, which goes last.
     /// - Throws: `LarderError`: `noSpace` if it went all the same.
     package func keep(_ digest: Digest) async throws {
         guard await promises.isShortOfRoom() else { return promises.promiseSoon(digest) }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// Blobs that builds count on, and so must not be displaced before they have used them.
 ///
-/// Each has a timed lease by its content, which the budget counts. It is taken for half as long again as what is promised,
-/// and again when no more than that is left: so a blob that is asked for all the time costs a write every half of the time
-/// that is promised, not with every request.
+/// Each has a timed lease by its content, which the budget counts. It is taken for half as long again as what is
+/// promised, and again when no more than that is left: so a blob that is asked for all the time costs a write every
+/// half of the time that is promised, not with every request.
 package final class Promises: Sendable {
     private struct State {
         /// Until when the leases hold, as far as this process has taken them.
@@ -60,8 +60,8 @@ package final class Promises: Sendable {
         }
     }
 
-    /// Whether a blob may find no room, or displacement come to it, within the second that follows. Other programs may fill
-    /// the disk, whatever the budget says, and a store whose commits fail takes nothing.
+    /// Whether a blob may find no room, or displacement come to it, within the second that follows. Other programs may
+    /// fill the disk, whatever the budget says, and a store whose commits fail takes nothing.
     func isShortOfRoom() async -> Bool {
         let (known, isDue) = state.withLock { state in
             let now = ContinuousClock.now

@@ -64,8 +64,8 @@ final class CallGuards: Sendable {
     func release(_ count: Int) { held.subtract(count, ordering: .relaxed) }
 }
 
-/// Ends a call whose client does not send what it began, or does not read what it asked for, and one that needs memory that
-/// is not there.
+/// Ends a call whose client does not send what it began, or does not read what it asked for, and one that needs memory
+/// that is not there.
 private final class CallGuard: ChannelDuplexHandler {
     typealias InboundIn = HTTP2Frame.FramePayload
     typealias InboundOut = HTTP2Frame.FramePayload
@@ -185,8 +185,8 @@ private final class CallGuard: ChannelDuplexHandler {
 
     /// The client gets a status, and nothing more is read of it.
     ///
-    /// RFC 9113 section 8.1: NO_ERROR asks a client to stop sending after a complete answer. With CANCEL, which closing the
-    /// stream sends, clients take the call for cancelled, whatever the answer was.
+    /// RFC 9113 section 8.1: NO_ERROR asks a client to stop sending after a complete answer. With CANCEL, which closing
+    /// the stream sends, clients take the call for cancelled, whatever the answer was.
     private func refuse(_ context: ChannelHandlerContext, _ message: String) {
         let trailers: HPACKHeaders = [
             ":status": "200", "content-type": "application/grpc", "grpc-status": "8",

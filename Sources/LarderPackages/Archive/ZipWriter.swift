@@ -3,8 +3,8 @@ import Larder
 import Synchronization
 import SystemPackage
 
-/// Writes an archive: members are added, and read when the archive is closed. libzip writes beside the path and renames,
-/// so an archive is there whole or not at all.
+/// Writes an archive: members are added, and read when the archive is closed. libzip writes beside the path and
+/// renames, so an archive is there whole or not at all.
 final class ZipWriter {
     /// Where the bytes of a member come from.
     protocol Source: AnyObject {

@@ -8,11 +8,12 @@ public struct PackageOptions: Sendable {
     public var version = ""
     /// When it is made: the `Last-Modified` of files, where nothing else is said. Nil: now. Default: nil.
     public var created: Timestamp?
-    /// How AFCache's manifest is written. Its form is raised where members need it. Nil: four fields, three for a package
-    /// without media types. Default: nil.
+    /// How AFCache's manifest is written. Its form is raised where members need it. Nil: four fields, three for a
+    /// package without media types. Default: nil.
     public var style: ManifestStyle?
     /// Whether the list of members with digests is written, too. Without it there is nothing to sign, to verify or to
-    /// make increments with, and programs that know AFCache's form only see no file that they do not know. Default: true.
+    /// make increments with, and programs that know AFCache's form only see no file that they do not know. Default:
+    /// true.
     public var hasList = true
     /// The archive of an earlier version: only what has changed is packed, and the package installs where that version
     /// is. Nil: everything is packed. Default: nil.

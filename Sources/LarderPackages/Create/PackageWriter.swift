@@ -123,8 +123,8 @@ final class PackageWriter {
         summary.dataFiles += 1
     }
 
-    /// The name of a member: `HOST/PATH`, or one made of the URL's digest, where that cannot be the name of a file, or another
-    /// member has it, as a file or as a folder.
+    /// The name of a member: `HOST/PATH`, or one made of the URL's digest, where that cannot be the name of a file, or
+    /// another member has it, as a file or as a folder.
     private func place(_ member: Member) -> String {
         if let path = member.path, isFree(path) {
             take(path)

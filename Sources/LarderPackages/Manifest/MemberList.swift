@@ -87,8 +87,8 @@ enum MemberList {
     }
 }
 
-/// An object of JSON as `json.dumps(…, separators=(",", ":"), ensure_ascii=False)` of Python writes it, so that the two
-/// tools that make packages write the same bytes.
+/// An object of JSON as `json.dumps(…, separators=(",", ":"), ensure_ascii=False)` of Python writes it, so that the
+/// two tools that make packages write the same bytes.
 struct CanonicalJSON {
     private var members: [String] = []
 

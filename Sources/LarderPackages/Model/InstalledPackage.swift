@@ -94,8 +94,8 @@ public struct InstallOptions: Sendable {
     public var password: String?
     /// The keys of which one must have signed the package. Empty: none has to. Default: empty.
     public var trustedKeys: [PackageKey] = []
-    /// Whether a package that is signed with another key, or not at all, may take the place of one whose key was trusted.
-    /// Default: false.
+    /// Whether a package that is signed with another key, or not at all, may take the place of one whose key was
+    /// trusted. Default: false.
     public var acceptsOtherSigner = false
     /// The URL that relative URLs of the manifest, those of the scheme `afcpkg`, and the members of an archive without
     /// a manifest are below. Nil: an archive without a manifest is taken for `https://HOST/PATH`. Default: nil.

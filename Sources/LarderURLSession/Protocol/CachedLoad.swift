@@ -73,8 +73,8 @@ final class CachedLoad: Sendable {
         running.withLock { $0 }?.cancel()
     }
 
-    /// Ends the load with an error, and returns when it uses the cache no more. The error may still be on its way to the
-    /// session: a task that is suspended takes it when it is resumed.
+    /// Ends the load with an error, and returns when it uses the cache no more. The error may still be on its way to
+    /// the session: a task that is suspended takes it when it is resumed.
     func end(_ code: URLError.Code, _ message: String) async {
         ending.withLock { $0 = URLError(code, request.url, message) }
         events.stopWaiting()

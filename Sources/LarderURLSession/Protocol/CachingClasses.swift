@@ -8,9 +8,9 @@ import Synchronization
 
 /// The protocol class of each configuration that has a cache.
 ///
-/// A session makes its protocols from classes, and gives them no reference to itself: only the class can tell which cache
-/// is meant. So each configuration gets a class of its own, made at run time: `NumberedProtocol` with a type for the
-/// digits of a number.
+/// A session makes its protocols from classes, and gives them no reference to itself: only the class can tell which
+/// cache is meant. So each configuration gets a class of its own, made at run time: `NumberedProtocol` with a type for
+/// the digits of a number.
 enum CachingClasses {
     private struct State {
         var count: UInt32 = 0

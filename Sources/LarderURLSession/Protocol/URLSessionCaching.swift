@@ -54,11 +54,11 @@ public final class URLSessionCaching: Sendable {
 
     func end(_ load: CachedLoad) { state.withLock { $0.loads[ObjectIdentifier(load)] = nil } }
 
-    /// Ends the loads under way and closes the store, so that the process holds no lock on a file: for an app on Apple's
-    /// systems before the system suspends it. Until ``resume(_:)``, requests that begin load without a cache.
+    /// Ends the loads under way and closes the store, so that the process holds no lock on a file: for an app on
+    /// Apple's systems before the system suspends it. Until ``resume(_:)``, requests that begin load without a cache.
     ///
-    /// Tasks under way fail with `URLError.networkConnectionLost`. On iOS, tvOS, watchOS and visionOS the system is asked
-    /// for the time this takes (`ProcessInfo.performExpiringActivity`).
+    /// Tasks under way fail with `URLError.networkConnectionLost`. On iOS, tvOS, watchOS and visionOS the system is
+    /// asked for the time this takes (`ProcessInfo.performExpiringActivity`).
     ///
     /// - Throws: what the store cannot report in another way when it is closed: `LarderError`.
     public func suspend() async throws {
@@ -84,8 +84,8 @@ public final class URLSessionCaching: Sendable {
 
     /// Loads through a cache again.
     ///
-    /// - Parameter cache: a cache over a store that was opened after ``suspend()``. With `useSharedCache(_:)` it becomes the
-    ///   shared one.
+    /// - Parameter cache: a cache over a store that was opened after ``suspend()``. With `useSharedCache(_:)` it
+    ///   becomes the shared one.
     public func resume(_ cache: HTTPCache) {
         let isShared = state.withLock { state in
             state.isSuspended = false

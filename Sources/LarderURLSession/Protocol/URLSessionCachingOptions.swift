@@ -28,8 +28,8 @@ public struct URLSessionCachingOptions: Sendable {
     /// Whether redirects are followed on Linux, where a delegate cannot be asked. False makes them answers. On Apple's
     /// systems the session follows them, and asks its delegate. Default: true.
     public var followsRedirects: Bool
-    /// Which requests load through the cache; the others load as without it. Called for each, from any thread. Default: all
-    /// with `http` and `https`.
+    /// Which requests load through the cache; the others load as without it. Called for each, from any thread. Default:
+    /// all with `http` and `https`.
     public var appliesTo: @Sendable (URLRequest) -> Bool
     /// What requests want of the cache in addition to what `URLRequest` says. Its `policy` counts for requests with
     /// `useProtocolCachePolicy`; its `timeouts` only for waiting in the queue of the cache. Default: all as the cache

@@ -13,12 +13,13 @@ extension URLSessionConfiguration {
     ///     configuration.useCache(cache)
     ///     let session = URLSession(configuration: configuration)
     ///
-    /// Call it last: headers, cookies, credentials, time limits and the cache policy of the configuration are those that
-    /// it has at this moment. Sets `urlCache` to nil, so that nothing is stored twice. A cache set earlier is replaced.
-    /// The cache stays in memory as long as the process runs, or until ``removeCache()``.
+    /// Call it last: headers, cookies, credentials, time limits and the cache policy of the configuration are those
+    /// that it has at this moment. Sets `urlCache` to nil, so that nothing is stored twice. A cache set earlier is
+    /// replaced. The cache stays in memory as long as the process runs, or until ``removeCache()``.
     ///
     /// - Parameters:
-    ///   - cache: any cache, with any transport. A cache for one user, which is the default of `HTTPCacheConfiguration`.
+    ///   - cache: any cache, with any transport. A cache for one user, which is the default of
+    ///     `HTTPCacheConfiguration`.
     ///   - options: how it is used.
     /// - Returns: what loads through the same cache without a session, such as downloads on Linux.
     @discardableResult
@@ -82,8 +83,8 @@ extension URLSessionConfiguration {
 
 extension URLRequest {
     #if canImport(FoundationNetworking)
-        // Linux' Foundation loses the properties of `URLProtocol.setProperty(_:forKey:in:)`, and reads `mainDocumentURL`
-        // nowhere.
+        // Linux' Foundation loses the properties of `URLProtocol.setProperty(_:forKey:in:)`, and reads
+        // `mainDocumentURL` nowhere.
         private static let bypassScheme = "larder-bypass:"
     #else
         private static let bypassKey = "larder.bypassesCache"

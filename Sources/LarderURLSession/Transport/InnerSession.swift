@@ -141,8 +141,8 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate, Sendable 
 }
 
 #if canImport(FoundationNetworking)
-    /// Runs what is added where it is added: on the queue of the session. A queue of its own would take pieces of a body
-    /// without a limit. All sessions of a process share one queue, so nothing here may wait.
+    /// Runs what is added where it is added: on the queue of the session. A queue of its own would take pieces of a
+    /// body without a limit. All sessions of a process share one queue, so nothing here may wait.
     private final class InlineQueue: OperationQueue, @unchecked Sendable {
         // SAFETY: has no state of its own.
         override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }

@@ -20,8 +20,8 @@ final class SessionBytes: Sendable {
 /// One request of a session: what it receives on the session's queue, and the one who reads it in a task.
 ///
 /// It cancels its task at most once. On Linux `URLSessionTask.cancel()` marks the task in one step on the queue of the
-/// session and reports the error in another. A second call that waits for the queue at that moment lets the completion of
-/// the task in between, and Foundation then ends the process (TaskRegistry.swift:118).
+/// session and reports the error in another. A second call that waits for the queue at that moment lets the completion
+/// of the task in between, and Foundation then ends the process (TaskRegistry.swift:118).
 final class SessionExchange: Sendable {
     /// Status and fields.
     struct Head: Sendable {

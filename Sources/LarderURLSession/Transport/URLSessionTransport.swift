@@ -15,8 +15,8 @@ import LarderHTTP
 /// It neither caches nor follows redirects, has no cookies, adds no fields of the configuration and answers no
 /// challenges: `HTTPCache` and ``URLSessionCaching`` do.
 ///
-/// URLSession takes a content coding off and leaves `Content-Encoding` and `Content-Length` as they came. A cache has to
-/// know what its bytes are, so these two fields are renamed on the way into the cache, and get their names back in
+/// URLSession takes a content coding off and leaves `Content-Encoding` and `Content-Length` as they came. A cache has
+/// to know what its bytes are, so these two fields are renamed on the way into the cache, and get their names back in
 /// responses of sessions that use it. A request with `Range` asks for `identity`: a part of a coded body cannot be
 /// decoded.
 ///
@@ -34,18 +34,19 @@ public final class URLSessionTransport: Transport {
     /// Makes a transport.
     ///
     /// - Parameters:
-    ///   - configuration: proxies, TLS, connection limits and network access. It is copied, so that later changes have no
-    ///     effect. Default: `ephemeral`.
-    ///   - overflowLimit: the most bytes of one body that wait in a temporary file because they are read more slowly than
-    ///     they arrive, on Linux. With more the request fails with `TransportError.Code.overloaded`. The file has no name,
-    ///     and is in `TMPDIR`, or else in /var/tmp. Elsewhere the server is held back, and this is ignored. Default: 4 GiB.
+    ///   - configuration: proxies, TLS, connection limits and network access. It is copied, so that later changes have
+    ///     no effect. Default: `ephemeral`.
+    ///   - overflowLimit: the most bytes of one body that wait in a temporary file because they are read more slowly
+    ///     than they arrive, on Linux. With more the request fails with `TransportError.Code.overloaded`. The file has
+    ///     no name, and is in `TMPDIR`, or else in /var/tmp. Elsewhere the server is held back, and this is ignored.
+    ///     Default: 4 GiB.
     public init(_ configuration: URLSessionConfiguration = .ephemeral, overflowLimit: Int64 = 4 << 30) {
         session = InnerSession(configuration)
         self.overflowLimit = max(0, overflowLimit)
     }
 
-    /// Ends requests that are under way, and closes the connections when they have ended. Returns at once. A request that
-    /// is sent afterwards fails with `TransportError.Code.cannotConnect`.
+    /// Ends requests that are under way, and closes the connections when they have ended. Returns at once. A request
+    /// that is sent afterwards fails with `TransportError.Code.cannotConnect`.
     public func close() { session.close() }
 
     /// Bytes that were received, are in memory, and were not read yet: at most about 512 KiB for each request.

@@ -36,8 +36,9 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - store: an open store, which stays the caller's to close.
-    ///   - onError: called with what could not be read or stored, as the methods of `URLCache` cannot throw: `LarderError`, or
-    ///     `URLError` for what is not a whole response of HTTP. Called on the thread of the call. Default: nil.
+    ///   - onError: called with what could not be read or stored, as the methods of `URLCache` cannot throw:
+    ///     `LarderError`, or `URLError` for what is not a whole response of HTTP. Called on the thread of the call.
+    ///     Default: nil.
     public init(_ store: Store, onError: (@Sendable (any Error) -> Void)? = nil) {
         self.store = store
         self.onError = onError
@@ -121,8 +122,8 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
     /// Stores a response, unless its policy is `notAllowed`. Replaces what was stored for the request.
     ///
     /// Only a whole response of HTTP is stored. `onError` gets a `URLError` for any other: `badURL` for a request or a
-    /// response without a URL, `unsupportedURL` for a scheme that is not HTTP, `badServerResponse` for a `URLResponse` that
-    /// is not an `HTTPURLResponse`, for status 206 and 304, and for less data than `Content-Length` promises.
+    /// response without a URL, `unsupportedURL` for a scheme that is not HTTP, `badServerResponse` for a `URLResponse`
+    /// that is not an `HTTPURLResponse`, for status 206 and 304, and for less data than `Content-Length` promises.
     ///
     /// - Parameters:
     ///   - cachedResponse: `userInfo` is kept where it is a property list, and left out otherwise.

@@ -6,8 +6,9 @@ import SystemPackage
 
 /// The path of the socket on which ccache looks for its helper.
 ///
-/// Only one helper may have it, and one that was killed leaves the socket behind. So a helper locks a file beside it, for
-/// as long as it lives: with the lock a socket that is there is a leftover. The system gives a dead process's lock free.
+/// Only one helper may have it, and one that was killed leaves the socket behind. So a helper locks a file beside it,
+/// for as long as it lives: with the lock a socket that is there is a leftover. The system gives a dead process's lock
+/// free.
 final class HelperSocket: Sendable {
     private let path: String
     private let lock: SystemPackage.FileDescriptor

@@ -27,8 +27,8 @@ struct ListedEntries {
         }
     }
 
-    /// Changes every selected entry, and with a response what leads to it and what it consists of: the list of its URL's
-    /// variants, and its parts.
+    /// Changes every selected entry, and with a response what leads to it and what it consists of: the list of its
+    /// URL's variants, and its parts.
     /// - Parameter reachesOthers: false where the others do not need the change: a pin that is taken away, as another
     ///   variant may have one.
     /// - Returns: how many selected entries there were.

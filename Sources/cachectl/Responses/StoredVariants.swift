@@ -31,8 +31,8 @@ struct StoredVariants {
         variants = found
     }
 
-    /// The keys of the entries that `key` stands for: its own, those of the variants if it is a list of them, and those of
-    /// parts.
+    /// The keys of the entries that `key` stands for: its own, those of the variants if it is a list of them, and those
+    /// of parts.
     static func keys(under key: Key, in store: Store) throws -> [Key] {
         let key = try StoredKeys.resolved(key, in: store)
         guard let entry = try store.attributes(of: key), let all = try StoredVariants(entry, in: store) else {
@@ -70,8 +70,8 @@ struct StoredVariants {
         return try cache(store).purge(text)
     }
 
-    /// Counts as an access to entries, and sets how long they are fresh: that of a response by its own record, as an HTTP
-    /// cache goes by that. The list of a URL's variants stays at least as long as each of them.
+    /// Counts as an access to entries, and sets how long they are fresh: that of a response by its own record, as an
+    /// HTTP cache goes by that. The list of a URL's variants stays at least as long as each of them.
     /// - Returns: how many of them there are.
     @discardableResult
     static func touch(_ keys: [Key], _ lifetime: Lifetime?, in store: Store) throws -> Int {

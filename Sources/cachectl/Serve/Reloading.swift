@@ -7,8 +7,8 @@ import SystemPackage
 /// Handles SIGHUP and SIGUSR1 in a running gateway.
 ///
 /// SIGUSR1 reopens the access log, for programs that rotate it. SIGHUP does the same, and reloads the certificate and
-/// the key, for new connections, and the settings file: a changed budget and changed log levels apply at once; other changes are reported as
-/// needing a restart. If a file cannot be read, the gateway reports it and keeps what it has.
+/// the key, for new connections, and the settings file: a changed budget and changed log levels apply at once; other
+/// changes are reported as needing a restart. If a file cannot be read, the gateway reports it and keeps what it has.
 struct Reloading {
     private static let logSignals = Atomic<Int>(0)
     private static let fileSignals = Atomic<Int>(0)

@@ -10,8 +10,8 @@ import TestOrigin
 import TestSupport
 import Testing
 
-/// What programs do with stored responses other than fetching them: what HTCache, ASIDownloadCache and AFCache promised. Over
-/// sockets, with an origin that counts.
+/// What programs do with stored responses other than fetching them: what HTCache, ASIDownloadCache and AFCache
+/// promised. Over sockets, with an origin that counts.
 struct StoredResponseTests {
     private struct Place: Sendable {
         let cache: HTTPCache

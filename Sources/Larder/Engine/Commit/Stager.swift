@@ -67,8 +67,8 @@ final class Stager: EnginePart {
         _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: files.path(of: file))
     }
 
-    /// Throws `io` where another program has cut a file while it was written. To be called before each write that follows
-    /// another one, too: after it the file would have its length again, with zeros inside.
+    /// Throws `io` where another program has cut a file while it was written. To be called before each write that
+    /// follows another one, too: after it the file would have its length again, with zeros inside.
     /// - Parameter length: what was written.
     @discardableResult
     func requireWhole(_ file: StagedFile, to length: Int64) throws(LarderError) -> FileSystem.Status {

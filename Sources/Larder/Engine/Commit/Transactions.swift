@@ -195,8 +195,8 @@ final class Transactions: EnginePart {
         var item: (name: String, bytes: Int64) { (name, head.allocated.asBytes) }
     }
 
-    /// - Parameter filesFirst: removes files before the commit that makes their bodies go. Where that fails, readers find
-    ///   entries without a file, which are misses.
+    /// - Parameter filesFirst: removes files before the commit that makes their bodies go. Where that fails, readers
+    ///   find entries without a file, which are misses.
     private func commit(_ mutation: Mutation, filesFirst: Bool) throws {
         var discarded: [Discarded] = []
         if !mutation.blobs.deadFiles.isEmpty { reaper.expect() }

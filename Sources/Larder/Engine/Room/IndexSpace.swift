@@ -16,8 +16,8 @@ final class IndexSpace: EnginePart {
     /// Bytes of free pages in the index file that are still on disk.
     func free() throws -> Int64 { try context.freeIndexBytes() }
 
-    /// What stays of the free pages on a file system that is nearly full, where there is a budget a 32nd of it at most: a
-    /// removal writes pages before it frees any, and then it has no others.
+    /// What stays of the free pages on a file system that is nearly full, where there is a budget a 32nd of it at most:
+    /// a removal writes pages before it frees any, and then it has no others.
     private static let kept: Int64 = 128 << 10
     /// Bytes free on a file system that is nearly full.
     private static let scarce: Int64 = 4 << 20

@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// What was stored or used since displacement began stays: where little else may go, the newest entries are what a
 /// displacement down to the low watermark would take. And where less than half of the store may be displaced, the
-/// watermarks are shares of that part: a store whose pins reach above the low one would be emptied of all else again and
-/// again.
+/// watermarks are shares of that part: a store whose pins reach above the low one would be emptied of all else again
+/// and again.
 final class Watermarks: EnginePart {
     let context: EngineContext
     private let room: Room
