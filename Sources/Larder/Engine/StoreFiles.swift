@@ -168,10 +168,11 @@ struct StoreFiles: Sendable {
     }
 
     /// Removes a body file, wherever it is. Call it under the writer lock.
-    func unlink(_ head: BlobRecord) throws(LarderError) {
-        if try !FileSystem.unlink(Layout.blob(head.digest), in: blobs) {
-            try FileSystem.unlink(head.token.name, in: staging)
-        }
+    func unlink(_ head: BlobRecord) throws {
+        if try FileSystem.unlink(Layout.blob(head.digest), in: blobs) { return }
+        if try FileSystem.unlink(head.token.name, in: staging) { return }
+        // Moved for a removal that was not made, and could not be moved back.
+        if let name = try discardedName(head) { try FileSystem.unlink(name, in: trash) }
     }
 
     /// Takes a `discard` back. Call it under the writer lock.

@@ -95,7 +95,7 @@ extension Engine {
                 context: context, transactions: transactions, snapshots: snapshots, space: space, memory: memory,
                 log: log)
             fullDisk = FullDisk(
-                context: context, ledger: ledger, reaper: reaper, pending: pending, staged: staged, space: space,
+                context: context, reaper: reaper, pending: pending, staged: staged, space: space,
                 displacement: displacement, recovery: recovery, quarantine: quarantine)
             roomMaker = RoomMaker(
                 context: context, room: room, ledger: ledger, reaper: reaper, pending: pending, staged: staged,

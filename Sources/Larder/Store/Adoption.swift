@@ -75,7 +75,7 @@ struct Adoption: Sendable {
         let budget = try store.engine.budget()
         try Store.checkSize(status.size, key, budget)
         if status.size > store.inlineLimit(budget), options.storagePolicy != .memoryOnly {
-            return try store.writing().staged.whileStaging { try stage() }
+            return try stage()
         }
         let bytes = try [UInt8](unsafeUninitializedCapacity: Int(status.size)) { buffer, count in
             let space = UnsafeMutableRawBufferPointer(
@@ -100,10 +100,14 @@ struct Adoption: Sendable {
     }
 
     private func stage() throws -> PendingPut {
-        let engine = store.engine
         let writing = try store.writing()
         let reservation = max(StagedFile.allocation(status.size), status.allocated)
         try writing.roomMaker.reserve(reservation, for: key)
+        return try writing.staged.whileStaging { try stage(writing, reservation) }
+    }
+
+    private func stage(_ writing: Engine.Writing, _ reservation: Int64) throws -> PendingPut {
+        let engine = store.engine
         let token = writing.staged.nextToken()
         var file = StagedFile(token: token, descriptor: source, length: status.size, reserved: reservation)
         do {
@@ -147,9 +151,17 @@ struct Adoption: Sendable {
         let writing = try store.writing()
         let target = try writing.stager.open(token, reserved)
         let name = store.engine.files.staging.path(of: token.name)
-        // What was copied before the disk was full is copied again.
-        try writing.fullDisk.writing(reserved, whole: target) {
-            try FileTransfer.copy(source, path, to: target, name, status.size)
+        func copy() throws { try FileTransfer.copy(source, path, to: target, name, status.size) }
+        do { try copy() } catch let full as LarderError where full.isOfFullDisk {
+            // Copying takes long, and others wait: the blocks are taken first, and the copy begins again with them.
+            try? FileSystem.truncate(target, to: 0, path: name)
+            try writing.fullDisk.writing(reserved, whole: target, isStaging: true) {
+                _ = try FileSystem.preallocate(target, offset: 0, length: status.size, path: name)
+            }
+            // Where none can be taken ahead.
+            do { try copy() } catch let full as LarderError where full.isOfFullDisk {
+                try writing.fullDisk.writing(reserved, whole: target, isStaging: true, copy)
+            }
         }
         return StagedFile(
             token: token, descriptor: target, length: status.size, reserved: reserved, isOwn: true)

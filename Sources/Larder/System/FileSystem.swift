@@ -296,6 +296,15 @@ enum FileSystem {
         return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
     }
 
+    /// fstatvfs(3): false if no file can be made. Some file systems count none.
+    static func hasFreeInodes(_ directory: Directory) throws(LarderError) -> Bool {
+        var result = statvfs()
+        guard perform("fstatvfs", at: directory.place, { fstatvfs(directory.descriptor.raw, &result) }) == 0 else {
+            throw .system("fstatvfs", errno, path: directory.path)
+        }
+        return result.f_files == 0 || result.f_favail > 0
+    }
+
     /// futimens(2): sets the time of the last change of bytes, of a descriptor that someone else owns.
     static func setModified(raw descriptor: Int32, nanoseconds: Int64, path: @autoclosure () -> FilePath?)
         throws(LarderError)

@@ -130,7 +130,7 @@
         @Test(
             arguments: ["put", "writer", "adopt"],
             [
-                "copy_file_range=ENOSPC@1;copy_file_range=ENOSPC@2;pwrite=ENOSPC@1;pwrite=ENOSPC@2",
+                "copy_file_range=ENOSPC@1;pwrite=ENOSPC@1;pwrite=ENOSPC@2;fallocate=ENOSPC@1;fallocate=ENOSPC@2",
                 "open=ENOSPC@1;open=ENOSPC@2",
             ])
         func aFullDiskDisplaces(_ way: String, _ fault: String) throws {
@@ -153,7 +153,7 @@
                 }
                 scope.lift()
                 try #expect(store.get("new")?.body.bytes() == bytes)
-                // One had to go, and no more than two did.
+                // One had to go, and no more than two did; small ones, which give nothing at once, stay.
                 try #expect(store.get("0") == nil && store.get("2") != nil)
                 #expect(try store.statistics().displacedCount > 0)
                 try finish(store)
@@ -177,6 +177,21 @@
                 try #expect(code { try store.remove(.keys(["1"])) } == .noSpace)
                 scope.lift()
                 try #expect(store.get("1") == nil && store.get("2")?.body.bytes() == body(400_000, 2))
+                try finish(store)
+            }
+        }
+
+        /// What could not fit in any case displaces nothing.
+        @Test func whatDoesNotFitTheDiskDisplacesNothing() throws {
+            try withDirectory { directory in
+                let store = try Store(at: directory, .testing())
+                for name in 0..<8 { try store.put(body(400_000, name), for: Key("\(name)")) }
+                try store.flush()
+                let scope = FaultScope(under: directory.string, try #require(FaultRule.list("fallocate=ENOSPC@1+")))
+                let writer = try store.writer(for: "new", length: ByteCount(1 << 40))
+                try #expect(code { try writer.write(body(400_000, 9)) } == .noSpace)
+                scope.lift()
+                for name in 0..<8 { try #expect(store.get(Key("\(name)")) != nil) }
                 try finish(store)
             }
         }

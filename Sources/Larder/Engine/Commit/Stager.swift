@@ -23,7 +23,7 @@ final class Stager: EnginePart {
             do {
                 reach("stage.created")
                 let created = file
-                try fullDisk.writing(Int64(bytes.count), whole: created.descriptor) {
+                try fullDisk.writing(Int64(bytes.count), whole: created.descriptor, isStaging: true) {
                     try preallocate(created, from: 0, to: Int64(bytes.count))
                     try FileSystem.write(created.descriptor, bytes, at: 0, path: files.path(of: created))
                 }

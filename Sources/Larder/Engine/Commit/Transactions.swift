@@ -113,14 +113,15 @@ final class Transactions: EnginePart {
     func attempt<R>(
         _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
     ) throws -> Attempt<R> {
-        var deadFiles = 0
+        var hasDeadFiles = false
         do {
             let counting: (Mutation) throws -> R = { mutation in
-                defer { deadFiles = mutation.blobs.deadFiles.count }
+                // What replaces a body must not lose it as well.
+                defer { hasDeadFiles = !mutation.blobs.deadFiles.isEmpty && mutation.lastPut == 0 }
                 return try body(mutation)
             }
             return try attempt(purpose, counting, leeway, filesFirst: false)
-        } catch  where purpose == .housekeeping && deadFiles > 0 && isOfFullDisk(error) {
+        } catch  where purpose == .housekeeping && hasDeadFiles && isOfFullDisk(error) {
             return try attempt(purpose, body, leeway, filesFirst: true)
         }
     }

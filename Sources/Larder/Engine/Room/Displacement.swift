@@ -28,30 +28,17 @@ final class Displacement: EnginePart {
 
     /// Displaces entries until about `bytes` are free or nothing more may go; returns how many went. Batches of at most
     /// 256, so that a put of another thread never waits long for the writer lock.
-    /// - Parameter files: how many bodies in files are to go, at least, where there are that many.
     @discardableResult
-    func displace(bytes: Int64, files: Int = 0) throws -> Int {
+    func displace(bytes: Int64) throws -> Int {
         var freed: Int64 = 0
-        var (count, fileCount) = (0, 0)
-        while freed < bytes || fileCount < files {
-            let batch = try displaceBatch(
-                limit: try context.removalLimit(), bytes: bytes - freed, files: files - fileCount)
+        var count = 0
+        while freed < bytes {
+            let batch = try displaceBatch(limit: try context.removalLimit(), bytes: bytes - freed)
             if batch.isEmpty { break }
             count += batch.count
-            fileCount += batch.files
             freed += batch.freed
         }
         return count
-    }
-
-    /// What one transaction displaced.
-    private struct Batch {
-        /// True if nothing more may go.
-        var isEmpty: Bool
-        var count = 0
-        var freed: Int64 = 0
-        /// Bodies in files.
-        var files = 0
     }
 
     /// How long displacement that does not fit the budget waits for readers, in steps of 2 ms. While a snapshot is
@@ -59,45 +46,32 @@ final class Displacement: EnginePart {
     private static let waitsForReaders = 25
 
     private func displaceBatch(
-        limit: Int, bytes: Int64, files: Int
-    ) throws -> Batch {
+        limit: Int, bytes: Int64
+    ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
         if let mark = try snapshots.held() { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
         for attempt in 0..<Self.waitsForReaders {
             // Beside a snapshot, removals fill pages and free none: a part of the headroom stays for the puts they are
             // made for.
             let outcome = try transactions.commitIfFitting(snapshots.isAnyHeld() ? .touch : .housekeeping) { mutation in
-                try displaceBatch(in: mutation, limit: limit, bytes: bytes, files: files)
+                try Self.displace(in: mutation, limit: limit, bytes: bytes)
             }
-            if let outcome { return noted(outcome) }
+            if let (victims, freed) = outcome { return noted(victims, freed) }
             guard try snapshots.isAnyHeld() else { break }
             // A reader that was killed holds its snapshot until a process looks.
             if attempt == 0 { try context.clearDeadReaders() } else { usleep(2000) }
             if try snapshots.held() != nil { break }
         }
         if let mark = try snapshots.held() { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
-        if try snapshots.isAnyHeld() { return Batch(isEmpty: true) }
-        return noted(
-            try transactions.housekeep { try displaceBatch(in: $0, limit: limit, bytes: bytes, files: files) })
-    }
-
-    private func noted(_ outcome: (victims: [Victim], batch: Batch)) -> Batch {
-        log.report(outcome.victims)
-        return outcome.batch
-    }
-
-    private func displaceBatch(
-        in mutation: Mutation, limit: Int, bytes: Int64, files: Int
-    ) throws -> (victims: [Victim], batch: Batch) {
-        var (victims, freed) = try Self.displace(in: mutation, limit: limit, bytes: bytes)
-        while mutation.blobs.deadFiles.count < files, victims.count < limit, mutation.state.fileAllocated > 0,
-            let victim = try mutation.displaceNext()
-        {
-            victims.append(victim)
+        if try snapshots.isAnyHeld() { return (true, 0, 0) }
+        let (victims, freed) = try transactions.housekeep { mutation in
+            try Self.displace(in: mutation, limit: limit, bytes: bytes)
         }
-        return (
-            victims,
-            Batch(isEmpty: victims.isEmpty, count: victims.count, freed: freed, files: mutation.blobs.deadFiles.count)
-        )
+        return noted(victims, freed)
+    }
+
+    private func noted(_ victims: [Victim], _ freed: Int64) -> (isEmpty: Bool, count: Int, freed: Int64) {
+        log.report(victims)
+        return (victims.isEmpty, victims.count, freed)
     }
 
     /// Displaces inside a transaction that is under way: at most `limit` entries, until `bytes` are free.
@@ -118,7 +92,7 @@ final class Displacement: EnginePart {
     /// Displaces some entries whose bodies give room beside the snapshot that `mark` stands for.
     private func displaceBatch(
         beside mark: Snapshots.Mark, limit: Int, bytes: Int64
-    ) throws -> Batch {
+    ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
         let start = snapshots.position
         var limit = limit
         while limit > 0 {
@@ -135,17 +109,39 @@ final class Displacement: EnginePart {
             }
             if let (victims, freed, order) = outcome {
                 snapshots.position = order.position
-                log.report(victims)
-                // With rows left to look at, there may be victims. They are all in files, or nearly.
-                return Batch(
-                    isEmpty: victims.isEmpty && order.isOver, count: victims.count, freed: freed,
-                    files: victims.count)
+                let batch = noted(victims, freed)
+                // With rows left to look at, there may be victims.
+                return (batch.isEmpty && order.isOver, batch.count, batch.freed)
             }
             // Room for the removal itself; or one that needs less.
             _ = try space.giveBack(256 << 10)
             limit = limit == 1 ? 0 : max(1, limit / 4)
         }
-        return Batch(isEmpty: true)
+        return (true, 0, 0)
+    }
+
+    /// Displaces the entry used longest ago whose body is a file of its own; false if there is none. Those in the index
+    /// are passed by.
+    func displaceFile() throws -> Bool {
+        var order = OrderBesideSnapshot(
+            mark: Snapshots.Mark(transaction: 0, lastPage: 0, nextID: .max, nextStamp: .max), position: 0)
+        while !order.isOver {
+            order.looks = 4096
+            let start = order
+            let (victims, next) = try transactions.housekeep { mutation in
+                var order = start
+                var victims: [Victim] = []
+                // Entries may share a file, which goes with the last of them.
+                while mutation.blobs.deadFiles.isEmpty, let victim = try mutation.displaceNext(&order) {
+                    victims.append(victim)
+                }
+                return (victims, order)
+            }
+            log.report(victims)
+            order = next
+            if !victims.isEmpty { return true }
+        }
+        return false
     }
 
     // MARK: Expired entries

@@ -6,10 +6,8 @@ import Synchronization
 /// Others may have filled the disk, a quota may be met, or no inode may be free. What cannot be freed ends in the
 /// `noSpace` of the call that found the disk full, and so does a limit of the size of files (`EFBIG`), which displacing
 /// does not change.
-final class FullDisk: EnginePart, @unchecked Sendable {
-    // SAFETY: `commits` is touched only under `freeing`; the rest is immutable, or safe by itself.
+final class FullDisk: EnginePart {
     let context: EngineContext
-    private let ledger: Ledger
     private let reaper: Reaper
     private let pending: PendingSet
     private let staged: StagedFiles
@@ -21,17 +19,19 @@ final class FullDisk: EnginePart, @unchecked Sendable {
     private let turn = Monitor()
     /// Threads that have their turn, or wait for it.
     private let crowd = Atomic<Int>(0)
+    /// Those of them that are counted as staging, too.
+    private let stagers = Atomic<Int>(0)
     /// Held by the thread that frees. No one waits for a commit under it.
     private let freeing = Monitor()
     /// Commits that are given room. Files wait for them: without commits, nothing that is written can be displaced.
-    private var commits = 0
+    private let commits = Atomic<Int>(0)
     /// How often one call frees.
     private static let rounds = 8
     /// How often one call has what is pending committed.
     private static let flushes = 50
-    /// How often one call waits for room that is reserved and may become an entry, in steps of 2 ms.
-    private static let waits = 25
-    /// How often it waits for files that are being staged: two seconds in all.
+    /// How often one call waits for what is submitted at this moment, in steps of 2 ms.
+    private static let waits = 5
+    /// How often it waits while files are being staged: two seconds in all.
     private static let waitsForStaging = 1000
     /// What a first round frees for a commit, which does not say what it needs; each further one frees twice as much.
     private static let firstRound: Int64 = 128 << 10
@@ -39,11 +39,10 @@ final class FullDisk: EnginePart, @unchecked Sendable {
     private static let pages: Int64 = 64 << 10
 
     init(
-        context: EngineContext, ledger: Ledger, reaper: Reaper, pending: PendingSet, staged: StagedFiles,
+        context: EngineContext, reaper: Reaper, pending: PendingSet, staged: StagedFiles,
         space: IndexSpace, displacement: Displacement, recovery: Recovery, quarantine: Quarantine
     ) {
         self.context = context
-        self.ledger = ledger
         self.reaper = reaper
         self.pending = pending
         self.staged = staged
@@ -53,27 +52,43 @@ final class FullDisk: EnginePart, @unchecked Sendable {
         self.quarantine = quarantine
     }
 
-    /// Runs `body`, which writes to a file in `staging/`, and again each time that room was made for it.
+    /// Runs `body`, which writes to a file in `staging/`, and again each time that room was made for it. It should be
+    /// short: others wait for their turn.
     /// - Parameters:
     ///   - bytes: what it writes.
     ///   - whole: a file that it writes from the beginning: empty while it waits, so that another one can be completed.
-    func writing<R>(_ bytes: Int64, whole: OwnedDescriptor? = nil, _ body: () throws -> R) throws -> R {
+    ///   - isStaging: true inside `StagedFiles.whileStaging`.
+    func writing<R>(
+        _ bytes: Int64, whole: OwnedDescriptor? = nil, isStaging: Bool = false, _ body: () throws -> R
+    ) throws -> R {
         // While others wait for room, what they are given must not go to this one.
-        if crowd.load(ordering: .acquiring) == 0 {
+        let isFirst = crowd.load(ordering: .acquiring) == 0
+        if commits.load(ordering: .acquiring) == 0,
+            try isFirst || FileSystem.freeBytes(files.staging) > 2 * (bytes + Self.pages)
+        {
             do { return try body() } catch let full as LarderError where full.isOfFullDisk { empty(whole) }
         }
         crowd.wrappingAdd(1, ordering: .acquiringAndReleasing)
-        defer { crowd.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+        if isStaging { stagers.wrappingAdd(1, ordering: .acquiringAndReleasing) }
+        defer {
+            crowd.wrappingSubtract(1, ordering: .acquiringAndReleasing)
+            if isStaging { stagers.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
+        }
         return try turn.locked {
             var (rounds, flushes, waits) = (0, 0, 0)
+            // The generation at which nothing could be freed.
+            var futile: UInt64?
             while true {
-                freeing.locked { while commits > 0 { freeing.wait() } }
+                freeing.locked { while commits.load(ordering: .acquiring) > 0 { freeing.wait() } }
                 let seen = pending.completedGeneration
                 do { return try body() } catch let full as LarderError where full.isOfFullDisk {
                     empty(whole)
-                    if rounds < Self.rounds, isFreed(bytes + Self.pages) {
-                        rounds += 1
-                        continue
+                    if rounds < Self.rounds, futile != seen {
+                        if isFreed(bytes + Self.pages, isFirm: true) {
+                            rounds += 1
+                            continue
+                        }
+                        futile = seen
                     }
                     // All there is to displace may be staged files, which can go once they are committed.
                     let generation = pending.requestFlush()
@@ -82,8 +97,8 @@ final class FullDisk: EnginePart, @unchecked Sendable {
                         pending.wait(for: generation)
                         continue
                     }
-                    let isStaging = staged.stagingCount > crowd.load(ordering: .acquiring)
-                    guard ledger.own > 0, waits < (isStaging ? Self.waitsForStaging : Self.waits) else { throw full }
+                    let others = staged.stagingCount - stagers.load(ordering: .acquiring)
+                    guard waits < (others > 0 ? Self.waitsForStaging : Self.waits) else { throw full }
                     waits += 1
                     usleep(2000)
                 }
@@ -98,17 +113,17 @@ final class FullDisk: EnginePart, @unchecked Sendable {
     /// Runs `body`, which commits a transaction that stores something, and again each time that room was made for it.
     func committing<R>(_ body: () throws -> R) throws -> R {
         do { return try body() } catch let full as LarderError where full.isOfFullDisk {}
-        freeing.locked { commits += 1 }
+        commits.wrappingAdd(1, ordering: .acquiringAndReleasing)
         defer {
             freeing.locked {
-                commits -= 1
+                commits.wrappingSubtract(1, ordering: .acquiringAndReleasing)
                 freeing.signal()
             }
         }
         var bytes = Self.firstRound
         for _ in 0..<Self.rounds {
             do { return try body() } catch let full as LarderError where full.isOfFullDisk {
-                if !isFreed(bytes) { throw full }
+                if !isFreed(bytes, isFirm: false) { throw full }
                 bytes *= 2
             }
         }
@@ -117,32 +132,51 @@ final class FullDisk: EnginePart, @unchecked Sendable {
 
     /// Frees about `bytes`; false if nothing could go, also because the index cannot be written either: what the caller
     /// has met is the error to tell.
-    private func isFreed(_ bytes: Int64) -> Bool {
+    /// - Parameter isFirm: fewer are of no use, so nothing goes if there are not that many to free.
+    private func isFreed(_ bytes: Int64, isFirm: Bool) -> Bool {
         do {
-            return try freeing.locked { try free(bytes) }
+            return try freeing.locked { try free(bytes, isFirm) }
         } catch {
             logger(.displacement).debug("nothing is displaced on a full disk", metadata: ["error": "\(error)"])
             return false
         }
     }
 
-    private func free(_ bytes: Int64) throws -> Bool {
+    private func free(_ bytes: Int64, _ isFirm: Bool) throws -> Bool {
         reaper.drain()
-        try recovery.sweepDead()
+        // What the dead left is worth a try, but may need a commit.
+        try? recovery.sweepDead()
+        if try !FileSystem.hasFreeInodes(files.staging) {
+            let isDisplaced = try displacement.displaceFile()
+            reaper.drain()
+            return isDisplaced
+        }
         let before = try FileSystem.freeBytes(files.staging)
-        // With bytes to spare it is an inode that is lacking, or a quota is met.
-        let isOther = before >= bytes
-        let lack = isOther ? bytes : bytes - before
+        // With bytes to spare a quota is met, or others gave some back just now.
+        var lack = before >= bytes ? bytes : bytes - before
         // Pages of the index that no one uses go before entries do.
-        if !isOther, try space.giveBack(lack) >= lack { return true }
-        let displaced = try displacement.displace(bytes: lack, files: isOther ? 1 : 0)
+        if before < bytes {
+            lack -= (try? space.giveBack(lack)) ?? 0
+            if lack <= 0 { return true }
+        }
+        if try isFirm && !canFree(lack) { return try quarantine.trim(to: 0) >= lack }
+        let displaced = try displacement.displace(bytes: lack)
         reaper.drain()
         if displaced > 0 {
             // Of small bodies the pages are left.
             let left = bytes - (try FileSystem.freeBytes(files.staging))
-            if left > 0 { _ = try space.giveBack(left) }
+            if left > 0 { _ = try? space.giveBack(left) }
             return true
         }
         return try quarantine.trim(to: 0) > 0 || FileSystem.freeBytes(files.staging) > before
+    }
+
+    /// False if displacing all that may go does not free as many bytes.
+    private func canFree(_ bytes: Int64) throws -> Bool {
+        var found = Displaceable(rowBytes: 0)
+        while found.bytes < bytes, !found.isComplete {
+            try read { try found.look(at: index, $0, now: clock.now(), rows: 4096, enough: bytes) }
+        }
+        return found.bytes >= bytes
     }
 }

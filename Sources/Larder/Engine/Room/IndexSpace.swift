@@ -71,12 +71,15 @@ final class IndexSpace: EnginePart {
         var freed: Int64 = 0
         // Punched since the last look. Pages that were given back earlier are free, too, so it may be less.
         var punched: Int64 = 0
+        // Twice as long after each look that found nothing new.
+        var least: Int64 = 64 << 10
         reach("punch.before")
         for (number, run) in runs.enumerated() {
             var length = Int64(run.count) * pageSize
             var offset = Int64(run.firstPage) * pageSize
             while length > 0, freed < target {
-                let piece = min(length, (target - freed - punched + pageSize - 1) / pageSize * pageSize)
+                let wanted = max(least, target - freed - punched)
+                let piece = min(length, (wanted + pageSize - 1) / pageSize * pageSize)
                 guard try FileSystem.punchHole(rawDescriptor: descriptor, offset: offset, length: piece, path: path)
                 else { return 0 }
                 reach("punch.after")
@@ -84,7 +87,9 @@ final class IndexSpace: EnginePart {
                 offset += piece
                 length -= piece
                 if freed + punched >= target || number % 16 == 15 {
-                    freed = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
+                    let now = before - (try FileSystem.status(raw: descriptor, path: path).allocated)
+                    if now <= freed { least = min(2 * least, 32 << 20) }
+                    freed = now
                     punched = 0
                 }
             }
