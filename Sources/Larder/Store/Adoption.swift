@@ -149,7 +149,7 @@ struct Adoption: Sendable {
 
     private func copy(as token: StagingToken, reserved: Int64) throws -> StagedFile {
         let writing = try store.writing()
-        let target = try writing.stager.open(token, reserved)
+        let target = try writing.stager.open(token, reserved, isStaging: true)
         let name = store.engine.files.staging.path(of: token.name)
         func copy() throws { try FileTransfer.copy(source, path, to: target, name, status.size) }
         do { try copy() } catch let full as LarderError where full.isOfFullDisk {

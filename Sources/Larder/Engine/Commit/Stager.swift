@@ -53,9 +53,11 @@ final class Stager: EnginePart {
 
     /// Makes the file. A file system without free inodes is full, too (openat(2)): then an entry with a file of its own
     /// gives way.
-    /// - Parameter bytes: what the file will take.
-    func open(_ token: StagingToken, _ bytes: Int64) throws -> OwnedDescriptor {
-        try fullDisk.writing(bytes) {
+    /// - Parameters:
+    ///   - bytes: what the file will take.
+    ///   - isStaging: true inside `StagedFiles.whileStaging`.
+    func open(_ token: StagingToken, _ bytes: Int64, isStaging: Bool = false) throws -> OwnedDescriptor {
+        try fullDisk.writing(bytes, isStaging: isStaging) {
             try FileSystem.open(token.name, in: files.staging, flags: O_RDWR | O_CREAT | O_EXCL)
         }
     }
