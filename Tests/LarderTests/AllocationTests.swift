@@ -11,7 +11,21 @@ struct AllocationTests {
     private func grow(_ path: FilePath, by bytes: Int64) throws {
         let file = try FileSystem.open(path: path, flags: O_RDWR)
         let length = try FileSystem.status(file, path: path).size
-        _ = try FileSystem.preallocate(file, offset: length, length: bytes, path: path)
+        _ = try FileSystem.preallocate(raw: file.raw, offset: length, length: bytes, path: path)
+    }
+
+    /// A process that ended has left the reserve of the index, and the disk has room again.
+    @Test func aReserveThatNothingNeedsIsGivenBack() throws {
+        try withStore { store in
+            try store.put(body(100, 1), for: "a", PutOptions(durability: .durable))
+            let data = store.path.appending("index/data.mdb")
+            let before = try store.statistics().allocatedBytes.bytes
+            try grow(data, by: 512 << 10)
+            #expect(try store.statistics().allocatedBytes.bytes >= before + 512 << 10)
+            try store.collect()
+            #expect(try store.statistics().allocatedBytes.bytes <= before)
+            try #expect(store.get("a") != nil)
+        }
     }
 
     @Test func whatAFileTakesIsCorrectedByTheCheckpointThatSyncsIt() throws {

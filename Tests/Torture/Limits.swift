@@ -6,12 +6,14 @@ import SystemPackage
 /// Workers whose process, file system or user is limited while a store is open. Each lifts the limit and continues.
 enum Limits {
     static let durable = PutOptions(durability: .durable)
+    private static let pinned = PutOptions(isPinned: true, durability: .durable)
 
     static func run(_ mode: String, _ path: String) throws {
         switch mode {
         case "file-size": try fileSize(path)
         case "full-disk": try fullDisk(path)
         case "crowded-disk": try crowdedDisk(path)
+        case "crowding": try crowd(path, "\(getpid())")
         case "descriptors": try descriptors(path)
         case "memory": try memory(path)
         case "foreign": try foreign(path)
@@ -42,17 +44,18 @@ enum Limits {
         try review(store, "before", 20)
     }
 
-    /// A file system of 6 MiB that is full.
+    /// A file system of 6 MiB that is full, with entries that stay.
     private static func fullDisk(_ path: String) throws {
         let ballast = path + "-ballast"
         _ = FileManager.default.createFile(atPath: ballast, contents: Data(count: 512 << 10))
         let store = try Store(at: FilePath(path), Workload.configuration)
         try fill(store, "before", 20)
+        for number in 0..<20 { try store.pin(Key("before/\(number)")) }
         for length in [3000, 60_000, 1_200_000] {
             try expect(.noSpace) {
                 for number in 0..<4000 {
                     let name = "l\(length)/\(number)"
-                    try store.put(Workload.body(name, seed: 1, length: length), for: Key(name), durable)
+                    try store.put(Workload.body(name, seed: 1, length: length), for: Key(name), pinned)
                 }
             }
         }
@@ -96,6 +99,7 @@ enum Limits {
         for name in names { try store.unpin(Key(name)) }
         fill(path + "-others")
         try put("again")
+        try mixed(store, path)
         fill(path + "-others")
         try store.remove(.all)
         try store.flush()
@@ -103,6 +107,54 @@ enum Limits {
         let report = try store.check()
         if !report.isClean { throw Failure("\(report.violations)") }
         try store.close()
+    }
+
+    /// Small bodies in the index and files, of three processes; then one step after the other without a free page.
+    private static func mixed(_ store: Store, _ path: String) throws {
+        try store.remove(.all)
+        unlink(path + "-others")
+        let others = try (0..<2).map {
+            try Child([path, "crowding", "1", "0", "0"], output: path + "-out-\($0)")
+        }
+        try crowd(path, "own")
+        for other in others { if let complaint = other.wait() { throw Failure("a process beside it: \(complaint)") } }
+        for number in 0..<2 { unlink(path + "-out-\(number)") }
+        func keys() throws -> [Key] {
+            var keys: [Key] = []
+            try store.forEach { keys.append($0.key) }
+            return keys
+        }
+        fill(path + "-others")
+        try store.put(Workload.body("more", seed: 1, length: 300_000), for: "more")
+        try store.flush()
+        fill(path + "-others")
+        guard let last = try keys().last else { throw Failure("nothing is left") }
+        try store.remove(last, durability: .durable)
+        fill(path + "-others")
+        for key in try keys() { try store.pin(key) }
+        fill(path + "-others")
+        for key in try keys() { try store.unpin(key, durability: .durable) }
+        fill(path + "-others")
+        try store.setBudget(Budget(bytes: 2_000_000))
+        try store.setBudget(.unlimited)
+    }
+
+    /// Puts 600 small bodies and 30 of 300 kB from several threads.
+    private static func crowd(_ path: String, _ name: String) throws {
+        let store = try Store(at: FilePath(path))
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            for number in 0..<150 {
+                let key = "\(name)/\(thread)/\(number)"
+                let length = number % 20 == 0 ? 300_000 : 1000 + number * 20
+                do { try store.put(Workload.body(key, seed: 1, length: length), for: Key(key)) } catch {
+                    failures.withLock { $0.append("\(error)") }
+                }
+            }
+        }
+        do { try store.flush() } catch { failures.withLock { $0.append("\(error)") } }
+        try store.close()
+        if let first = failures.withLock({ $0 }).first { throw Failure("a put of mixed ones failed: \(first)") }
     }
 
     /// Writes a file until the file system is full to the last page.

@@ -61,7 +61,7 @@ extension Engine {
                 staged = StagedFiles(
                     context: context, instance: instance, ledger: ledger, reaper: resources.reaper)
                 snapshots = HeldSnapshots(context: context, ledger: ledger)
-                space = IndexSpace(context: context, snapshots: snapshots)
+                space = IndexSpace(context: context, snapshots: snapshots, reserve: resources.room.reserve)
                 log = DisplacementLog(context: context)
                 transactions = Transactions(
                     context: context, room: resources.room, ledger: ledger, reaper: resources.reaper,
@@ -96,7 +96,8 @@ extension Engine {
                 log: log)
             fullDisk = FullDisk(
                 context: context, reaper: reaper, pending: pending, staged: staged, space: space,
-                displacement: displacement, recovery: recovery, quarantine: quarantine)
+                reserve: room.reserve, ledger: ledger, displacement: displacement, recovery: recovery,
+                quarantine: quarantine)
             roomMaker = RoomMaker(
                 context: context, room: room, ledger: ledger, reaper: reaper, pending: pending, staged: staged,
                 snapshots: snapshots, space: space, transactions: transactions, displacement: displacement,

@@ -130,7 +130,7 @@ final class CounterFile: @unchecked Sendable {
 
     private static func allocate(_ file: OwnedDescriptor, _ index: Directory) throws(LarderError) -> Bool {
         try FileSystem.preallocate(
-            file, offset: 0, length: Int64(CounterLayout.fileLength), path: index.path(of: Layout.counters))
+            raw: file.raw, offset: 0, length: Int64(CounterLayout.fileLength), path: index.path(of: Layout.counters))
     }
 
     /// The words of a file; nil if it has another length, or cannot be read. Read, not mapped: a page whose sector is

@@ -156,7 +156,7 @@ struct Adoption: Sendable {
             // Copying takes long, and others wait: the blocks are taken first, and the copy begins again with them.
             try? FileSystem.truncate(target, to: 0, path: name)
             try writing.fullDisk.writing(reserved, whole: target, isStaging: true) {
-                _ = try FileSystem.preallocate(target, offset: 0, length: status.size, path: name)
+                _ = try FileSystem.preallocate(raw: target.raw, offset: 0, length: status.size, path: name)
             }
             // Where none can be taken ahead.
             do { try copy() } catch let full as LarderError where full.isOfFullDisk {

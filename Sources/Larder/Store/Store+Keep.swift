@@ -186,15 +186,17 @@ extension Store {
         while !walk.isOver {
             let limit = try engine.context.removalLimit()
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
-            count += try engine.mutate(purpose) { mutation in
-                var seen = 0
-                for (key, _) in batch.keys {
-                    try mutation.update(key) {
-                        try change(mutation, &$0)
-                        seen += sees($0.version) ? 1 : 0
+            count += try batch.keys[...].inParts { keys in
+                try engine.mutate(purpose) { mutation in
+                    var seen = 0
+                    for (key, _) in keys {
+                        try mutation.update(key) {
+                            try change(mutation, &$0)
+                            seen += sees($0.version) ? 1 : 0
+                        }
                     }
+                    return seen
                 }
-                return seen
             }
         }
         return count

@@ -133,7 +133,7 @@ extension Store {
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
             if !batch.keys.isEmpty {
-                removed += try remove(batch.keys[...], filter)
+                removed += try batch.keys[...].inParts { try engine.remove($0, filter) }
             }
             try progress(RemovalProgress(examined: examined, removed: removed, total: total))
         }
@@ -154,16 +154,6 @@ extension Store {
         var walk = EntryWalk(filter)
         let batch = try engine.read { try walk.next(engine.index, $0, limit: 64) }
         return !batch.keys.isEmpty || !walk.isOver
-    }
-
-    private func remove(_ keys: ArraySlice<(key: [UInt8], id: UInt64)>, _ filter: EntryFilter) throws -> Int {
-        do {
-            return try engine.remove(keys, filter)
-        } catch let error as LarderError where error.code == .noSpace && keys.count > 1 {
-            // A full disk may have the pages for a small transaction, and the next one can use what that frees.
-            let middle = keys.startIndex + keys.count / 2
-            return try remove(keys[..<middle], filter) + remove(keys[middle...], filter)
-        }
     }
 
     /// Removes the selected entries, pinned ones too, in small batches that let others write in between.

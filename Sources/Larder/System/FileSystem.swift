@@ -162,7 +162,13 @@ enum FileSystem {
     static func truncate(_ descriptor: OwnedDescriptor, to length: Int64, path: @autoclosure () -> FilePath?)
         throws(LarderError)
     {
-        guard perform("ftruncate", on: descriptor.raw, { ftruncate(descriptor.raw, off_t(length)) }) == 0 else {
+        try truncate(raw: descriptor.raw, to: length, path: path())
+    }
+
+    static func truncate(raw descriptor: Int32, to length: Int64, path: @autoclosure () -> FilePath?)
+        throws(LarderError)
+    {
+        guard perform("ftruncate", on: descriptor, { ftruncate(descriptor, off_t(length)) }) == 0 else {
             throw .system("ftruncate", errno, path: path())
         }
     }
@@ -287,23 +293,31 @@ enum FileSystem {
         throw .system("stat", number, path: path)
     }
 
-    /// fstatvfs(3): bytes that an unprivileged process may still allocate on the file system.
-    static func freeBytes(_ directory: Directory) throws(LarderError) -> Int64 {
-        var result = statvfs()
-        guard perform("fstatvfs", at: directory.place, { fstatvfs(directory.descriptor.raw, &result) }) == 0 else {
-            throw .system("fstatvfs", errno, path: directory.path)
-        }
-        return Int64(clamping: UInt64(result.f_bavail) * UInt64(result.f_frsize))
+    /// What a file system has, for an unprivileged process.
+    struct Space {
+        /// Bytes that may still be allocated.
+        let free: Int64
+        /// Bytes of the whole file system.
+        let total: Int64
+        /// Files that may still be made; some file systems count none.
+        let freeInodes: Int64
     }
 
-    /// fstatvfs(3): false if no file can be made. Some file systems count none.
-    static func hasFreeInodes(_ directory: Directory) throws(LarderError) -> Bool {
+    /// fstatvfs(3).
+    static func space(_ directory: Directory) throws(LarderError) -> Space {
         var result = statvfs()
         guard perform("fstatvfs", at: directory.place, { fstatvfs(directory.descriptor.raw, &result) }) == 0 else {
             throw .system("fstatvfs", errno, path: directory.path)
         }
-        return result.f_files == 0 || result.f_favail > 0
+        let block = UInt64(result.f_frsize)
+        return Space(
+            free: Int64(clamping: UInt64(result.f_bavail) * block),
+            total: Int64(clamping: UInt64(result.f_blocks) * block),
+            freeInodes: result.f_files == 0 ? .max : Int64(clamping: UInt64(result.f_favail)))
     }
+
+    /// Bytes that an unprivileged process may still allocate on the file system.
+    static func freeBytes(_ directory: Directory) throws(LarderError) -> Int64 { try space(directory).free }
 
     /// futimens(2): sets the time of the last change of bytes, of a descriptor that someone else owns.
     static func setModified(raw descriptor: Int32, nanoseconds: Int64, path: @autoclosure () -> FilePath?)
@@ -336,12 +350,10 @@ enum FileSystem {
     static func writeInPlace(_ descriptor: OwnedDescriptor) { _ = clarder_write_in_place(descriptor.raw) }
 
     /// Allocates blocks ahead of writing; false where the file system cannot.
-    static func preallocate(
-        _ descriptor: OwnedDescriptor, offset: Int64, length: Int64, path: @autoclosure () -> FilePath?
-    )
+    static func preallocate(raw descriptor: Int32, offset: Int64, length: Int64, path: @autoclosure () -> FilePath?)
         throws(LarderError) -> Bool
     {
-        let result = perform("fallocate", on: descriptor.raw) { clarder_preallocate(descriptor.raw, offset, length) }
+        let result = perform("fallocate", on: descriptor) { clarder_preallocate(descriptor, offset, length) }
         if result == 0 { return true }
         let number = errno
         if number == EOPNOTSUPP || number == ENOTSUP || number == ENOSYS { return false }

@@ -41,17 +41,17 @@ struct ListedEntries {
             if response.primaryKey != entry.key { lists.insert(response.primaryKey) }
             if !response.isComplete { others += try StoredVariants.parts(of: entry.key, in: store) }
         }
-        func change(_ keys: [Key]) throws -> Int {
+        func change(_ keys: ArraySlice<Key>) throws -> Int {
             var batch = WriteBatch()
             for key in keys { add(&batch, key) }
             let results = try store.write(batch)
             try results.throwIfFailed()
             return results.count { $0.isSuccess }
         }
-        try inBatches(note) { count += try change($0) }
+        try inBatches(note) { count += try $0[...].inParts(change) }
         others += lists
         while !others.isEmpty {
-            _ = try change(Array(others.suffix(1_000)))
+            _ = try others.suffix(1_000).inParts(change)
             others.removeLast(min(1_000, others.count))
         }
         return count

@@ -66,7 +66,8 @@ final class Stager: EnginePart {
     /// included, is known before the disk has it. Small files have one extent, and cost less without the call.
     func preallocate(_ file: StagedFile, from start: Int64, to end: Int64) throws {
         guard end >= 1 << 20, end > start else { return }
-        _ = try FileSystem.preallocate(file.descriptor, offset: start, length: end - start, path: files.path(of: file))
+        _ = try FileSystem.preallocate(
+            raw: file.descriptor.raw, offset: start, length: end - start, path: files.path(of: file))
     }
 
     /// Throws `io` where another program has cut a file while it was written. To be called before each write that

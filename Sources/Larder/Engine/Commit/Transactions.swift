@@ -74,6 +74,18 @@ final class Transactions: EnginePart {
         case unlimited
     }
 
+    /// What a commit falls back on where the file system is full.
+    private enum Resort {
+        case none
+        /// The reserve of the index.
+        case reserve
+        /// What is left of it, and what was given back of the free pages of the index.
+        case freePages
+        /// That, and the files of the bodies that go: they are removed before the commit that makes them go. Where
+        /// that fails, readers find entries without a file, which are misses.
+        case filesFirst
+    }
+
     // MARK: Transactions
 
     /// Runs `body` in a write transaction and commits it if that fits the budget; nil if it does not.
@@ -109,22 +121,41 @@ final class Transactions: EnginePart {
 
     /// Runs `body` in a write transaction; whether it is committed depends on the budget and on `leeway`.
     ///
-    /// On a disk without a page left for the index, what only removes has the files of the removed bodies go first.
+    /// On a disk without a page left for the index, what only removes or corrects may use the reserve. Where that is
+    /// not enough, the files of removed bodies go first.
+    /// - Parameter mayUseReserve: true for a put whose files are on disk and that could be given no room.
     func attempt<R>(
-        _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none
+        _ purpose: Purpose, _ body: (Mutation) throws -> R, leeway: Leeway = .none, mayUseReserve: Bool = false
     ) throws -> Attempt<R> {
+        if purpose != .housekeeping {
+            return try attempt(purpose, body, leeway, mayUseReserve ? .reserve : .none)
+        }
         var hasDeadFiles = false
-        do {
-            let counting: (Mutation) throws -> R = { mutation in
-                // What replaces a body must not lose it as well.
-                defer { hasDeadFiles = !mutation.blobs.deadFiles.isEmpty && mutation.lastPut == 0 }
-                return try body(mutation)
+        let counting: (Mutation) throws -> R = { mutation in
+            // What replaces a body must not lose it as well.
+            defer { hasDeadFiles = !mutation.blobs.deadFiles.isEmpty && mutation.lastPut == 0 }
+            return try body(mutation)
+        }
+        var resort = Resort.none
+        while true {
+            do {
+                return try attempt(purpose, counting, leeway, resort)
+            } catch  where isOfFullDisk(error) {
+                switch resort {
+                case .none: resort = .reserve
+                // Its blocks are in pages that the last transactions have freed.
+                case .reserve where try space.giveBack(Self.pagesOfRemoval) > 0: resort = .freePages
+                case .reserve, .freePages:
+                    if !hasDeadFiles { throw error }
+                    resort = .filesFirst
+                case .filesFirst: throw error
+                }
             }
-            return try attempt(purpose, counting, leeway, filesFirst: false)
-        } catch  where purpose == .housekeeping && hasDeadFiles && isOfFullDisk(error) {
-            return try attempt(purpose, body, leeway, filesFirst: true)
         }
     }
+
+    /// Bytes of free pages that are given back to the file system for those that a removal writes.
+    private static let pagesOfRemoval: Int64 = 256 << 10
 
     /// A rename into `trash/` may need a block, too, on some file systems.
     private func isOfFullDisk(_ error: any Error) -> Bool {
@@ -133,7 +164,7 @@ final class Transactions: EnginePart {
 
     /// `docs/recovery.md` gives the order of renames and commit, and says what a crash in each gap leaves.
     private func attempt<R>(
-        _ purpose: Purpose, _ body: (Mutation) throws -> R, _ leeway: Leeway, filesFirst: Bool
+        _ purpose: Purpose, _ body: (Mutation) throws -> R, _ leeway: Leeway, _ resort: Resort
     ) throws -> Attempt<R> {
         let transaction = try index.environment.beginWrite()
         defer { transaction.abort() }
@@ -161,8 +192,11 @@ final class Transactions: EnginePart {
         let limits = mutation.state.budget.batchLimits(configuration.pendingLimit)
         pending.setLimits(memory: limits.memory, count: limits.count)
         try mutation.finish()
+        if purpose == .put, resort == .none || mutation.blobs.stagedBytes == 0 {
+            try room.reserve.keep(beside: mutation)
+        }
         if let lack = try lack(mutation, purpose, leeway) { return .lacks(lack) }
-        try commit(mutation, filesFirst: filesFirst)
+        try commit(mutation, resort)
         leases.forget(released)
         log.report(victims)
         if mutation.removedRows > 0 { reportRows(mutation.removedRows) }
@@ -196,9 +230,7 @@ final class Transactions: EnginePart {
         var item: (name: String, bytes: Int64) { (name, head.allocated.asBytes) }
     }
 
-    /// - Parameter filesFirst: removes files before the commit that makes their bodies go. Where that fails, readers
-    ///   find entries without a file, which are misses.
-    private func commit(_ mutation: Mutation, filesFirst: Bool) throws {
+    private func commit(_ mutation: Mutation, _ resort: Resort) throws {
         var discarded: [Discarded] = []
         if !mutation.blobs.deadFiles.isEmpty { reaper.expect() }
         do {
@@ -209,20 +241,23 @@ final class Transactions: EnginePart {
             reach("commit.before-trash")
             // A file may be put and displaced in one transaction.
             let new = mutation.blobs.deadFiles.isEmpty ? [] : Set(mutation.blobs.newFiles.map(\.token))
-            for head in mutation.blobs.deadFiles where !filesFirst {
+            for head in mutation.blobs.deadFiles where resort != .filesFirst {
                 let name = Layout.trash(staged.nextToken(), head.digest)
                 guard let place = try files.discard(head, as: name, isNew: new.contains(head.token)) else { continue }
                 ledger.add(head.allocated.asBytes)
                 discarded.append(Discarded(head: head, name: name, place: place))
                 reach("commit.trashed")
             }
-            for head in mutation.blobs.deadFiles where filesFirst {
+            for head in mutation.blobs.deadFiles where resort == .filesFirst {
                 try files.unlink(head)
                 reach("commit.files-dropped")
             }
             // No record leads to these names yet: a file there is an orphan, left by a power loss perhaps, and must not
             // be taken for the body that is published after the commit.
             for head in mutation.blobs.newFiles { try FileSystem.unlink(Layout.blob(head.digest), in: files.blobs) }
+            if resort != .none { room.reserve.release() }
+            // Whatever the commit did not need, before others take it.
+            defer { if resort != .none { try? room.reserve.require() } }
             reach("commit.before")
             if mutation.completesPending { pending.noteCommit(as: mutation.reading.id) }
             try mutation.transaction.commit()

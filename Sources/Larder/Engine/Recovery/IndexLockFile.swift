@@ -34,7 +34,7 @@ enum IndexLockFile {
         // It may have them: a full disk can refuse even blocks that are there.
         if try FileSystem.status(file, path: path).allocated >= Int64(length) { return }
         FileSystem.writeInPlace(file)
-        _ = try FileSystem.preallocate(file, offset: 0, length: Int64(length), path: path)
+        _ = try FileSystem.preallocate(raw: file.raw, offset: 0, length: Int64(length), path: path)
     }
 
     /// Whole pages for the table of 1,024 readers (64 bytes each) and its head.

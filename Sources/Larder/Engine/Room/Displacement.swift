@@ -32,11 +32,17 @@ final class Displacement: EnginePart {
     func displace(bytes: Int64) throws -> Int {
         var freed: Int64 = 0
         var count = 0
+        var limit = try context.removalLimit()
         while freed < bytes {
-            let batch = try displaceBatch(limit: try context.removalLimit(), bytes: bytes - freed)
-            if batch.isEmpty { break }
-            count += batch.count
-            freed += batch.freed
+            do {
+                let batch = try displaceBatch(limit: limit, bytes: bytes - freed)
+                if batch.isEmpty { break }
+                count += batch.count
+                freed += batch.freed
+            } catch let full as LarderError where full.isOfFullDisk && limit > 1 {
+                // Few removals need few pages.
+                limit = max(1, limit / 8)
+            }
         }
         return count
     }

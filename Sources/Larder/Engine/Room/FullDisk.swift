@@ -12,11 +12,15 @@ final class FullDisk: EnginePart {
     private let pending: PendingSet
     private let staged: StagedFiles
     private let space: IndexSpace
+    private let reserve: IndexReserve
+    private let ledger: Ledger
     private let displacement: Displacement
     private let recovery: Recovery
     private let quarantine: Quarantine
     /// Held by the thread whose file is the next to get room: two would take from each other what they free.
     private let turn = Monitor()
+    /// Held by it too, and by commits that are given room.
+    private let processTurn: ProcessTurn
     /// Threads that have their turn, or wait for it.
     private let crowd = Atomic<Int>(0)
     /// Those of them that are counted as staging, too.
@@ -25,8 +29,10 @@ final class FullDisk: EnginePart {
     private let freeing = Monitor()
     /// Commits that are given room. Files wait for them: without commits, nothing that is written can be displaced.
     private let commits = Atomic<Int>(0)
-    /// How often one call frees.
-    private static let rounds = 8
+    /// How often one call frees for a file.
+    private static let rounds = 32
+    /// How often one call frees for a commit.
+    private static let roundsOfCommit = 8
     /// How often one call has what is pending committed.
     private static let flushes = 50
     /// How often one call waits for what is submitted at this moment, in steps of 2 ms.
@@ -37,16 +43,22 @@ final class FullDisk: EnginePart {
     private static let firstRound: Int64 = 128 << 10
     /// What is freed for a file beyond its bytes: the commit that makes it an entry writes some pages.
     private static let pages: Int64 = 64 << 10
+    /// With at most this many free inodes, and bytes to spare, it is the inodes that are short.
+    private static let fewInodes: Int64 = 64
 
     init(
         context: EngineContext, reaper: Reaper, pending: PendingSet, staged: StagedFiles,
-        space: IndexSpace, displacement: Displacement, recovery: Recovery, quarantine: Quarantine
+        space: IndexSpace, reserve: IndexReserve, ledger: Ledger, displacement: Displacement, recovery: Recovery,
+        quarantine: Quarantine
     ) {
         self.context = context
         self.reaper = reaper
         self.pending = pending
         self.staged = staged
         self.space = space
+        self.reserve = reserve
+        self.ledger = ledger
+        processTurn = ProcessTurn(context.files.staging)
         self.displacement = displacement
         self.recovery = recovery
         self.quarantine = quarantine
@@ -61,12 +73,17 @@ final class FullDisk: EnginePart {
     func writing<R>(
         _ bytes: Int64, whole: OwnedDescriptor? = nil, isStaging: Bool = false, _ body: () throws -> R
     ) throws -> R {
-        // While others wait for room, what they are given must not go to this one.
+        // While others wait for room, what they are given must not go to this one. Where disk space is scarce, they may
+        // be other processes.
         let isFirst = crowd.load(ordering: .acquiring) == 0
-        if commits.load(ordering: .acquiring) == 0,
-            try isFirst || FileSystem.freeBytes(files.staging) > 2 * (bytes + Self.pages)
+        if try commits.load(ordering: .acquiring) == 0 && (isFirst && reserve.wantedBytes == 0 || hasPlenty(for: bytes))
         {
-            do { return try body() } catch let full as LarderError where full.isOfFullDisk { empty(whole) }
+            do {
+                try reserve.require()
+                return try body()
+            } catch let full as LarderError where full.isOfFullDisk {
+                empty(whole)
+            }
         }
         crowd.wrappingAdd(1, ordering: .acquiringAndReleasing)
         if isStaging { stagers.wrappingAdd(1, ordering: .acquiringAndReleasing) }
@@ -74,36 +91,64 @@ final class FullDisk: EnginePart {
             crowd.wrappingSubtract(1, ordering: .acquiringAndReleasing)
             if isStaging { stagers.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
         }
+        var effort = Effort()
         return try turn.locked {
-            var (rounds, flushes, waits) = (0, 0, 0)
-            // The generation at which nothing could be freed.
-            var futile: UInt64?
             while true {
-                freeing.locked { while commits.load(ordering: .acquiring) > 0 { freeing.wait() } }
-                let seen = pending.completedGeneration
-                do { return try body() } catch let full as LarderError where full.isOfFullDisk {
-                    empty(whole)
-                    if rounds < Self.rounds, futile != seen {
-                        if isFreed(bytes + Self.pages, isFirm: true) {
-                            rounds += 1
-                            continue
-                        }
-                        futile = seen
-                    }
-                    // All there is to displace may be staged files, which can go once they are committed.
-                    let generation = pending.requestFlush()
-                    if generation != seen, flushes < Self.flushes {
-                        flushes += 1
-                        pending.wait(for: generation)
-                        continue
-                    }
-                    let others = staged.stagingCount - stagers.load(ordering: .acquiring)
-                    guard waits < (others > 0 ? Self.waitsForStaging : Self.waits) else { throw full }
-                    waits += 1
-                    usleep(2000)
-                }
+                if let result = try processTurn.held({ try writeInTurn(bytes, whole, &effort, body) }) { return result }
+                usleep(2000)
             }
         }
+    }
+
+    /// How much a call has tried.
+    private struct Effort {
+        var (rounds, flushes, waits) = (0, 0, 0)
+        /// The commit at which nothing could be freed.
+        var futile: UInt64?
+    }
+
+    /// Nil if what others do may help, in a moment.
+    private func writeInTurn<R>(
+        _ bytes: Int64, _ whole: OwnedDescriptor?, _ effort: inout Effort, _ body: () throws -> R
+    ) throws -> R? {
+        while true {
+            let seen = pending.completedGeneration
+            do {
+                // Under the lock, as what is given back for a displacement is not for files.
+                return try freeing.locked {
+                    while commits.load(ordering: .acquiring) > 0 { freeing.wait() }
+                    try reserve.require()
+                    return try body()
+                }
+            } catch let full as LarderError where full.isOfFullDisk {
+                empty(whole)
+                let latest = try? index.environment.latestTransaction()
+                if effort.rounds < Self.rounds, latest == nil || effort.futile != latest {
+                    if isFreed(bytes + Self.pages, isFirm: true) {
+                        effort.rounds += 1
+                        continue
+                    }
+                    effort.futile = latest
+                }
+                // All there is to displace may be staged files, which can go once they are committed.
+                let generation = pending.requestFlush()
+                if generation != seen, effort.flushes < Self.flushes {
+                    effort.flushes += 1
+                    pending.wait(for: generation)
+                    continue
+                }
+                let isStaging = staged.stagingCount > stagers.load(ordering: .acquiring) || ledger.othersTotal > 0
+                if effort.waits >= (isStaging ? Self.waitsForStaging : Self.waits) { throw full }
+                effort.waits += 1
+                return nil
+            }
+        }
+    }
+
+    /// True if others are not kept from room by what takes `bytes`.
+    private func hasPlenty(for bytes: Int64) throws -> Bool {
+        let space = try FileSystem.space(files.staging)
+        return space.free > 2 * (bytes + Self.pages + reserve.wantedBytes) && space.freeInodes > Self.fewInodes
     }
 
     private func empty(_ file: OwnedDescriptor?) {
@@ -111,8 +156,10 @@ final class FullDisk: EnginePart {
     }
 
     /// Runs `body`, which commits a transaction that stores something, and again each time that room was made for it.
-    func committing<R>(_ body: () throws -> R) throws -> R {
-        do { return try body() } catch let full as LarderError where full.isOfFullDisk {}
+    /// - Parameter body: given true when nothing else may go: files that are on disk already, and that only a commit
+    ///   makes displaceable, may have the reserve of the index then.
+    func committing<R>(_ body: (_ isLast: Bool) throws -> R) throws -> R {
+        do { return try body(false) } catch let full as LarderError where full.isOfFullDisk {}
         commits.wrappingAdd(1, ordering: .acquiringAndReleasing)
         defer {
             freeing.locked {
@@ -120,14 +167,16 @@ final class FullDisk: EnginePart {
                 freeing.signal()
             }
         }
-        var bytes = Self.firstRound
-        for _ in 0..<Self.rounds {
-            do { return try body() } catch let full as LarderError where full.isOfFullDisk {
-                if !isFreed(bytes, isFirm: false) { throw full }
-                bytes *= 2
+        return try processTurn.held {
+            var bytes = Self.firstRound
+            for _ in 0..<Self.roundsOfCommit {
+                do { return try body(false) } catch let full as LarderError where full.isOfFullDisk {
+                    if !isFreed(bytes, isFirm: false) { break }
+                    bytes *= 2
+                }
             }
+            return try body(true)
         }
-        return try body()
     }
 
     /// Frees about `bytes`; false if nothing could go, also because the index cannot be written either: what the caller
@@ -146,11 +195,19 @@ final class FullDisk: EnginePart {
         reaper.drain()
         // What the dead left is worth a try, but may need a commit.
         try? recovery.sweepDead()
-        if try !FileSystem.hasFreeInodes(files.staging) {
+        let found = try FileSystem.space(files.staging)
+        if found.freeInodes == 0 {
             let isDisplaced = try displacement.displaceFile()
             reaper.drain()
             return isDisplaced
         }
+        // Another thread has freed one.
+        if found.freeInodes <= Self.fewInodes, found.free > 2 * bytes { return true }
+        // A removal may have used up the reserve, and no commit that stores anything goes ahead without it.
+        try reserve.look(context.budget(), isFull: true)
+        try? reserve.require()
+        defer { try? reserve.require() }
+        let bytes = bytes + reserve.missing
         let before = try FileSystem.freeBytes(files.staging)
         // With bytes to spare a quota is met, or others gave some back just now.
         var lack = before >= bytes ? bytes : bytes - before

@@ -4,28 +4,19 @@ import LMDB
 final class IndexSpace: EnginePart {
     let context: EngineContext
     private let snapshots: HeldSnapshots
+    private let reserve: IndexReserve
 
     /// Pages in a row that are worth a hole.
     static let longRun = 4
 
-    init(context: EngineContext, snapshots: HeldSnapshots) {
+    init(context: EngineContext, snapshots: HeldSnapshots, reserve: IndexReserve) {
         self.context = context
         self.snapshots = snapshots
+        self.reserve = reserve
     }
 
     /// Bytes of free pages in the index file that are still on disk.
-    func free() throws -> Int64 { try context.freeIndexBytes() }
-
-    /// What stays of the free pages on a file system that is nearly full, where there is a budget a 32nd of it at most:
-    /// a removal writes pages before it frees any, and then it has no others.
-    private static let kept: Int64 = 128 << 10
-    /// Bytes free on a file system that is nearly full.
-    private static let scarce: Int64 = 4 << 20
-
-    private func kept() throws -> Int64 {
-        if try FileSystem.freeBytes(files.index) >= Self.scarce { return 0 }
-        return min(Self.kept, try context.budget().bytes.bytes / 32)
-    }
+    func free() throws -> Int64 { max(0, try context.freeIndexBytes() - reserve.bytes) }
 
     /// Gives at least `bytes` of free pages back to the file system where there are that many: long runs first.
     /// - Parameter leastRun: shorter runs stay.
@@ -39,6 +30,19 @@ final class IndexSpace: EnginePart {
             }
         }
         return given
+    }
+
+    /// Gives the reserve back where the file system has room again. A process that ended may have left it.
+    func dropReserve() throws {
+        try reserve.look(context.budget())
+        if reserve.wantedBytes > 0 { return }
+        do throws(LMDBError) {
+            let transaction = try index.environment.beginWrite()
+            defer { transaction.abort() }
+            reserve.release()
+        } catch {
+            throw translate(error)
+        }
     }
 
     /// Gives free pages of the index back to the file system: at least `bytes` where there are that many, longest runs
@@ -55,7 +59,7 @@ final class IndexSpace: EnginePart {
     private func punchHoles(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
         let environment = index.environment
         let path = files.index.path(of: Layout.data)
-        let target = min(bytes, 32 << 20, try free() - kept())
+        let target = min(bytes, 32 << 20, try context.freeIndexBytes())
         if target <= 0 { return 0 }
         let transaction = try environment.beginWrite()
         defer { transaction.abort() }

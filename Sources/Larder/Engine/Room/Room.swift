@@ -9,6 +9,7 @@ struct Room: Sendable {
     let files: StoreFiles
     let index: Index
     let ledger: Ledger
+    let reserve: IndexReserve
     private let pageSize: Int64
     /// `FORMAT`, `CACHEDIR.TAG`, the ledger, the counters, and `lock.mdb` at its full length, where the file system
     /// could not allocate it ahead.
@@ -18,6 +19,7 @@ struct Room: Sendable {
         self.files = files
         self.index = index
         self.ledger = ledger
+        reserve = IndexReserve(files: files, index: index)
         pageSize = Int64(index.environment.pageSize)
         var fixed = try files.smallFilesAllocated()
         let lock = try FileSystem.status(Layout.lock, in: files.index)
@@ -54,7 +56,7 @@ struct Room: Sendable {
         let data = try dataAllocated()
         let written = Int64(mutation.writtenPages + mutation.freedPages / 256 + 24)
         let committed = Int64(environment.lastPage + 1)
-        let holes = min(max(0, committed - data / pageSize), reusable.map(Int64.init) ?? .max)
+        let holes = min(max(0, committed - (data - reserve.bytes) / pageSize), reusable.map(Int64.init) ?? .max)
         let appended = mutation.transaction.appendedPages.map { Int64($0) + Int64(mutation.freedPages / 256 + 24) }
         let growth = ((appended ?? written) + min(holes, written)) * pageSize
         let dead = mutation.blobs.deadFiles.reduce(Int64(0)) { $0 + $1.allocated.asBytes }

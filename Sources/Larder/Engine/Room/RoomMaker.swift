@@ -63,36 +63,40 @@ final class RoomMaker: EnginePart {
     @discardableResult
     func mutate<R>(_ purpose: Transactions.Purpose, _ body: (Mutation) throws -> R) throws -> R {
         if purpose == .housekeeping { return try transactions.housekeep(body) }
+        func attempt(leeway: Transactions.Leeway = .none) throws -> Transactions.Attempt<R> {
+            if purpose != .put { return try transactions.attempt(purpose, body) }
+            return try fullDisk.committing { isLast in
+                do {
+                    return try transactions.attempt(purpose, body, leeway: leeway, mayUseReserve: isLast)
+                } catch let error as LMDBError {
+                    throw context.translate(error)
+                }
+            }
+        }
         do {
-            var outcome =
-                purpose == .put
-                ? try fullDisk.committing {
-                    do { return try transactions.attempt(purpose, body) } catch let error as LMDBError {
-                        throw context.translate(error)
-                    }
-                } : try transactions.attempt(purpose, body)
+            var outcome = try attempt()
             var tries = 0
             while tries < 200, case .lacks(let bytes) = outcome {
                 tries += 1
                 if try makeRoom(bytes) || waitForOthers() {
-                    outcome = try transactions.attempt(purpose, body)
+                    outcome = try attempt()
                 } else {
                     break
                 }
             }
             // A snapshot turned out to be held, which lets puts have more of the budget.
             if case .lacks = outcome, purpose == .put, snapshots.mayBeHeld {
-                outcome = try transactions.attempt(purpose, body)
+                outcome = try attempt()
             }
             // Other files that are staged may have all the room, and only a commit makes them displaceable.
             if case .lacks = outcome, purpose == .put {
-                outcome = try transactions.attempt(purpose, body, leeway: .headroom)
+                outcome = try attempt(leeway: .headroom)
             }
             // On a busy machine a reader of a moment may be held up in the middle of its lookup.
             if case .lacks(let bytes) = outcome, purpose == .put, try snapshots.outlastReaders() {
                 _ = try makeRoom(bytes)
-                outcome = try transactions.attempt(purpose, body)
-                if case .lacks = outcome { outcome = try transactions.attempt(purpose, body, leeway: .headroom) }
+                outcome = try attempt()
+                if case .lacks = outcome { outcome = try attempt(leeway: .headroom) }
             }
             if case .committed(let result) = outcome { return result }
         } catch let error as LMDBError {
