@@ -102,55 +102,52 @@ let package = Package(
             providers: [.apt(["libzip-dev"]), .brew(["libzip"])]
         ),
         .target(name: "CLarder"),
-        // Locks that stand in for `Mutex`: in builds with a sanitizer (tools/sanitize), and in the engine on Linux.
-        .target(name: "VisibleLocks", dependencies: ["CLarder"]),
-        .target(name: "Failpoints", dependencies: ["VisibleLocks"], swiftSettings: failpoints),
+        // `Mutex` and `Atomic`, and what stands in for `Mutex`: in builds with a sanitizer, and in the engine on Linux.
+        .target(name: "Locks", dependencies: ["CLarder"]),
+        .target(name: "Failpoints", dependencies: ["Locks"], swiftSettings: failpoints),
         .target(name: "LMDB", dependencies: ["CLMDB", "Failpoints"], swiftSettings: failpoints),
         .target(
             name: "Larder",
-            dependencies: [
-                "CLarder", "CZlib", "Failpoints", "LMDB", "VisibleLocks", .crypto, .logging, .systemPackage,
-            ],
+            dependencies: ["CLarder", "CZlib", "Failpoints", "LMDB", "Locks", .crypto, .logging, .systemPackage],
             swiftSettings: failpoints
         ),
         .target(name: "CLarderInterface"),
-        .target(name: "LarderC", dependencies: ["CLarderInterface", "Larder", "VisibleLocks", .systemPackage]),
-        .target(name: "LarderMetrics", dependencies: ["Larder", "VisibleLocks", .metrics]),
+        .target(name: "LarderC", dependencies: ["CLarderInterface", "Larder", "Locks", .systemPackage]),
+        .target(name: "LarderMetrics", dependencies: ["Larder", "Locks", .metrics]),
         .target(name: "HTTPCaching", dependencies: [.crypto, .httpTypes, .structuredFields]),
         .target(name: "HTTPWire", dependencies: [.httpTypes]),
         .target(
             name: "LarderHTTP",
-            dependencies: ["HTTPCaching", "Larder", "VisibleLocks", .httpTypes, .logging, .systemPackage]
+            dependencies: ["HTTPCaching", "Larder", "Locks", .httpTypes, .logging, .systemPackage]
         ),
         .target(
             name: "LarderNIOTransport",
             dependencies: [
-                "HTTPWire", "LarderHTTP", "VisibleLocks", .httpTypes, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix,
-                .nioSSL, .nioTLS,
+                "HTTPWire", "LarderHTTP", "Locks", .httpTypes, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
+                .nioTLS,
             ]
         ),
         .target(
             name: "LarderAsyncHTTPClient",
             dependencies: [
-                "CZlib", "Larder", "LarderHTTP", "VisibleLocks", .asyncHTTPClient, .httpTypes, .logging, .nioCore,
-                .nioHTTP1, .nioHTTPCompression, .nioPosix,
+                "CZlib", "Larder", "LarderHTTP", "Locks", .asyncHTTPClient, .httpTypes, .logging, .nioCore, .nioHTTP1,
+                .nioHTTPCompression, .nioPosix,
             ]
         ),
         .target(
-            name: "LarderURLSession", dependencies: ["CLarder", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes]
+            name: "LarderURLSession", dependencies: ["CLarder", "Larder", "LarderHTTP", "Locks", .httpTypes]
         ),
         .target(
             name: "LarderPackages",
             dependencies: [
-                "CZip", "HTTPCaching", "Larder", "LarderHTTP", "VisibleLocks", .crypto, .httpTypes, .logging,
-                .systemPackage,
+                "CZip", "HTTPCaching", "Larder", "LarderHTTP", "Locks", .crypto, .httpTypes, .logging, .systemPackage,
             ]
         ),
         .target(
             name: "LarderGateway",
             dependencies: [
-                "HTTPCaching", "HTTPWire", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes, .logging, .nioCore,
-                .nioHTTP2, .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
+                "HTTPCaching", "HTTPWire", "Larder", "LarderHTTP", "Locks", .httpTypes, .logging, .nioCore, .nioHTTP2,
+                .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .nioTLS, .systemPackage,
             ]
         ),
         // Generated from protos/ by tools/messages.
@@ -158,43 +155,41 @@ let package = Package(
         .target(
             name: "LarderObjects",
             dependencies: [
-                "BuildMessages", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "VisibleLocks", .httpTypes,
-                .logging, .nioCore, .protobuf,
+                "BuildMessages", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "Locks", .httpTypes, .logging,
+                .nioCore, .protobuf,
             ]
         ),
         .target(
             name: "LarderObjectsGRPC",
             dependencies: [
-                "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "VisibleLocks", .grpcCore,
-                .grpcNIOTransport, .grpcProtobuf, .logging, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .protobuf,
+                "BuildMessages", "Larder", "LarderGateway", "LarderObjects", "Locks", .grpcCore, .grpcNIOTransport,
+                .grpcProtobuf, .logging, .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .protobuf,
             ]
         ),
         .target(
             name: "LarderHummingbird",
             dependencies: [
-                "HTTPCaching", "Larder", "LarderHTTP", "VisibleLocks", .httpTypes, .hummingbird, .logging, .nioCore,
+                "HTTPCaching", "Larder", "LarderHTTP", "Locks", .httpTypes, .hummingbird, .logging, .nioCore,
                 .serviceLifecycle,
             ]
         ),
-        .target(name: "TestOrigin", dependencies: ["VisibleLocks", .httpTypes, .nioCore, .nioPosix, .nioSSL]),
+        .target(name: "TestOrigin", dependencies: ["Locks", .httpTypes, .nioCore, .nioPosix, .nioSSL]),
         .target(
             name: "CachectlCore",
-            dependencies: [
-                "Larder", "LarderHTTP", "VisibleLocks", .argumentParser, .httpTypes, .systemPackage,
-            ]
+            dependencies: ["Larder", "LarderHTTP", "Locks", .argumentParser, .httpTypes, .systemPackage]
         ),
         .target(
             name: "CachectlDemo",
             dependencies: [
-                "CachectlCore", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport",
-                "VisibleLocks", .argumentParser, .httpTypes, .nioCore, .nioHTTP1, .nioPosix, .systemPackage,
+                "CachectlCore", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP", "LarderNIOTransport", "Locks",
+                .argumentParser, .httpTypes, .nioCore, .nioHTTP1, .nioPosix, .systemPackage,
             ]
         ),
         .executableTarget(
             name: "cachectl",
             dependencies: [
                 "CachectlCore", "CachectlDemo", "HTTPCaching", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "LarderPackages", "VisibleLocks", .argumentParser, .httpTypes, .logging, .nioCore,
+                "LarderNIOTransport", "LarderPackages", "Locks", .argumentParser, .httpTypes, .logging, .nioCore,
                 .nioPosix, .systemPackage,
                 // gRPC is a third of a release build, and only `objects` needs it: see tools/run.
                 .target(name: "LarderObjects", condition: .when(traits: ["LarderObjectsGRPC"])),
@@ -231,14 +226,14 @@ let package = Package(
         ),
         .executableTarget(
             name: "torture",
-            dependencies: ["Failpoints", "Larder", "SeededData", "VisibleLocks", .systemPackage],
+            dependencies: ["Failpoints", "Larder", "Locks", "SeededData", .systemPackage],
             path: "Tests/Torture",
             swiftSettings: failpoints
         ),
         .target(name: "SeededData", path: "Tests/SeededData"),
         .target(
             name: "TestSupport",
-            dependencies: ["Larder", "SeededData", "VisibleLocks", .systemPackage],
+            dependencies: ["Larder", "Locks", "SeededData", .systemPackage],
             path: "Tests/TestSupport"
         ),
         .target(name: "HTTPScenarios", dependencies: ["HTTPCaching", .httpTypes], path: "Tests/HTTPScenarios"),
@@ -247,15 +242,13 @@ let package = Package(
         ),
         .testTarget(
             name: "LarderHTTPTests",
-            dependencies: [
-                "HTTPScenarios", "HTTPTestSupport", "LarderHTTP", "TestSupport", "VisibleLocks", .httpTypes,
-            ]
+            dependencies: ["HTTPScenarios", "HTTPTestSupport", "LarderHTTP", "Locks", "TestSupport", .httpTypes]
         ),
         .testTarget(name: "HTTPWireTests", dependencies: ["HTTPWire", "TestSupport", .httpTypes]),
         .testTarget(name: "LMDBTests", dependencies: ["CLarder", "LMDB", "TestSupport"]),
         .testTarget(
             name: "LarderTests",
-            dependencies: ["Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "TestSupport", "VisibleLocks"],
+            dependencies: ["Failpoints", "Larder", "LarderEffort", "LarderTestWorker", "Locks", "TestSupport"],
             exclude: ["Effort", "Golden"],
             swiftSettings: failpoints
         ),
@@ -269,7 +262,7 @@ let package = Package(
         ),
         .target(
             name: "HTTPTestSupport",
-            dependencies: ["LarderHTTP", "VisibleLocks", .httpTypes, .nioCore, .nioPosix],
+            dependencies: ["LarderHTTP", "Locks", .httpTypes, .nioCore, .nioPosix],
             path: "Tests/HTTPTestSupport"
         ),
         .testTarget(
@@ -287,9 +280,8 @@ let package = Package(
             name: "LarderHummingbirdTests",
             dependencies: [
                 "HTTPTestSupport", "Larder", "LarderAsyncHTTPClient", "LarderHTTP", "LarderHummingbird",
-                "LarderPersistWorker", "TestOrigin", "TestSupport", "VisibleLocks", .asyncHTTPClient, .httpTypes,
-                .hummingbird, .hummingbirdHTTP2, .hummingbirdTesting, .logging, .nioCore, .nioSSL, .serviceLifecycle,
-                .systemPackage,
+                "LarderPersistWorker", "Locks", "TestOrigin", "TestSupport", .asyncHTTPClient, .httpTypes, .hummingbird,
+                .hummingbirdHTTP2, .hummingbirdTesting, .logging, .nioCore, .nioSSL, .serviceLifecycle, .systemPackage,
             ]
         ),
         .testTarget(
@@ -309,7 +301,7 @@ let package = Package(
             name: "LarderGatewayTests",
             dependencies: [
                 "HTTPCaching", "HTTPScenarios", "HTTPTestSupport", "Larder", "LarderGateway", "LarderHTTP",
-                "LarderNIOTransport", "TestOrigin", "TestSupport", "VisibleLocks", .httpTypes, .nioCore, .nioHTTP2,
+                "LarderNIOTransport", "Locks", "TestOrigin", "TestSupport", .httpTypes, .nioCore, .nioHTTP2,
                 .nioHTTPTypes, .nioHTTPTypesHTTP2, .nioPosix, .nioSSL, .systemPackage,
             ],
             exclude: ["Effort"]
@@ -341,7 +333,7 @@ let package = Package(
         .testTarget(
             name: "LarderNIOTransportTests",
             dependencies: [
-                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "TestOrigin", "TestSupport", "VisibleLocks", .httpTypes,
+                "HTTPWire", "LarderHTTP", "LarderNIOTransport", "Locks", "TestOrigin", "TestSupport", .httpTypes,
                 .nioCore, .nioHPACK, .nioHTTP2, .nioPosix, .nioSSL,
             ]
         ),

@@ -1,5 +1,5 @@
 #if LARDER_FAILPOINTS
-    import Synchronization
+    import Locks
 
     #if canImport(Glibc)
         import Glibc

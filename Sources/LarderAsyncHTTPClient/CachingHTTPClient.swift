@@ -5,7 +5,7 @@ import LarderHTTP
 import Logging
 import NIOCore
 import NIOHTTP1
-import Synchronization
+import Locks
 
 /// An `HTTPClient` that keeps what may be kept, with the calls of AsyncHTTPClient.
 ///

@@ -1,6 +1,6 @@
 import AsyncHTTPClient
 import NIOCore
-import Synchronization
+import Locks
 
 /// A content that a closure writes, as a sequence. The closure's next piece is asked for when the last was taken.
 struct WrittenBody: AsyncSequence, Sendable {

@@ -1,6 +1,6 @@
 import CLarderInterface
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 
 #if canImport(Glibc)

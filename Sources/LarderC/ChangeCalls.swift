@@ -1,6 +1,6 @@
 import CLarderInterface
 import Larder
-import Synchronization
+import Locks
 
 /// Documented in `larder/change.h`.
 @c @implementation

@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// Something that C holds by a handle.
 protocol Handled: AnyObject, Sendable {

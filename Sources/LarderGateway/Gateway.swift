@@ -3,7 +3,7 @@ import Logging
 import NIOCore
 import NIOPosix
 import NIOSSL
-import Synchronization
+import Locks
 
 /// An HTTP server in front of an `HTTPCache`: a caching reverse proxy, a forward proxy, or both.
 ///

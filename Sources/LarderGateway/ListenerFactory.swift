@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
-import Synchronization
+import Locks
 
 /// Opens the ports.
 struct ListenerFactory {

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import LarderHTTP
 import NIOCore
-import Synchronization
+import Locks
 
 /// A content that a handler writes, for a cache that reads: each piece waits until the cache has taken it.
 final class HandlerBody: Sendable {

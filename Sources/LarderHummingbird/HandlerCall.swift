@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import Larder
 import LarderHTTP
-import Synchronization
+import Locks
 
 /// The handler of one request, as the origin of a cache.
 ///

@@ -1,6 +1,6 @@
 import Larder
 import Metrics
-import Synchronization
+import Locks
 
 /// Reports what is known of a store to swift-metrics: its size, and what all processes have done with it.
 ///

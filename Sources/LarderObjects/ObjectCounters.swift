@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// What a server has counted.
 package final class ObjectCounters: Sendable {

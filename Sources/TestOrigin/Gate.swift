@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// A point at which a script waits until a test lets it continue. It gives tests an order of events without sleeping.
 ///

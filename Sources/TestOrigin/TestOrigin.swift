@@ -1,7 +1,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
-import Synchronization
+import Locks
 
 /// A scripted HTTP/1.1 origin in this process, on a real socket of 127.0.0.1.
 ///

@@ -93,7 +93,7 @@ struct StatedFactsTests {
     /// The modules of `Package.swift` that are not there for tests, with the modules and packages that each needs.
     private struct Manifest {
         private(set) var modules: [String: Set<String>] = [:]
-        private static let everywhere: Set = ["VisibleLocks", "Failpoints"]
+        private static let everywhere: Set = ["Locks", "Failpoints"]
         private static let systemLibraries = ["CLMDB": "liblmdb", "CZlib": "zlib", "CZip": "libzip"]
 
         init(_ text: String) throws {

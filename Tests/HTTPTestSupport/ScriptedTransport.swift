@@ -1,6 +1,6 @@
 import HTTPTypes
 import LarderHTTP
-import Synchronization
+import Locks
 
 /// A transport whose answers a test writes, without sockets; it keeps what was asked. Safe to use from any thread.
 public final class ScriptedTransport: Transport {

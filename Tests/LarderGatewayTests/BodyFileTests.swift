@@ -2,7 +2,7 @@ import HTTPTestSupport
 import HTTPTypes
 import Larder
 import Logging
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 import Testing

@@ -4,7 +4,7 @@ import HTTPTypes
 import Larder
 import LarderHTTP
 import LarderNIOTransport
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Logging
 import NIOCore
 import NIOPosix
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

@@ -2,7 +2,7 @@ import HTTPTestSupport
 import HTTPTypes
 import LarderHTTP
 import NIOCore
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

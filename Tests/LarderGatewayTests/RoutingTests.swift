@@ -3,7 +3,7 @@ import HTTPTypes
 import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
-import Synchronization
+import Locks
 import TestOrigin
 import Testing
 

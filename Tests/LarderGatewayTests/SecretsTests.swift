@@ -5,7 +5,7 @@ import HTTPTypes
 import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

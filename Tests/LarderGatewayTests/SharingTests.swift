@@ -1,7 +1,7 @@
 import HTTPTestSupport
 import HTTPTypes
 import LarderGateway
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

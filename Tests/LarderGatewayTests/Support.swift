@@ -5,7 +5,7 @@ import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
 import NIOCore
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

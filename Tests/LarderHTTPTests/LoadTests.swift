@@ -1,7 +1,7 @@
 import HTTPTestSupport
 import Dispatch
 import HTTPTypes
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@ import HTTPTestSupport
 import HTTPTypes
 import Larder
 import LarderHTTP
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

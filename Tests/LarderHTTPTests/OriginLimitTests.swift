@@ -1,6 +1,6 @@
 import HTTPTestSupport
 import HTTPTypes
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

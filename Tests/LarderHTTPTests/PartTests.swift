@@ -1,7 +1,7 @@
 import HTTPTestSupport
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@ import HTTPTestSupport
 import HTTPCaching
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Larder
 import Logging
-import Synchronization
+import Locks
 import Testing
 
 @testable import LarderHTTP

@@ -4,7 +4,7 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 import LarderHTTP
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

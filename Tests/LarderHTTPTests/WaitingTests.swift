@@ -1,7 +1,7 @@
 #if DEBUG
     import HTTPTestSupport
     import HTTPTypes
-    import Synchronization
+    import Locks
     import TestSupport
     import Testing
 

@@ -5,7 +5,7 @@ import Larder
 import LarderHTTP
 import LarderHummingbird
 import NIOCore
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

@@ -7,7 +7,7 @@ import LarderHTTP
 import LarderHummingbird
 import Logging
 import NIOCore
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

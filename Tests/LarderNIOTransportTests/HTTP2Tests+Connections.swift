@@ -1,6 +1,6 @@
 import HTTPTypes
 import LarderHTTP
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

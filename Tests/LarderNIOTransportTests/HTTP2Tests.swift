@@ -1,7 +1,7 @@
 import HTTPTypes
 import LarderHTTP
 import NIOHTTP2
-import Synchronization
+import Locks
 import TestSupport
 import Testing
 

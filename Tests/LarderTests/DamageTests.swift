@@ -1,6 +1,6 @@
 import Foundation
 import LMDB
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 import Logging
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 import Testing

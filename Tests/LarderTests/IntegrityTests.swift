@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 #if LARDER_FAILPOINTS
     import Failpoints
     import Foundation
-    import Synchronization
+    import Locks
     import SystemPackage
     import TestSupport
     import Testing

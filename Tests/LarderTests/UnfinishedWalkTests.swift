@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Locks
 
 /// Holds tasks and threads up until a test opens it. It stays open once it was opened. Safe to use from any thread.
 public final class Latch: Sendable {

@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// A clock that stands still until a test moves it.
 public final class TestClock: StoreClock {

@@ -1,6 +1,6 @@
 #if DEBUG
     import Larder
-    import Synchronization
+    import Locks
     import Testing
 
     /// Finds calls that hold a thread of the cooperative pool.

@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 
 #if LARDER_FAILPOINTS

@@ -1,7 +1,7 @@
 import Failpoints
 import Foundation
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Disks that refuse everything for a while under an open store that is above its high watermark: calls fail with typed

@@ -1,6 +1,6 @@
 import Foundation
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Workers whose process, file system or user is limited while a store is open. Each lifts the limit and continues.

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 import SeededData
-import Synchronization
+import Locks
 import SystemPackage
 
 /// A process that works on a store until it has done its operations or is killed.

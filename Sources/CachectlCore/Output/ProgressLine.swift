@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// A progress bar for several threads.
 package final class ProgressLine: Sendable {

@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import Locks
 
 /// Runs asynchronous code from the main thread, which may block.
 package enum Blocking {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// SIGINT, SIGTERM and SIGHUP as a flag that long commands check, so that they can clean up.
 ///

@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// The threads of commands. They may block on disks and locks; the threads of Swift's cooperative pool must not.
 package enum Threads {

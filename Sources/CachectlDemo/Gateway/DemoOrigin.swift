@@ -4,7 +4,7 @@ import Larder
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import Synchronization
+import Locks
 import SystemPackage
 
 /// An origin server for the demo: the files of a directory, with the caching fields that web servers send.

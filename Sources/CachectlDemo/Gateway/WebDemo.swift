@@ -5,7 +5,7 @@ import Larder
 import LarderGateway
 import LarderHTTP
 import LarderNIOTransport
-import Synchronization
+import Locks
 
 /// The second half of the demo: a gateway in front of a web server, and clients of it, over loopback.
 final class WebDemo: Sendable {

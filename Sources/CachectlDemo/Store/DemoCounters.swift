@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The counters of the demo's threads.
 final class DemoCounters: Sendable {

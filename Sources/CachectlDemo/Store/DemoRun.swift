@@ -1,6 +1,6 @@
 import CachectlCore
 import Larder
-import Synchronization
+import Locks
 
 /// Readers that look up files in a skewed order, and writers that store the files that readers missed.
 final class DemoRun: Sendable {

@@ -1,6 +1,6 @@
 import CachectlCore
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Measures the size of the store's directory repeatedly while others write to it: the budget must hold at every

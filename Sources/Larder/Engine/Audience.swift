@@ -1,5 +1,5 @@
 import Logging
-import Synchronization
+import Locks
 
 /// The open stores that share an engine: which of them hear of what happens, and which application versions are in use.
 final class Audience: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Where a store gets the time from. Tests inject their own.
 public protocol StoreClock: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The values that this process computes now: one computation for each key, however many wait for it.
 final class Computations: Sendable {

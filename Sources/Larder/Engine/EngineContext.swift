@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 import SystemPackage
 
 /// What all parts of an engine share: the directory, the index, the clocks, the settings, the log, the counters. It

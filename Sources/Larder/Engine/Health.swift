@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// What of the engine's own work fails at the moment.
 final class Health: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 import SystemPackage
 
 /// The open stores of this process, one engine a directory: LMDB must not open a file twice, so two stores of one path

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The events that one subscriber has yet to read: at most `capacity`, the oldest are dropped and counted.
 final class EventBuffer: Sendable {

@@ -1,3 +1,4 @@
+import Locks
 import Logging
 
 /// Which messages are written, changeable at any time: for all loggers made with ``logger(_:)``, by category.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Writes a body of any length with bounded memory, straight to where it will be stored.

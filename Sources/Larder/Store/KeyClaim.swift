@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The claim of a key by this process, for work that others need not do meanwhile; see `Store.claim(_:)`.
 package final class KeyClaim: Sendable {

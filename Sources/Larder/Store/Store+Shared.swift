@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 import SystemPackage
 
 /// The store that a program may agree on; see `Store.shared`.

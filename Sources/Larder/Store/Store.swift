@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 import SystemPackage
 
 /// A content-addressed cache in a directory: bodies stored once by SHA-256, an index from keys to them, a budget that

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Buffers for bodies of files that are lent to a caller: a fresh one of a megabyte costs as much as reading into it,
 /// as the kernel has to find and clear its pages.

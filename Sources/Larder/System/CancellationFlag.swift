@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Carries a task's cancellation to a thread.
 final class CancellationFlag: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Threads on which asynchronous callers wait for disks, so that the cooperative pool never does.
 ///

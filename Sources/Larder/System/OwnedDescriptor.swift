@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// A file descriptor with one owner, which closes it when it is released.
 final class OwnedDescriptor: Sendable {

@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import Locks
 
 /// Requests and hits of the last minutes, for the status page.
 final class TrafficHistory: Sendable {

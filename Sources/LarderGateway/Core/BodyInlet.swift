@@ -1,5 +1,5 @@
 import LarderHTTP
-import Synchronization
+import Locks
 
 /// The content of a request between the connection that brings it and the load that sends it on: a short queue, which
 /// holds the client back when it is full.

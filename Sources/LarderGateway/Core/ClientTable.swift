@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import Locks
 
 /// Whom limits for a client count for: an IPv4 address, or a network of IPv6, as a single customer gets 2^64 addresses
 /// of those.

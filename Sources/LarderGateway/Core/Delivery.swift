@@ -1,7 +1,7 @@
 import HTTPTypes
 import LarderHTTP
 import NIOCore
-import Synchronization
+import Locks
 
 /// Takes an answer that comes later, or in pieces. On its event loop only.
 protocol DeliverySink: AnyObject {

@@ -4,7 +4,7 @@ import HTTPWire
 import LarderHTTP
 import Logging
 import NIOCore
-import Synchronization
+import Locks
 
 /// What all connections share, and what is done about a request, whatever version of HTTP brought it.
 final class GatewayCore: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Memory that waits for clients and origins: content of requests on its way to an origin, and answers that clients
 /// have not taken. Safe to use from any thread.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The tasks that work for connections, so that a gateway can wait for them before its event loops go.
 final class RunningTasks: Sendable {

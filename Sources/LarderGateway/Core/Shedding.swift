@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import Locks
 
 /// Closes connections while more memory is held than may be: see ``MemoryBudget``.
 ///

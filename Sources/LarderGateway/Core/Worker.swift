@@ -2,7 +2,7 @@ import HTTPWire
 import Larder
 import LarderHTTP
 import NIOCore
-import Synchronization
+import Locks
 
 /// What the connections of one event loop share: counters, room to write heads in, the log's lines.
 ///

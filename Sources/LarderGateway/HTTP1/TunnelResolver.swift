@@ -1,7 +1,7 @@
 import Dispatch
 import NIOCore
 import NIOPosix
-import Synchronization
+import Locks
 
 #if canImport(Darwin)
     import Darwin

@@ -1,7 +1,7 @@
 import Larder
 import LarderHTTP
 import NIOCore
-import Synchronization
+import Locks
 
 /// What is still to be sent of an answer, with as little of it in memory as its source allows.
 struct HTTP2Content {

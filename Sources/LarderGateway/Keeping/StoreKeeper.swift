@@ -2,7 +2,7 @@ import Dispatch
 import Larder
 import LarderHTTP
 import Logging
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Keeps the store of a gateway usable: looks at it every so often, tells what is wrong with it, and opens it again

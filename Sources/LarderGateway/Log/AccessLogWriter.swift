@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Writes the lines of the access log, away from the event loops, in the order in which they are handed over.

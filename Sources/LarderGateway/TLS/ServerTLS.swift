@@ -1,5 +1,5 @@
 import NIOSSL
-import Synchronization
+import Locks
 import SystemPackage
 
 /// The certificate for connections to come, which can be read again. Safe to use from any thread.

@@ -1,5 +1,5 @@
 import HTTPCaching
-import Synchronization
+import Locks
 
 /// The variations of paths that were seen lately, so that a lookup need not read the list first.
 ///

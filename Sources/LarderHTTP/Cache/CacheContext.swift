@@ -1,5 +1,5 @@
 import HTTPCaching
-import Synchronization
+import Locks
 
 /// What the parts of a cache share: its configuration, the rules, the clock, and what of the configuration may change.
 final class CacheContext: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 extension HTTPCache {
     private static let current = Mutex<HTTPCache?>(nil)

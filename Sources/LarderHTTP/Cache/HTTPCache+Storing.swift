@@ -1,6 +1,6 @@
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 
 /// Storing responses that did not come over the cache's transport.
 extension HTTPCache {

@@ -1,6 +1,6 @@
 import Dispatch
 import HTTPTypes
-import Synchronization
+import Locks
 
 /// The same for callers without a task.
 extension HTTPCache {

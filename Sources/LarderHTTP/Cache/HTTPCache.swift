@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 
 /// An HTTP cache: the rules of RFC 9111 joined with a store and a transport.
 ///

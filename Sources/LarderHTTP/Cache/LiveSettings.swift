@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// What of a configuration can change while the cache is in use.
 struct LiveSettings: Sendable {

@@ -1,6 +1,6 @@
 import Larder
 import Logging
-import Synchronization
+import Locks
 
 /// Remembers what the store refuses, and tells it once a cause: when it begins and when it is over.
 final class StoreWatch: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Which loads continue when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are
 /// nearly done, so that the bytes already received are not wasted. The others are given up; the bytes that they

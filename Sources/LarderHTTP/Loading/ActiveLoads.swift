@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The loads that are under way, so that they can be waited for, and cancelled by URL or all at once.
 final class ActiveLoads: Sendable {

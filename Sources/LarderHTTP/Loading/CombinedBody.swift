@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Stored parts of a body, an arriving one, and those that are still to be fetched, in the order of their positions.
 final class CombinedBody: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Bytes of bodies that wait in memory, of many holders. Safe to use from any thread.
 package final class HeldBytes: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Holds requests back so that no host gets more than its share at once; the more urgent go first, equal ones in order.
 ///

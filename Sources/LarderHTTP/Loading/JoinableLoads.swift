@@ -1,6 +1,6 @@
 import HTTPCaching
 import HTTPTypes
-import Synchronization
+import Locks
 
 /// Loads that others may join, by key (RFC 9111 section 4: requests may be collapsed).
 final class JoinableLoads: Sendable {

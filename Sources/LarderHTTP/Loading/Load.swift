@@ -1,6 +1,6 @@
 import HTTPCaching
 import HTTPTypes
-import Synchronization
+import Locks
 
 /// One request on its way, and those who wait for it.
 final class Load: Sendable {

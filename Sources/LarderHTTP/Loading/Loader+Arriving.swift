@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 
 /// Answering with a response that another process has begun to load: a long one, which no client should wait for the
 /// end of, and no origin send twice.

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 
 /// Sharing a load with other processes that have the same store open.
 ///

@@ -1,7 +1,7 @@
 import HTTPCaching
 import HTTPTypes
 import Larder
-import Synchronization
+import Locks
 
 /// Loads what the store cannot answer from the origin: alone, or together with others who want the same.
 final class Loader: Sendable {

@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// How long an origin that failed is remembered (``HTTPCacheConfiguration/originFailureMemory``).
 ///

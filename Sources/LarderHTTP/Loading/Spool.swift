@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// A body while it arrives: one load appends, any number of readers follow at their own pace.
 ///

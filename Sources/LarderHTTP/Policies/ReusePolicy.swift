@@ -1,6 +1,6 @@
 import HTTPCaching
 import HTTPTypes
-import Synchronization
+import Locks
 
 /// A policy of the caller: decides whether a stored response may be used, and nothing else.
 ///

@@ -1,6 +1,6 @@
 import HTTPCaching
 import Larder
-import Synchronization
+import Locks
 
 /// The stored responses of a store, found by primary key.
 ///

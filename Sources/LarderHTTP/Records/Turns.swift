@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// One turn at a time for each key, in the order in which they were asked for.
 package final class Turns: Sendable {

@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// Where the bytes of a load are stored: in a body of their own, or in a part in progress. One load writes; readers
 /// read what was written, at any time.

@@ -1,6 +1,6 @@
 import HTTPCaching
 import Larder
-import Synchronization
+import Locks
 
 /// Tells a response that was asked for before its key was invalidated from one asked for after (RFC 9111 section 4.4):
 /// the former must not be stored. One number for many keys: a stranger's invalidation costs a response not stored.

@@ -1,6 +1,6 @@
 import HTTPCaching
 import Larder
-import Synchronization
+import Locks
 
 /// The parts in progress that loads of this cache write. Safe from any thread; what opens and ends a part waits for the
 /// store.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The content of a request.
 public struct RequestBody: Sendable {

@@ -3,7 +3,7 @@ import LarderHTTP
 import NIOCore
 import NIOPosix
 import NIOSSL
-import Synchronization
+import Locks
 
 /// Opens connections.
 struct Connector: Sendable {

@@ -1,5 +1,5 @@
 import NIOSSL
-import Synchronization
+import Locks
 
 /// TLS for all connections of a transport, set up when the first one needs it: the system's trust roots take some
 /// milliseconds to read.

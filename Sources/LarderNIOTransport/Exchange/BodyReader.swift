@@ -1,5 +1,5 @@
 import LarderHTTP
-import Synchronization
+import Locks
 
 /// The content of a response for its reader. Closes the connection if it is dropped before the content's end.
 final class BodyReader: Sendable {

@@ -1,6 +1,6 @@
 import LarderHTTP
 import NIOCore
-import Synchronization
+import Locks
 
 /// Which connections there are, and which tasks wait for one.
 ///

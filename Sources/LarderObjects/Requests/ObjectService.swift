@@ -3,7 +3,7 @@ import Larder
 import LarderGateway
 import LarderHTTP
 import Logging
-import Synchronization
+import Locks
 
 /// Answers the requests of build tools.
 ///

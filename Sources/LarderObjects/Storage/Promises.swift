@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// Blobs that builds count on, and so must not be displaced before they have used them.
 ///

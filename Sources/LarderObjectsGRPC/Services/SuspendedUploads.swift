@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 
 /// Uploads whose call ended before they were complete, and that may be continued.
 final class SuspendedUploads: Sendable {

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
-import Synchronization
+import Locks
 
 /// Keeps clients within limits that the transport does not have: connections, memory, and calls that stall.
 final class CallGuards: Sendable {

@@ -1,6 +1,6 @@
 import CZip
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Writes an archive: members are added, and read when the archive is closed. libzip writes beside the path and

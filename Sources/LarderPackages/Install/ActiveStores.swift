@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 import SystemPackage
 
 /// The stores of this process whose packages are being changed: a claim of the store tells processes apart, not tasks.

@@ -1,7 +1,7 @@
 import Foundation
 import HTTPTypes
 import LarderHTTP
-import Synchronization
+import Locks
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -1,6 +1,6 @@
 import Foundation
 import LarderHTTP
-import Synchronization
+import Locks
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Locks
 
 /// The pieces of a body that the session or its delegate still has.
 ///

@@ -1,7 +1,7 @@
 import Foundation
 import Larder
 import LarderHTTP
-import Synchronization
+import Locks
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import HTTPTypes
 import LarderHTTP
-import Synchronization
+import Locks
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking

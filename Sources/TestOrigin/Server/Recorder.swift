@@ -1,5 +1,5 @@
 import NIOCore
-import Synchronization
+import Locks
 
 /// Keeps the history, and wakes tasks that wait for a part of it.
 final class Recorder: Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The answers for each path.
 final class Scripts: Sendable {

@@ -2,7 +2,7 @@ import CachectlCore
 import Larder
 import NIOCore
 import NIOPosix
-import Synchronization
+import Locks
 
 /// Serves ccache processes on a socket of their own, version 1 of their protocol.
 struct HelperServer: Sendable {

@@ -1,6 +1,6 @@
 import LarderHTTP
 import Logging
-import Synchronization
+import Locks
 
 /// Logs which origins fail, and why: clients see only a 502 without names, a stale response, or a response that is cut.
 ///

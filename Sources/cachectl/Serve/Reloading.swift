@@ -1,7 +1,7 @@
 import CachectlCore
 import Larder
 import LarderGateway
-import Synchronization
+import Locks
 import SystemPackage
 
 /// Handles SIGHUP and SIGUSR1 in a running gateway.

@@ -5,7 +5,7 @@ import Larder
 import LarderHTTP
 import LarderNIOTransport
 import SystemPackage
-import Synchronization
+import Locks
 import TestOrigin
 import TestSupport
 import Testing

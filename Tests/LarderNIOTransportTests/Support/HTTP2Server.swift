@@ -5,7 +5,7 @@ import NIOHTTP2
 import NIOPosix
 import NIOSSL
 import NIOTLS
-import Synchronization
+import Locks
 import TestSupport
 
 /// A server that speaks HTTP/2 over TLS, and does with each stream what a script says.

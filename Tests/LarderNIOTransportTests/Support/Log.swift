@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Lines that tasks write.
 final class Log: Sendable {

@@ -3,7 +3,7 @@ import LarderNIOTransport
 import NIOCore
 import NIOPosix
 import NIOSSL
-import Synchronization
+import Locks
 import TestSupport
 
 /// A server that does with each connection what a script says.

@@ -1,6 +1,6 @@
 #if LARDER_FAILPOINTS
     import Failpoints
-    import Synchronization
+    import Locks
     import SystemPackage
     import TestSupport
     import Testing

@@ -1,5 +1,5 @@
 import Larder
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 

@@ -1,6 +1,6 @@
 import Larder
 import SystemPackage
-import Synchronization
+import Locks
 import Testing
 import TestSupport
 

@@ -1,6 +1,6 @@
 import SystemPackage
 import TestSupport
-import Synchronization
+import Locks
 import Testing
 
 @testable import Larder

@@ -1,5 +1,5 @@
 import Foundation
-import Synchronization
+import Locks
 import SystemPackage
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 #if LARDER_FAILPOINTS
     import Failpoints
     import SystemPackage
-    import Synchronization
+    import Locks
     import TestSupport
     import Testing
 

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The thread for work of a store that may take long, and that no caller waits for: checkpoints. It is started when
 /// there is work for the first time.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The SHA-256 of a body that is put: known, or computed once by the first thread that needs it.
 ///

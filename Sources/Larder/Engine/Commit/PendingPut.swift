@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// A put that this process sees already and the index does not yet.
 final class PendingPut: PendingChange, @unchecked Sendable {

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// What this process has promised and the index does not hold yet: the open batch, which grows, and the one that the
 /// committer is writing. Readers of this process look here first.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// The names of this instance's staged files, and their end. Safe from any thread.
 final class StagedFiles: EnginePart {

@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// Write transactions on the index, with what happens to files before and after each commit.
 ///

@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// Bodies that are damaged or lost, and those that may be. Safe from any thread.
 final class Damage: EnginePart {

@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// Looks after what an unclean end left, while the store is in use already: walks over the pages of the index; compares
 /// body files that may have lost bytes to a power loss with their digests; removes files of `blobs/` that no record

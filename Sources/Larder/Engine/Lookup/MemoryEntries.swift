@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Entries of policy `memoryOnly`: bounded, nothing on disk. The expired go first, then the least recently used; pinned
 /// and leased ones stay.

@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// The bodies that writers of this process write, and what those need: names, room, files, jobs. Safe from any thread:
 /// the table is under a lock, and each body's state is its own.

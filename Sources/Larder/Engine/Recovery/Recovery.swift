@@ -1,4 +1,5 @@
 import LMDB
+import Locks
 
 /// Finishes what other instances left when they died, and ends sessions. Has no state of its own: what has to be done
 /// is found in the directory and the index. Each dead instance is locked while it is swept.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Counts the entries that this process displaces, and tells the observers of each. Safe from any thread.
 final class DisplacementLog: EnginePart {

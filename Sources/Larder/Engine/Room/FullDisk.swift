@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// What a store does where the file system is full, whatever its budget says: entries give way, those used longest ago
 /// first, so that new ones can be stored.

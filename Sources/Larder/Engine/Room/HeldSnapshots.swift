@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// What commits and displacement go by while a reader of some process holds on to a snapshot.
 ///

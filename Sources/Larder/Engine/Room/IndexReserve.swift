@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// Blocks of the index file beyond its end, which a removal can rely on where the file system is full.
 ///

@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// The leases and claims of this instance: those that are over and still have their rows, how far the search for
 /// others' has come, and whose a claim is. Safe from any thread: its state is under a lock.

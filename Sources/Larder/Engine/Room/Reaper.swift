@@ -1,5 +1,5 @@
 import Failpoints
-import Synchronization
+import Locks
 
 /// Unlinks files in `trash/`, and staged files that were replaced before their commit, away from the threads that
 /// commit and put: unlinking a file that has been written back costs about a millisecond on ext4, twenty for 64 MiB.

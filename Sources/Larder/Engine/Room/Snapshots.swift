@@ -1,5 +1,5 @@
 import LMDB
-import Synchronization
+import Locks
 
 /// What is known of snapshots that readers hold on to, so that a full store can continue while one is held.
 ///

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Whether the committer displaces in the background: from above the high watermark to below the low one. Safe from any
 /// thread.

@@ -1,4 +1,4 @@
-import Synchronization
+import Locks
 
 /// Uses of entries that the index does not know yet: collected by readers, written in batches by the committer.
 ///
