@@ -71,13 +71,13 @@ public final class ObjectServer: Sendable {
     /// - Parameter drain: how long requests may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async { await gateway.stop(drain: drain) }
 
-    /// Opens the access log again, for programs that rotate it, and reads the certificate again, for new connections.
-    ///
-    /// - Throws: `GatewayError`: `tls`, `io`. What could not be read stays as it was.
-    public func reload() throws(GatewayError) {
-        try gateway.reopenAccessLog()
-        try gateway.reloadCertificate()
-    }
+    /// Opens the access log again, for programs that rotate it; see `Gateway.reopenAccessLog()`.
+    @discardableResult
+    public func reopenAccessLog() throws(GatewayError) -> Bool { try gateway.reopenAccessLog() }
+
+    /// Reads the certificate again, for new connections; see `Gateway.reloadCertificate()`.
+    @discardableResult
+    public func reloadCertificate() throws(GatewayError) -> Bool { try gateway.reloadCertificate() }
 
     /// What has been counted since the start.
     public var figures: Figures {

@@ -33,8 +33,7 @@ struct ServeCommand: ParsableCommand {
     var check = false
 
     func run() throws {
-        Interruption.listen()
-        Reloading.listen()
+        ServerProgram.listen()
         guard let config else { return try run(file: nil) }
         let file = try SettingsFile(FilePath(config))
         let flags = CommandLine.arguments.dropFirst(2)
@@ -47,7 +46,8 @@ struct ServeCommand: ParsableCommand {
         }
         try ServeCommand.parse(arguments + flags).run(
             file: file,
-            fixed: Set((given.budget == nil ? [] : ["budget"]) + (given.logLevel == nil ? [] : ["logLevel"])))
+            fixed: Set(
+                (given.server.budget == nil ? [] : ["budget"]) + (given.server.logLevel == nil ? [] : ["logLevel"])))
     }
 
     /// - Parameters:
@@ -56,14 +56,10 @@ struct ServeCommand: ParsableCommand {
     private func run(file: SettingsFile?, fixed: Set<String> = []) throws {
         let setup = try ServeSetup(settings)
         guard !check else { return try report(on: setup) }
-        try options.withStore(.creating, rebuildsIndex: true) {
-            $0.logger = setup.levels.logger($0.logger)
-        } _: { store in
-            let source = file.map {
-                Reloading.Source(path: FilePath(config ?? ""), file: $0, fixed: fixed)
-            }
-            try Blocking.untilInterrupted { try await serve(store, setup, source) }
-        }
+        Self.warn(ofKey: setup)
+        let source = file.map { Reloading.Source(path: FilePath(config ?? ""), file: $0, fixed: fixed) }
+        try ServerProgram(options: options, settings: settings.server, levels: setup.levels)
+            .run(CachingService(setup), source)
     }
 
     /// `--check`: opens neither a port nor the store.
@@ -78,61 +74,6 @@ struct ServeCommand: ParsableCommand {
         try options.print(SettingsJSON(origins: setup.destinations), orText: text + "the settings are valid\n")
     }
 
-    private func serve(_ store: Store, _ setup: ServeSetup, _ source: Reloading.Source?) async throws {
-        // The cache limits requests per host; the transport's own limit must not come first.
-        let transport = NIOTransport(
-            NIOTransport.Configuration(
-                connectionsPerHost: 1_024, maximumHeadBytes: setup.responseHead, http2: setup.usesHTTP2))
-        let keeper = keeper(store, setup, over: transport)
-        let cache = keeper.use(store)
-        let gateway: Gateway
-        do {
-            gateway = try await Gateway.start(setup.gateway, cache: cache)
-        } catch {
-            throw CommandError(error)
-        }
-        // Not before everything is open that can fail: other gateways may be using the store.
-        let hasDefaultBudget: Bool
-        do {
-            hasDefaultBudget = try Self.setBudget(of: store, setup)
-            try await CollectCommand.recoverPackages(store)
-        } catch {
-            await gateway.stop(drain: .zero)
-            throw error
-        }
-        Self.warn(ofKey: setup)
-        let watching = Task { await keeper.run(gateway) }
-        try Announcement(
-            plain: gateway.address, tls: gateway.tlsAddress, admin: gateway.adminAddress, try await store.statistics(),
-            store.path.string, origins: setup.destinations, hasDefaultBudget: hasDefaultBudget
-        )
-        .write(asJSON: options.json)
-        var reloading = Reloading(gateway, keeper, setup.levels, source)
-        while !Task.isCancelled {
-            try? await Task.sleep(for: .milliseconds(100))
-            reloading.obey()
-        }
-        Interruption.endAtNext()
-        Output.note(
-            "draining: waiting up to \(Render.elapsed(setup.drain)) for responses in progress; "
-                + "another signal exits at once"
-        )
-        await Task {
-            watching.cancel()
-            await watching.value
-            await gateway.stop(drain: setup.drain)
-        }.value
-        await keeper.cache?.drain()
-        await transport.close()
-        try keeper.close()
-    }
-
-    /// - Returns: true if it set the default.
-    private static func setBudget(of store: Store, _ setup: ServeSetup) throws -> Bool {
-        if let bytes = setup.budget { try store.setByteBudget(ofServer: bytes) }
-        return try DefaultBudget.set(in: store, unless: setup.budget)
-    }
-
     private static func warn(ofKey setup: ServeSetup) {
         var status = stat()
         guard let path = setup.gateway.tls?.keyFile, FilePath(path).withPlatformString({ stat($0, &status) }) == 0,
@@ -141,26 +82,6 @@ struct ServeCommand: ParsableCommand {
         setup.gateway.logger.warning(
             "every user of this machine can read the private key: change its permissions to 600",
             metadata: ["category": "settings", "path": "\(path)"])
-    }
-
-    /// Reopens the store after errors where that helps.
-    private func keeper(_ store: Store, _ setup: ServeSetup, over transport: NIOTransport) -> StoreKeeper {
-        var configuration = HTTPCacheConfiguration()
-        configuration.caching = setup.caching
-        // The pseudonym distinguishes a loop from another gateway in front of this one.
-        configuration.viaName = "larder-" + String(store.identifier.prefix(8))
-        configuration.timeouts = setup.timeouts
-        configuration.requestsPerHost = 1_024
-        configuration.logger = setup.levels.logger(configuration.logger)
-        configuration.foldedContentCodings = setup.foldedContentCodings
-        configuration.sliceBytes = setup.sliceBytes
-        let routed = RoutedTransport(
-            setup.gateway.routes, over: OriginFailureLog(over: transport, setup.gateway.logger))
-        var opening = options.configuration(.creating)
-        opening.logger = setup.levels.logger(opening.logger)
-        return StoreKeeper(at: options.path, opening, logger: setup.gateway.logger) { [configuration] store in
-            HTTPCache(store: store, transport: routed, configuration: configuration)
-        }
     }
 }
 

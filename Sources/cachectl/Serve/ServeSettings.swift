@@ -4,7 +4,7 @@ import HTTPTypes
 import Larder
 import LarderGateway
 
-/// The settings of `serve`, all in one place.
+/// The settings of `serve`, with those of every server.
 ///
 /// Each is a flag, and a member of the `--config` file under the property's name: `SettingsFile` turns members into
 /// flags, which are parsed here. To add a setting, add a property, which checks the value, and use it in `ServeSetup`.
@@ -18,11 +18,7 @@ struct ServeSettings: ParsableArguments {
         transform: OriginArgument.parse)
     var origin: [OriginArgument] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "Address and port to listen on; port 0 selects a free one. Default: 127.0.0.1:8080.", valueName: "address"),
-        transform: AddressArgument.parse)
-    var listen: AddressArgument?
+    @OptionGroup var server: ServerSettings
 
     @Flag(
         inversion: .prefixedNo, exclusivity: .chooseLast,
@@ -33,21 +29,6 @@ struct ServeSettings: ParsableArguments {
         inversion: .prefixedNo, exclusivity: .chooseLast,
         help: "Pass the client's Host field to the origin. Default: yes.")
     var passHost: Bool?
-
-    @Option(
-        help: ArgumentHelp("Address and port for /metrics, /healthz and a status page.", valueName: "address"),
-        transform: AddressArgument.parse)
-    var admin: AddressArgument?
-
-    @Option(
-        help: ArgumentHelp("Address and port for TLS.", valueName: "address"), transform: AddressArgument.parse)
-    var tlsListen: AddressArgument?
-
-    @Option(help: ArgumentHelp("Certificate chain in PEM.", valueName: "file"), completion: .file())
-    var certificate: String?
-
-    @Option(help: ArgumentHelp("Private key in PEM.", valueName: "file"), completion: .file())
-    var key: String?
 
     @Flag(inversion: .prefixedNo, exclusivity: .chooseLast, help: "Offer HTTP/2 on the TLS port. Default: yes.")
     var http2: Bool?
@@ -66,13 +47,6 @@ struct ServeSettings: ParsableArguments {
     var tunnelPort: [Int] = []
 
     // MARK: What is stored
-
-    @Option(
-        help: ArgumentHelp(
-            "Byte budget of the store, or 'unlimited'. Default: its budget; without one, 80 % of the free disk space.",
-            valueName: "size"),
-        transform: SizeArgument.parseBudget)
-    var budget: ByteCount?
 
     @Option(
         help: ArgumentHelp("The cache's name in Cache-Status. Default: larder.", valueName: "name"),
@@ -132,30 +106,7 @@ struct ServeSettings: ParsableArguments {
         help: "Take the Age field at its word and ignore Date, for origins whose clock is wrong. Default: no.")
     var trustAge: Bool?
 
-    // MARK: Logs
-
-    @Option(
-        help: ArgumentHelp("Access log, one line per request; - is standard output.", valueName: "file"),
-        completion: .file())
-    var accessLog: String?
-
-    @Option(help: ArgumentHelp("Format of the access log. Default: common.", valueName: "format"))
-    var logFormat: LogFormatArgument?
-
-    @Option(
-        help: ArgumentHelp(
-            "Least severe messages to log on standard error; for single categories, too: warning,storing=debug. Default: "
-                + "warning.",
-            valueName: "level"),
-        completion: .list(LogLevelArgument.names), transform: LogLevelArgument.parse)
-    var logLevel: LogLevelArgument?
-
     // MARK: Limits
-
-    @Option(
-        help: ArgumentHelp("Number of event loops, 1 ... 256. Default: one per core.", valueName: "n"),
-        transform: { try CountArgument.parse($0, in: 1...256) })
-    var threads: Int?
 
     @Option(
         help: ArgumentHelp("Timeout for connecting to an origin. Default: 10s.", valueName: "duration"),
@@ -180,11 +131,6 @@ struct ServeSettings: ParsableArguments {
     var headTimeout: Duration?
 
     @Option(
-        help: ArgumentHelp("Time for responses in progress at shutdown. Default: 10s.", valueName: "duration"),
-        transform: DurationArgument.parseTimeout)
-    var drain: Duration?
-
-    @Option(
         help: ArgumentHelp("Maximum size of a request's head. Default: 64KiB.", valueName: "size"),
         transform: { try SizeArgument.parse($0, in: .kibibytes(1) ... .mebibytes(16)) })
     var maxHead: ByteCount?
@@ -202,11 +148,6 @@ struct ServeSettings: ParsableArguments {
     var maxBody: ByteCount?
 
     @Option(
-        help: ArgumentHelp("Maximum number of client connections. Default: 16384.", valueName: "n"),
-        transform: { try CountArgument.parse($0, in: 1 ... .max) })
-    var maxConnections: Int?
-
-    @Option(
         help: ArgumentHelp(
             "Maximum number of connections per client address (IPv6: per /64). Default: 4096.", valueName: "n"),
         transform: { try CountArgument.parse($0, in: 1 ... .max) })
@@ -222,13 +163,6 @@ struct ServeSettings: ParsableArguments {
         inversion: .prefixedNo, exclusivity: .chooseLast,
         help: "Apply the limits per client to this machine too. Do not use behind a local proxy. Default: no.")
     var limitLoopback: Bool?
-
-    @Option(
-        help: ArgumentHelp(
-            "Memory for data in transit; beyond it requests are refused. Default: 512MiB.",
-            valueName: "size"),
-        transform: { try SizeArgument.parse($0, in: .mebibytes(1) ... .gibibytes(1_024)) })
-    var memory: ByteCount?
 
     @Option(
         help: ArgumentHelp("Timeout for the whole content of a request. Default: 6h.", valueName: "duration"),

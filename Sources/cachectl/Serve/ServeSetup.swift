@@ -11,10 +11,8 @@ struct ServeSetup: Sendable {
     var gateway = GatewayConfiguration()
     var timeouts = Timeouts()
     var name = "larder"
-    var budget: ByteCount?
-    var drain = Duration.seconds(10)
     /// Of all messages; SIGHUP may change them.
-    let levels = LogLevels(.warning)
+    let levels: LogLevels
     /// Uses HTTP/2 with origins that offer it.
     var usesHTTP2 = false
     /// Of the head of an origin's response, in bytes.
@@ -26,20 +24,10 @@ struct ServeSetup: Sendable {
     var destinations: [String] = []
 
     init(_ settings: ServeSettings) throws {
-        settings.logLevel?.apply(to: levels)
-        gateway.logger = levels.logger(gateway.logger)
-        let listen = settings.listen ?? AddressArgument(host: "127.0.0.1", port: 8080)
-        gateway.host = listen.host
-        gateway.port = listen.port
-        if let admin = settings.admin {
-            gateway.adminHost = admin.host
-            gateway.adminPort = admin.port
-        }
+        levels = settings.server.logLevels
+        try settings.server.configure(&gateway, levels, http2: settings.http2)
         gateway.routes = try Self.routes(settings)
         destinations = Self.destinations(gateway.routes, settings.origin)
-        gateway.tls = try ListenerArguments.tls(
-            settings.tlsListen, certificate: settings.certificate, key: settings.key, host: listen.host,
-            http2: settings.http2)
         if settings.tunnel == nil, !settings.tunnelPort.isEmpty {
             throw ValidationError("--tunnel-port needs --tunnel.")
         }
@@ -47,11 +35,7 @@ struct ServeSetup: Sendable {
         if !settings.tunnelPort.isEmpty { gateway.tunnels.ports = Set(settings.tunnelPort) }
         gateway.purging.isEnabled = settings.purge ?? true
         gateway.purging.token = settings.purgeToken
-        gateway.eventLoops = settings.threads
-        gateway.accessLog = try ListenerArguments.accessLog(settings.accessLog, settings.logFormat)
-        budget = settings.budget
         name = settings.name ?? name
-        drain = settings.drain ?? drain
         timeouts.connect = settings.connectTimeout ?? timeouts.connect
         timeouts.read = settings.readTimeout ?? timeouts.read
         timeouts.queue = settings.queueTimeout ?? timeouts.queue
@@ -78,11 +62,9 @@ struct ServeSetup: Sendable {
         gateway.limits.headTimeout = settings.headTimeout ?? gateway.limits.headTimeout
         gateway.limits.headBytes = settings.maxHead.map { Int(clamping: $0.bytes) } ?? gateway.limits.headBytes
         gateway.limits.bodyBytes = settings.maxBody?.bytes ?? gateway.limits.bodyBytes
-        gateway.limits.connections = settings.maxConnections ?? gateway.limits.connections
         gateway.limits.connectionsPerClient = settings.maxClientConnections ?? gateway.limits.connectionsPerClient
         gateway.limits.requestsPerClient = settings.maxClientRequests ?? gateway.limits.requestsPerClient
         gateway.limits.limitsLoopback = settings.limitLoopback ?? gateway.limits.limitsLoopback
-        gateway.limits.memoryBytes = settings.memory.map { Int(clamping: $0.bytes) } ?? gateway.limits.memoryBytes
         gateway.limits.contentTimeout = settings.contentTimeout ?? gateway.limits.contentTimeout
         gateway.limits.responseTimeout = settings.responseTimeout
         gateway.hotBodyBytes = settings.hotBodies.map { Int(clamping: $0.bytes) } ?? gateway.hotBodyBytes

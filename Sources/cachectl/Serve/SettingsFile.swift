@@ -59,7 +59,7 @@ struct SettingsFile {
 
     /// The byte budget; nil if the file has none.
     func budget() throws -> ByteCount? {
-        try settings(named: "budget")?.budget
+        try settings(named: "budget")?.server.budget
     }
 
     /// The settings with one of the file's alone; nil if the file does not have it.
@@ -72,14 +72,15 @@ struct SettingsFile {
         Set(members.keys).union(other.members.keys).filter { members[$0] != other.members[$0] }.sorted()
     }
 
-    /// The names of all settings: the properties of `ServeSettings`, `StoreOptions` and `StoreFlags`.
+    /// The names of all settings: the properties of `ServeSettings`, `ServerSettings`, `StoreOptions` and `StoreFlags`.
     private static let names: Set<String> = {
         func properties(of value: Any) -> [String] {
             Mirror(reflecting: value).children.compactMap { $0.label.map { String($0.drop { $0 == "_" }) } }
         }
         let options = properties(of: StoreOptions()) + properties(of: StoreFlags())
-        // The group of the flags is a property without being a setting.
-        return Set(properties(of: ServeSettings()) + options).subtracting(["flags"])
+        let settings = properties(of: ServeSettings()) + properties(of: ServerSettings())
+        // Groups of flags are properties without being settings.
+        return Set(settings + options).subtracting(["flags", "server"])
     }()
 
     /// Whether a setting is true or false: its flag takes no value.

@@ -4,16 +4,16 @@ import LarderGateway
 import Locks
 import SystemPackage
 
-/// Handles SIGHUP and SIGUSR1 in a running gateway.
+/// Handles SIGHUP and SIGUSR1 in a running server.
 ///
 /// SIGUSR1 reopens the access log, for programs that rotate it. SIGHUP does the same, and reloads the certificate and
 /// the key, for new connections, and the settings file: a changed budget and changed log levels apply at once; other
-/// changes are reported as needing a restart. If a file cannot be read, the gateway reports it and keeps what it has.
+/// changes are reported as needing a restart. If a file cannot be read, the server reports it and keeps what it has.
 struct Reloading {
     private static let logSignals = Atomic<Int>(0)
     private static let fileSignals = Atomic<Int>(0)
 
-    private let gateway: Gateway
+    private let server: any RunningServer
     private let keeper: StoreKeeper
     private let levels: LogLevels
     private var source: Source?
@@ -28,8 +28,8 @@ struct Reloading {
     }
 
     /// - Parameter source: nil without a settings file.
-    init(_ gateway: Gateway, _ keeper: StoreKeeper, _ levels: LogLevels, _ source: Source?) {
-        self.gateway = gateway
+    init(_ server: any RunningServer, _ keeper: StoreKeeper, _ levels: LogLevels, _ source: Source?) {
+        self.server = server
         self.keeper = keeper
         self.levels = levels
         self.source = source
@@ -43,18 +43,15 @@ struct Reloading {
         SignalHandler.install(SIGHUP) { _ in Reloading.fileSignals.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    /// Signals to open the access log again, so far.
-    static var logSignalCount: Int { logSignals.load(ordering: .relaxed) + fileSignals.load(ordering: .relaxed) }
-
     /// Handles the signals since the last call.
     mutating func obey() {
         let now = (log: Self.logSignals.load(ordering: .relaxed), file: Self.fileSignals.load(ordering: .relaxed))
         guard now != seen else { return }
         let isReload = now.file != seen.file
         seen = now
-        attempt("access log reopened") { try gateway.reopenAccessLog() }
+        attempt("access log reopened") { try server.reopenAccessLog() }
         guard isReload else { return }
-        attempt("certificate reloaded") { try gateway.reloadCertificate() }
+        attempt("certificate reloaded") { try server.reloadCertificate() }
         guard let old = source else { return }
         attempt("settings reloaded") {
             let new = try SettingsFile(old.path)
@@ -68,7 +65,7 @@ struct Reloading {
         var changes = old.file.changes(to: new)
         changes.removeAll { old.fixed.contains($0) }
         if changes.contains("logLevel") {
-            let new = try new.settings(named: "logLevel")?.logLevel
+            let new = try new.settings(named: "logLevel")?.server.logLevel
             (new ?? .standard).apply(to: levels)
             Output.note("the log levels are now those of the settings")
             changes.removeAll { $0 == "logLevel" }

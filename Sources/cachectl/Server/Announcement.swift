@@ -9,17 +9,25 @@ struct Announcement {
     private let budget: String
     private let stored: String
 
-    init(
-        plain: SocketAddress?, tls: SocketAddress?, grpc: String? = nil, admin: SocketAddress?,
-        _ statistics: Statistics, _ path: String,
-        origins: [String] = [], hasDefaultBudget: Bool
-    ) {
+    /// Where a server listens.
+    struct Addresses {
+        var plain: SocketAddress?
+        var tls: SocketAddress?
+        /// URL.
+        var grpc: String?
+        var admin: SocketAddress?
+        /// For people to read.
+        var origins: [String] = []
+    }
+
+    init(_ addresses: Addresses, _ statistics: Statistics, _ path: String, hasDefaultBudget: Bool) {
         let limit = statistics.budget.bytes
         json = ReadyJSON(
-            address: plain.map { "http://\($0.text)" }, tls: tls.map { "https://\($0.text)" }, grpc: grpc,
-            admin: admin.map { "http://\($0.text)" }, store: path, entryCount: statistics.entryCount,
+            address: addresses.plain.map { "http://\($0.text)" }, tls: addresses.tls.map { "https://\($0.text)" },
+            grpc: addresses.grpc, admin: addresses.admin.map { "http://\($0.text)" }, store: path,
+            entryCount: statistics.entryCount,
             allocatedBytes: statistics.allocatedBytes.bytes, budgetBytes: limit == .unlimited ? nil : limit.bytes,
-            origins: origins)
+            origins: addresses.origins)
         stored = "\(Render.count(statistics.entryCount, "entry", "entries")), \(statistics.allocatedBytes)"
         budget =
             if limit == .unlimited {

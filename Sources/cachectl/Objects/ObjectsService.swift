@@ -1,0 +1,56 @@
+#if LarderObjectsGRPC
+    import CachectlCore
+    import Larder
+    import LarderGateway
+    import LarderHTTP
+    import LarderObjects
+    import LarderObjectsGRPC
+    import Logging
+
+    /// The object server as `objects` runs it, over HTTP and gRPC.
+    struct ObjectsService: ServedService {
+        let configuration: ObjectServerConfiguration
+        let grpc: GRPCObjectServerConfiguration?
+
+        var logger: Logger { configuration.connections.logger }
+
+        func cache(over store: Store) -> HTTPCache { ObjectServer.cache(over: store, configuration) }
+
+        func start(_ store: Store, _ cache: HTTPCache) async throws -> any RunningServer {
+            let server: ObjectServer
+            do {
+                server = try await ObjectServer.start(configuration, store: store)
+            } catch {
+                throw CommandError(error)
+            }
+            do throws(GatewayError) {
+                let calls: GRPCObjectServer? =
+                    if let grpc { try await GRPCObjectServer.start(grpc, beside: server) } else { nil }
+                return Running(server: server, calls: calls)
+            } catch {
+                await server.stop(drain: .zero)
+                throw CommandError(error)
+            }
+        }
+
+        private struct Running: RunningServer {
+            let server: ObjectServer
+            let calls: GRPCObjectServer?
+
+            var addresses: Announcement.Addresses {
+                Announcement.Addresses(
+                    plain: server.address, tls: server.tlsAddress, grpc: calls?.url, admin: server.adminAddress)
+            }
+
+            func use(_ cache: HTTPCache) async { await server.use(cache) }
+            func reopenAccessLog() throws(GatewayError) -> Bool { try server.reopenAccessLog() }
+            func reloadCertificate() throws(GatewayError) -> Bool { try server.reloadCertificate() }
+
+            func stop(drain: Duration) async {
+                async let calls: Void? = calls?.stop(drain: drain)
+                await server.stop(drain: drain)
+                await calls
+            }
+        }
+    }
+#endif

@@ -1,0 +1,109 @@
+import CachectlCore
+import Larder
+import LarderGateway
+import LarderHTTP
+import Logging
+
+/// What a server program runs on a store: the caching gateway, or the object server.
+protocol ServedService: Sendable {
+    /// Where the keeper of the store tells what it does.
+    var logger: Logger { get }
+
+    /// The cache over the store, also over one that was opened again.
+    func cache(over store: Store) -> HTTPCache
+
+    /// Opens the addresses.
+    /// - Throws: `CommandError`; then none is open.
+    func start(_ store: Store, _ cache: HTTPCache) async throws -> any RunningServer
+}
+
+/// A server whose addresses are open.
+protocol RunningServer: Sendable {
+    var addresses: Announcement.Addresses { get }
+
+    /// What other servers on the store must not see before this one is sure to run.
+    func recover(_ store: Store) async throws
+
+    /// Continues with the cache over a store that was opened again.
+    func use(_ cache: HTTPCache) async
+
+    /// False without a file of its own.
+    func reopenAccessLog() throws(GatewayError) -> Bool
+
+    /// False without TLS.
+    func reloadCertificate() throws(GatewayError) -> Bool
+
+    /// Waits for requests in progress for up to `drain`, and closes everything.
+    func stop(drain: Duration) async
+
+    /// Closes what the cache uses, after its last load.
+    func closeOrigins() async
+}
+
+extension RunningServer {
+    func recover(_ store: Store) async throws {}
+    func closeOrigins() async {}
+}
+
+/// A server on a store, from the opening of the store to the end of the drain: what `serve` and `objects` have in
+/// common.
+struct ServerProgram: Sendable {
+    let options: StoreOptions
+    let settings: ServerSettings
+    let levels: LogLevels
+
+    /// Call it before anything takes long: from here on SIGHUP does not end the program.
+    static func listen() {
+        Interruption.listen()
+        Reloading.listen()
+    }
+
+    /// Runs until SIGINT or SIGTERM.
+    /// - Parameter source: the file with settings, if there is one.
+    func run(_ service: some ServedService, _ source: Reloading.Source? = nil) throws {
+        try options.withStore(.creating, rebuildsIndex: true) {
+            $0.logger = levels.logger($0.logger)
+        } _: { store in
+            try Blocking.untilInterrupted { try await serve(store, service, source) }
+        }
+    }
+
+    private func serve(_ store: Store, _ service: some ServedService, _ source: Reloading.Source?) async throws {
+        var opening = options.configuration(.creating)
+        opening.logger = levels.logger(opening.logger)
+        let keeper = StoreKeeper(at: options.path, opening, logger: service.logger) { service.cache(over: $0) }
+        let server = try await service.start(store, keeper.use(store))
+        // Not before everything is open that can fail: other servers may be using the store.
+        let hasDefaultBudget: Bool
+        do {
+            if let budget = settings.budget { try store.setByteBudget(ofServer: budget) }
+            hasDefaultBudget = try DefaultBudget.set(in: store, unless: settings.budget)
+            try await server.recover(store)
+        } catch {
+            await server.stop(drain: .zero)
+            throw error
+        }
+        let watching = Task { await keeper.run { await server.use($0) } }
+        try Announcement(
+            server.addresses, try await store.statistics(), store.path.string, hasDefaultBudget: hasDefaultBudget
+        )
+        .write(asJSON: options.json)
+        var reloading = Reloading(server, keeper, levels, source)
+        while !Task.isCancelled {
+            try? await Task.sleep(for: .milliseconds(100))
+            reloading.obey()
+        }
+        Interruption.endAtNext()
+        let drain = settings.drain ?? .seconds(10)
+        Output.note(
+            "draining: waiting up to \(Render.elapsed(drain)) for requests in progress; another signal exits at once")
+        await Task {
+            watching.cancel()
+            await watching.value
+            await server.stop(drain: drain)
+        }.value
+        await keeper.cache?.drain()
+        await server.closeOrigins()
+        try keeper.close()
+    }
+}
