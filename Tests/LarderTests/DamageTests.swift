@@ -312,14 +312,15 @@ import Testing
             let store = try Store(at: path, .testing())
             try store.put(body(100), for: "k")
             try store.flush()
+            let words = try #require(store.engine.writing).ledger.words
             let environment = store.engine.index.environment
             let trust = IndexTrust(files: store.engine.files, configuration: .testing())
             let latest = try environment.latestTransaction()
             for (last, isTrusted) in [(latest - 1, false), (latest, true)] {
-                store.engine.writing?.ledger.setClosedNote(try trust.mark(environment, last: last))
+                ClosedNote(words).set(try trust.mark(environment, last: last))
                 try #expect(trust.find(environment).wasClosed == isTrusted)
             }
-            store.engine.writing?.ledger.setClosedNote(0)
+            ClosedNote(words).set(0)
             try finish(store)
         }
     }
@@ -332,15 +333,16 @@ import Testing
             let store = try Store(at: path, configuration)
             for number in 0..<200 { try store.put(body(30_000, number), for: Key("\(number)")) }
             try store.flush()
+            let words = try #require(store.engine.writing).ledger.words
             let trust = IndexTrust(files: store.engine.files, configuration: configuration)
             try #expect(trust.find(store.engine.index.environment).walk == .none)
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
             TestFiles.remove(path.appending("staging").appending(Layout.instanceLock(0x1234)))
             // The one that walks behind its open may end before it is through.
-            store.engine.writing?.ledger.beginWalk(run: trust.run, isAlone: true)
+            WalkRecord(words).begin(run: trust.run, isAlone: true)
             try #expect(trust.find(store.engine.index.environment).walk == .behind)
-            store.engine.writing?.ledger.endWalk()
+            WalkRecord(words).end()
             try TestFiles.write([], to: path.appending("staging").appending(Layout.instanceLock(0x1234)))
             // Another process looks at the same moment.
             let looking = try FileSystem.open(

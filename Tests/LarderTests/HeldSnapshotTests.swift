@@ -131,7 +131,7 @@ import Testing
                 defer { lasted.append(clock.uptime() - began) }
                 if lasted.count == 3 { return 7 }
                 while true {
-                    ledger.askForPages()
+                    PageWishes(ledger.words).ask()
                     try poll()
                 }
             }

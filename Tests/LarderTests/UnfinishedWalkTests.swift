@@ -44,7 +44,7 @@ import Testing
     private func die(_ path: FilePath, times: Int) throws {
         let files = try StoreFiles(root: Directory(path: path))
         let ledger = try Ledger(directory: files.index, staging: files.staging, instance: 0x1234, isAlone: true)
-        for _ in 0..<times { ledger.beginWalk(run: 1, isAlone: true) }
+        for _ in 0..<times { WalkRecord(ledger.words).begin(run: 1, isAlone: true) }
     }
 
     private func require(_ path: FilePath, _ clock: any StoreClock = TestClock()) throws -> IndexTrust.Finding {
@@ -77,8 +77,8 @@ import Testing
         try withDirectory { path in
             try fill(path, deaths: 1)
             let store = try Store(at: path, Self.configuration)
-            try #expect(Ledger.pendingWalk(store.engine.files.index) == 0)
-            try #expect(Ledger.unfinishedWalks(store.engine.files.index) == 0)
+            try #expect(WalkRecord.pending(store.engine.files.index) == 0)
+            try #expect(WalkRecord.unfinished(store.engine.files.index) == 0)
             try finish(store)
         }
     }
@@ -88,8 +88,8 @@ import Testing
             try fill(path, deaths: 1)
             let files = try StoreFiles(root: Directory(path: path))
             let ledger = try Ledger(directory: files.index, staging: files.staging, instance: 0x1234, isAlone: true)
-            for _ in 0..<8 { ledger.beginWalk(run: 1, isAlone: false) }
-            try #expect(Ledger.unfinishedWalks(files.index) == 1)
+            for _ in 0..<8 { WalkRecord(ledger.words).begin(run: 1, isAlone: false) }
+            try #expect(WalkRecord.unfinished(files.index) == 1)
             ledger.release()
             try finish(Store(at: path, Self.configuration))
         }
@@ -102,7 +102,7 @@ import Testing
                 let scope = FaultScope(under: path.string, try #require(FaultRule.list("mdb_txn_begin.write=EIO@1")))
                 try #expect(code { try Store(at: path, Self.configuration) } == .io)
                 scope.lift()
-                try #expect(Ledger.unfinishedWalks(Directory(path: path.appending("index"))) == 0)
+                try #expect(WalkRecord.unfinished(Directory(path: path.appending("index"))) == 0)
                 try finish(Store(at: path, Self.configuration))
             }
         }
@@ -123,9 +123,9 @@ import Testing
             try fill(path, deaths: 5)
             let files = try StoreFiles(root: Directory(path: path))
             let ledger = try Ledger(directory: files.index, staging: files.staging, instance: 0x1234, isAlone: true)
-            ledger.beginWalk(run: 2, isAlone: true)
+            WalkRecord(ledger.words).begin(run: 2, isAlone: true)
             ledger.release()
-            try #expect(Ledger.unfinishedWalks(files.index) == 1)
+            try #expect(WalkRecord.unfinished(files.index) == 1)
             try finish(Store(at: path, Self.configuration))
         }
     }

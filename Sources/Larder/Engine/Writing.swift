@@ -151,7 +151,7 @@ extension Engine {
             reaper.close()
             reach("close.reaped")
             if failure == nil, hasWalked { noteClosed() }
-            if !hasWalked, !context.hasSeenDamage { ledger.endWalk() }
+            if !hasWalked, !context.hasSeenDamage { WalkRecord(ledger.words).end() }
             ledger.release()
             reach("close.slot-freed")
             do {
@@ -176,9 +176,9 @@ extension Engine {
                 let last = try read { try $0.statistics(index.unpublished).entries == 0 ? $0.id : nil }
                 guard let last, ledger.others.isEmpty else { return }
                 let trust = IndexTrust(files: files, configuration: configuration)
-                ledger.setClosedNote(try trust.mark(index.environment, last: last))
+                ClosedNote(ledger.words).set(try trust.mark(index.environment, last: last))
                 // Another store may have been opened since, and has cleared the note already.
-                if !ledger.others.isEmpty { ledger.setClosedNote(0) }
+                if !ledger.others.isEmpty { ClosedNote(ledger.words).set(0) }
             } catch {
                 logger(.opening).warning(
                     "not everything could be synced when the store closed", metadata: ["error": "\(error)"])

@@ -20,7 +20,7 @@ final class Quarantine: EnginePart {
         // off.
         let earlier = try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0
         let isMoved = try head.location == .file && files.blobStatus(head) == nil
-        if !isMoved, try FileSystem.unlink(name, in: files.quarantine) { ledger.addQuarantine(-earlier) }
+        if !isMoved, try FileSystem.unlink(name, in: files.quarantine) { QuarantineBytes(ledger).add(-earlier) }
         switch head.location {
         case .file:
             if try !FileSystem.rename(Layout.blob(head.digest), in: files.blobs, to: name, in: files.quarantine) {
@@ -32,7 +32,7 @@ final class Quarantine: EnginePart {
             try keep(BlobRecord.inlineBytes(value), in: file, path)
         }
         reach("quarantine.moved")
-        if !isMoved { ledger.addQuarantine(try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0) }
+        if !isMoved { QuarantineBytes(ledger).add(try FileSystem.status(name, in: files.quarantine)?.allocated ?? 0) }
     }
 
     /// Writes the bytes of a damaged body as far as they can be read: a sector of the index may be what is damaged.
@@ -61,10 +61,10 @@ final class Quarantine: EnginePart {
 
     /// As `bound()`, but counts the files there again: an operator may have removed files.
     func tidy() throws {
-        let counted = ledger.quarantine
+        let counted = QuarantineBytes(ledger).count
         let sum = try files.allocated(in: files.quarantine, .quarantine)
         // Another process may have moved a file there meanwhile; then the next one counts.
-        ledger.correctQuarantine(from: counted, to: sum)
+        QuarantineBytes(ledger).correct(from: counted, to: sum)
         try trim(to: limit())
     }
 
@@ -73,7 +73,7 @@ final class Quarantine: EnginePart {
     @discardableResult
     func trim(to bytes: Int64) throws -> Int64 {
         let names = try files.quarantine.names(of: .quarantine)
-        if ledger.quarantine <= bytes, names.count <= Self.countLimit { return 0 }
+        if QuarantineBytes(ledger).count <= bytes, names.count <= Self.countLimit { return 0 }
         // A rename changes the time of the last change of status, so that is when a file came here.
         var found: [(name: String, status: FileSystem.Status)] = []
         for name in names {
@@ -92,7 +92,7 @@ final class Quarantine: EnginePart {
             guard let now = try FileSystem.status(name, in: files.quarantine),
                 now.inode == status.inode, try FileSystem.unlink(name, in: files.quarantine)
             else { continue }
-            ledger.addQuarantine(-now.allocated)
+            QuarantineBytes(ledger).add(-now.allocated)
             removed += now.allocated
         }
         if removed > 0 {

@@ -73,9 +73,9 @@ final class Scrubber: EnginePart, @unchecked Sendable {
         do {
             if !hasWalked.load(ordering: .relaxed) { try walkPages() }
             guard let changes, !damage.suspects.isEmpty,
-                try changes.ledger.claimScrub(staging: files.staging, isAlone: isAlone)
+                try ScrubClaim(changes.ledger).take(staging: files.staging, isAlone: isAlone)
             else { return }
-            defer { changes.ledger.releaseScrub() }
+            defer { ScrubClaim(changes.ledger).release() }
             try compareSuspects(changes.transactions)
             reach("scrub.compared")
             try removeOrphans(changes.orphans)
@@ -133,13 +133,13 @@ final class Scrubber: EnginePart, @unchecked Sendable {
             // A call that LMDB cannot carry out does not mean damage: the next open looks again.
             let failure = translate(error)
             if failure.code == .corruption {
-                changes?.ledger.noteWalkFoundDamage()
+                if let changes { WalkRecord(changes.ledger.words).noteDamage() }
                 context.fail(failure)
             }
             throw failure
         }
         hasWalked.store(true, ordering: .sequentiallyConsistent)
-        changes?.ledger.endWalk()
+        if let changes { WalkRecord(changes.ledger.words).end() }
     }
 
     /// Reads every suspect file once. Those that match get the epoch of now, and are suspect no longer, for other

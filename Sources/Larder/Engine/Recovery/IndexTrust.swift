@@ -126,7 +126,7 @@ struct IndexTrust {
     }
 
     func find(_ environment: Environment) throws -> Finding {
-        let note = try Ledger.closedNote(files.index)
+        let note = try ClosedNote.read(files.index)
         let wasClosed = try note != 0 && note == fingerprint(environment, environment.latestTransaction())
         // Another process that uses the index has checked it. But a damaged index may have ended a process that died.
         let (alive, dead) = try instances()
@@ -136,12 +136,12 @@ struct IndexTrust {
             walk = .first
         } else if try shortage(environment) != nil {
             walk = .first
-        } else if try wasClosed || alive && !dead && Ledger.pendingWalk(files.index) != run {
+        } else if try wasClosed || alive && !dead && WalkRecord.pending(files.index) != run {
             walk = .none
-        } else if !alive, try Ledger.pendingWalk(files.index) == run {
+        } else if !alive, try WalkRecord.pending(files.index) == run {
             // The last one died in this run of the machine before its walk was finished, or the walk found damage.
             walk = .first
-            limit = try Self.limit(afterDeaths: Ledger.unfinishedWalks(files.index))
+            limit = try Self.limit(afterDeaths: WalkRecord.unfinished(files.index))
         }
         return Finding(wasClosed: wasClosed, isShared: alive, walk: walk, limit: limit)
     }

@@ -175,21 +175,21 @@ enum Opening {
                 directory: files.index, staging: files.staging, instance: lock.instance, isAlone: presence.isAlone)
             failpoint("open.slot-taken", at: files.root.path.string)
             // Until this store is closed, what it leaves is not to be trusted, whatever a power loss brings back.
-            ledger.setClosedNote(0)
-            if finding.wasClosed { try ledger.sync(files.index) }
+            ClosedNote(ledger.words).set(0)
+            if finding.wasClosed { try ledger.words.sync(files.index) }
             // Before anything is read from the index: if this process dies, the next open looks at the pages first.
             switch finding.walk {
             case .behind:
-                ledger.beginWalk(
+                WalkRecord(ledger.words).begin(
                     run: IndexTrust(files: files, configuration: configuration).run, isAlone: !finding.isShared)
             // Not that of another process which has the store open.
-            case .first where !finding.isShared: ledger.endWalk()
+            case .first where !finding.isShared: WalkRecord(ledger.words).end()
             case .first, .none: break
             }
             do {
                 return try openForWriting(files, format, configuration, environment, finding, presence, lock, ledger)
             } catch {
-                if finding.walk == .behind, !finding.isShared { ledger.forgetWalk() }
+                if finding.walk == .behind, !finding.isShared { WalkRecord(ledger.words).forget() }
                 throw error
             }
         } catch {
@@ -208,14 +208,15 @@ enum Opening {
         try Salvage.discard(files)
         try environment.clearDeadReaders()
         let place = try place(of: files)
-        let isCopy = ledger.place != 0 && ledger.place != place && !finding.isShared
+        let known = ledger.words.storePlace
+        let isCopy = known != 0 && known != place && !finding.isShared
         let state = try Creation.prepareState(index, configuration, finding, isCopy: isCopy)
-        ledger.place = place
+        ledger.words.storePlace = place
         failpoint("open.state-written", at: files.root.path.string)
         let clock = EntryClock(configuration)
         clock.observe(state)
-        let counted = ledger.quarantine
-        ledger.correctQuarantine(from: counted, to: try files.allocated(in: files.quarantine, .quarantine))
+        let counted = QuarantineBytes(ledger).count
+        QuarantineBytes(ledger).correct(from: counted, to: try files.allocated(in: files.quarantine, .quarantine))
         let counters = CounterFile(sharedIn: files.index, slot: ledger.slot, at: clock.now())
         let room = try Room(files: files, index: index, ledger: ledger)
         let resources = Engine.Writing.Resources(

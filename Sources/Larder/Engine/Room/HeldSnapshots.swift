@@ -38,7 +38,7 @@ final class HeldSnapshots: EnginePart {
                 return nil
             }
             let age = known.look(oldest, at: uptime.uptime())
-            if age > 2_000_000 { ledger.askForPages() }
+            if age > 2_000_000 { PageWishes(ledger.words).ask() }
             guard known.mayBeHeld else { return nil }
             // A reader that was killed holds its snapshot until a process looks.
             if try environment.clearDeadReaders() > 0, try environment.oldestReader() != oldest {

@@ -18,7 +18,7 @@ enum Yielding {
         let clock = SystemClock()
         var patience: UInt64 = 0
         while true {
-            let wishes = try Ledger.wishes(files.index)
+            let wishes = try PageWishes.count(files.index)
             let began = clock.uptime()
             var looked = began
             do {
@@ -26,7 +26,7 @@ enum Yielding {
                     let now = clock.uptime()
                     guard now &- looked >= interval else { return }
                     looked = now
-                    if now &- began >= patience, try Ledger.wishes(files.index) != wishes { throw Wanted() }
+                    if now &- began >= patience, try PageWishes.count(files.index) != wishes { throw Wanted() }
                 }
             } catch is Wanted {
                 patience = max(firstPatience, patience * 2)
