@@ -6,7 +6,8 @@ extension Store {
     /// A store that another process is making is there once its `FORMAT` file is. Takes no lock and changes nothing.
     /// - Throws: `formatMismatch` if a store was there and lost its `FORMAT` file; `invalidArgument` if `path` is a
     ///   file; `io`.
-    public static func exists(at path: FilePath) throws(LarderError) -> Bool {
+    public static func exists(at path: some PathConvertible) throws(LarderError) -> Bool {
+        let path = try path.filePath()
         guard let status = try FileSystem.status(path: path) else { return false }
         guard status.isDirectory else { throw Opening.notADirectory(path) }
         switch try DirectoryState(Directory(path: path)) {

@@ -37,10 +37,10 @@ extension Store {
     ///   other error, too, the file is where it was.
     @discardableResult
     public func adopt(
-        _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
-        digest: Digest? = nil
+        _ path: some PathConvertible, for key: Key, _ options: PutOptions = PutOptions(),
+        method: TransferMethod = .copy, digest: Digest? = nil
     ) throws -> Digest {
-        try adopted(path, for: key, options, method: method, digest: digest).digest
+        try adopted(path.filePath(), for: key, options, method: method, digest: digest).digest
     }
 
     /// As `adopt`; also returns how many bytes were stored, as the file may change at any time.
@@ -64,10 +64,10 @@ extension Store {
     /// nothing is stored.
     @discardableResult
     public func adopt(
-        _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
-        digest: Digest? = nil
+        _ path: some PathConvertible, for key: Key, _ options: PutOptions = PutOptions(),
+        method: TransferMethod = .copy, digest: Digest? = nil
     ) async throws -> Digest {
-        try await adopted(path, for: key, options, method: method, digest: digest).digest
+        try await adopted(path.filePath(), for: key, options, method: method, digest: digest).digest
     }
 
     /// As `adopt`; also returns how many bytes were stored.
@@ -100,7 +100,8 @@ extension Store {
     /// - Returns: false if there is no fresh entry.
     /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: nothing is left of the file then.
     @discardableResult
-    public func export(_ key: Key, to path: FilePath, method: TransferMethod = .copy) throws -> Bool {
+    public func export(_ key: Key, to path: some PathConvertible, method: TransferMethod = .copy) throws -> Bool {
+        let path = try path.filePath()
         guard method != .move else {
             throw LarderError(.invalidArgument, "a body cannot be moved out of the store: copy it and remove the entry")
         }
@@ -152,7 +153,7 @@ extension Store {
     ///
     /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
     @discardableResult
-    public func export(_ key: Key, to path: FilePath, method: TransferMethod = .copy) async throws -> Bool {
+    public func export(_ key: Key, to path: some PathConvertible, method: TransferMethod = .copy) async throws -> Bool {
         try Task.checkCancellation()
         return try await IOPool.long.runCancellable { [self] in try export(key, to: path, method: method) }
     }

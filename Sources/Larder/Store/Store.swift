@@ -38,8 +38,8 @@ public final class Store: Sendable {
     /// - Throws: `invalidArgument` (a file in the way, values out of range), `formatMismatch` (another program's
     ///   directory, a newer format), `corruption` (a damaged index), `io`, `noSpace`, `locked` (open in this process
     ///   with other settings that stores of one path share).
-    public convenience init(at path: FilePath, _ configuration: Configuration = Configuration()) throws {
-        try self.init(path: path, configuration, ephemeral: nil)
+    public convenience init(at path: some PathConvertible, _ configuration: Configuration = Configuration()) throws {
+        try self.init(path: path.filePath(), configuration, ephemeral: nil)
     }
 
     init(path: FilePath, _ configuration: Configuration, ephemeral: OwnedDescriptor?) throws {
@@ -85,7 +85,7 @@ public final class Store: Sendable {
     /// - Returns: an open store.
     /// - Throws: as `init(at:_:)`; `CancellationError`.
     public static func open(
-        at path: FilePath, _ configuration: Configuration = Configuration()
+        at path: some PathConvertible, _ configuration: Configuration = Configuration()
     ) async throws -> Store {
         try Task.checkCancellation()
         return try await IOPool.long.run { try Store(at: path, configuration) }
