@@ -243,10 +243,10 @@ struct Collector {
             estimatedFreed += try engine.context.freeIndexBytes()
             return
         }
-        try writing.space.dropReserve()
         // Two passes of long runs leave few short ones; compacting takes those too.
         while try writing.space.punch(upTo: 32 << 20, minimumRun: 4) >= 1 << 20 {}
         if everything { while try writing.space.punch(upTo: 32 << 20, minimumRun: 1) >= 64 << 10 {} }
+        try writing.space.settleReserve()
         // The list of free pages is itself made of pages; a sync makes the next run see all of them.
         try writing.transactions.syncIndex()
     }

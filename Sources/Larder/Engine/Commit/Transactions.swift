@@ -142,7 +142,10 @@ final class Transactions: EnginePart {
                 return try attempt(purpose, counting, leeway, resort)
             } catch  where isOfFullDisk(error) {
                 switch resort {
-                case .none: resort = .reserve
+                case .none:
+                    // What the commit does not need of it is taken again.
+                    try? room.reserve.look(context.budget(), isFull: true)
+                    resort = .reserve
                 // Its blocks are in pages that the last transactions have freed.
                 case .reserve where try space.giveBack(Self.pagesOfRemoval) > 0: resort = .freePages
                 case .reserve, .freePages:

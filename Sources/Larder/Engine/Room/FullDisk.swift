@@ -33,6 +33,8 @@ final class FullDisk: EnginePart {
     private static let rounds = 32
     /// How often one call frees for a commit.
     private static let roundsOfCommit = 8
+    /// How often a commit waits for other processes, in steps of 5 ms.
+    private static let waitsOfCommit = 100
     /// How often one call has what is pending committed.
     private static let flushes = 50
     /// How often one call waits for what is submitted at this moment, in steps of 2 ms.
@@ -40,7 +42,7 @@ final class FullDisk: EnginePart {
     /// How often it waits while files are being staged: two seconds in all.
     private static let waitsForStaging = 1000
     /// What a first round frees for a commit, which does not say what it needs; each further one frees twice as much.
-    private static let firstRound: Int64 = 128 << 10
+    private static let firstRound: Int64 = 64 << 10
     /// What is freed for a file beyond its bytes: the commit that makes it an entry writes some pages.
     private static let pages: Int64 = 64 << 10
     /// With at most this many free inodes, and bytes to spare, it is the inodes that are short.
@@ -124,7 +126,7 @@ final class FullDisk: EnginePart {
                 empty(whole)
                 let latest = try? index.environment.latestTransaction()
                 if effort.rounds < Self.rounds, latest == nil || effort.futile != latest {
-                    if isFreed(bytes + Self.pages, isFirm: true) {
+                    if isFreed(bytes + Self.pages) {
                         effort.rounds += 1
                         continue
                     }
@@ -167,31 +169,37 @@ final class FullDisk: EnginePart {
                 freeing.signal()
             }
         }
-        return try processTurn.held {
-            var bytes = Self.firstRound
-            for _ in 0..<Self.roundsOfCommit {
-                do { return try body(false) } catch let full as LarderError where full.isOfFullDisk {
-                    if !isFreed(bytes, isFirm: false) { break }
-                    bytes *= 2
+        for _ in 0..<Self.waitsOfCommit {
+            let result: R? = try processTurn.held {
+                var bytes = Self.firstRound
+                for _ in 0..<Self.roundsOfCommit {
+                    do { return try body(false) } catch let full as LarderError where full.isOfFullDisk {
+                        if !isFreed(bytes) { break }
+                        bytes *= 2
+                    }
                 }
+                return nil
             }
-            return try body(true)
+            if let result { return result }
+            // What other processes have staged can be displaced once they have committed it.
+            if ledger.othersTotal == 0 { break }
+            usleep(5000)
         }
+        return try processTurn.held { try body(true) }
     }
 
     /// Frees about `bytes`; false if nothing could go, also because the index cannot be written either: what the caller
     /// has met is the error to tell.
-    /// - Parameter isFirm: fewer are of no use, so nothing goes if there are not that many to free.
-    private func isFreed(_ bytes: Int64, isFirm: Bool) -> Bool {
+    private func isFreed(_ bytes: Int64) -> Bool {
         do {
-            return try freeing.locked { try free(bytes, isFirm) }
+            return try freeing.locked { try free(bytes) }
         } catch {
             logger(.displacement).debug("nothing is displaced on a full disk", metadata: ["error": "\(error)"])
             return false
         }
     }
 
-    private func free(_ bytes: Int64, _ isFirm: Bool) throws -> Bool {
+    private func free(_ bytes: Int64) throws -> Bool {
         reaper.drain()
         // What the dead left is worth a try, but may need a commit.
         try? recovery.sweepDead()
@@ -216,7 +224,8 @@ final class FullDisk: EnginePart {
             lack -= (try? space.giveBack(lack)) ?? 0
             if lack <= 0 { return true }
         }
-        if try isFirm && !canFree(lack) { return try quarantine.trim(to: 0) >= lack }
+        // Fewer bytes are of no use, so nothing goes if there are not that many.
+        if try !canFree(lack) { return try quarantine.trim(to: 0) >= lack }
         let displaced = try displacement.displace(bytes: lack)
         reaper.drain()
         if displaced > 0 {

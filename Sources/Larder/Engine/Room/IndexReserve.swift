@@ -23,6 +23,8 @@ final class IndexReserve: Sendable {
 
     /// The reserve on a large file system: a removal copies 20 pages at worst, and its next commit again.
     private static let size: Int64 = 512 << 10
+    /// That of a small index.
+    private static let least: Int64 = 64 << 10
     /// Which share of a small one it may be, and of a budget.
     private static let share: Int64 = 32
     /// Bytes free below which there is a reserve.
@@ -55,7 +57,10 @@ final class IndexReserve: Sendable {
         let space = try FileSystem.space(files.index)
         let isScarce = isFull || space.free < Self.scarce
         let most = min(space.total, budget.bytes.bytes) / Self.share
-        wanted.store(isScarce ? min(Self.size, most) : 0, ordering: .relaxed)
+        // A small index has few pages to copy; and what the reserve lacks is displaced for.
+        let file = Int64((index.environment.lastPage + 1) * index.environment.pageSize)
+        let size = min(Self.size, max(Self.least, file / 4))
+        wanted.store(isScarce ? min(size, most) : 0, ordering: .relaxed)
     }
 
     /// Makes the reserve whole, as it has to be after the commit of `mutation`, which stores something. Throws
@@ -76,9 +81,6 @@ final class IndexReserve: Sendable {
     /// Makes the reserve whole. Throws `noSpace` if the file system has too little room.
     func require() throws { try take() }
 
-    /// What is worth taking, at least: the pages of a removal.
-    private static let least: Int64 = 64 << 10
-
     /// - Parameter pages: what the next commit appends, beyond which the reserve lies.
     private func take(beyond pages: Int = 0) throws {
         let wanted = wantedBytes
@@ -88,10 +90,10 @@ final class IndexReserve: Sendable {
         do {
             try take(wanted, beyond: pages)
         } catch {
-            // A part is better than nothing.
+            // A part is better than nothing: as much as there is.
             var part = wanted / 2
-            while part >= Self.least, bytes == 0 {
-                try? take(part, beyond: 0)
+            while part >= Int64(index.environment.pageSize) {
+                try? take(bytes + part, beyond: 0)
                 part /= 2
             }
             throw error

@@ -32,10 +32,14 @@ final class IndexSpace: EnginePart {
         return given
     }
 
-    /// Gives the reserve back where the file system has room again. A process that ended may have left it.
-    func dropReserve() throws {
+    /// Takes the reserve, of pages that were given back just now. Where the file system has room again, gives it back:
+    /// a process that ended may have left it there.
+    func settleReserve() throws {
         try reserve.look(context.budget())
-        if reserve.wantedBytes > 0 { return }
+        if reserve.wantedBytes > 0 {
+            try? reserve.require()
+            return
+        }
         do throws(LMDBError) {
             let transaction = try index.environment.beginWrite()
             defer { transaction.abort() }

@@ -9,7 +9,7 @@ final class ProcessTurn: @unchecked Sendable {
     private var holders = 0
     private var lock: OwnedDescriptor?
     /// Milliseconds.
-    private static let limit = 5000
+    private static let limit = 1000
 
     /// - Parameter directory: the one that is locked, by flock(2).
     init(_ directory: Directory) { self.directory = directory }
