@@ -32,7 +32,7 @@ final class FullDisk: EnginePart {
     /// How often one call frees for a file.
     private static let rounds = 32
     /// How often one call frees for a commit.
-    private static let roundsOfCommit = 8
+    private static let roundsOfCommit = 10
     /// How often a commit waits for other processes, in steps of 5 ms.
     private static let waitsOfCommit = 100
     /// How often one call has what is pending committed.
@@ -42,7 +42,7 @@ final class FullDisk: EnginePart {
     /// How often it waits while files are being staged: two seconds in all.
     private static let waitsForStaging = 1000
     /// What a first round frees for a commit, which does not say what it needs; each further one frees twice as much.
-    private static let firstRound: Int64 = 64 << 10
+    private static let firstRound: Int64 = 16 << 10
     /// What is freed for a file beyond its bytes: the commit that makes it an entry writes some pages.
     private static let pages: Int64 = 64 << 10
     /// With at most this many free inodes, and bytes to spare, it is the inodes that are short.
@@ -169,16 +169,16 @@ final class FullDisk: EnginePart {
                 freeing.signal()
             }
         }
+        var rounds = 0
         for _ in 0..<Self.waitsOfCommit {
             let result: R? = try processTurn.held {
-                var bytes = Self.firstRound
-                for _ in 0..<Self.roundsOfCommit {
+                while true {
                     do { return try body(false) } catch let full as LarderError where full.isOfFullDisk {
-                        if !isFreed(bytes) { break }
-                        bytes *= 2
+                        // What this one has freed is not freed again each time that it waited for others.
+                        if rounds == Self.roundsOfCommit || !isFreed(Self.firstRound << rounds) { return nil }
+                        rounds += 1
                     }
                 }
-                return nil
             }
             if let result { return result }
             // What other processes have staged can be displaced once they have committed it.
