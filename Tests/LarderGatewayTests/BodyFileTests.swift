@@ -41,6 +41,26 @@ struct BodyFileTests {
         }
     }
 
+    @Test func theAnswerThatHealsEndsTheConnection() async throws {
+        let content = [UInt8](repeating: 7, count: 1 << 20)
+        let transport = ScriptedTransport { _ in
+            .answer(HTTPResponse(status: .ok, headerFields: fresh), content)
+        }
+        try await withGateway(transport: transport) { setting in
+            try await #expect(exchange(setting.port, get("/")).body.count == content.count)
+            try await setting.store.flush()
+            try TestFiles.truncate(Self.file(in: setting.store), to: 1 << 19)
+            let request = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
+            for (field, reason) in [("close", "it met the damage"), (nil, "it is healed")] {
+                let client = try await RawClient.connect(to: setting.port)
+                let response = try await client.exchange(request)
+                #expect(response.body.count == content.count)
+                #expect(response["Connection"] == field, Comment(rawValue: reason))
+                try await client.close()
+            }
+        }
+    }
+
     @Test func endsTheConnectionWhileItIsSent() async throws {
         let messages = Mutex<[String]>([])
         try await withGateway(transport: SlowClientTests.transport(fresh)) {

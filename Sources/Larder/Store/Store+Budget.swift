@@ -6,12 +6,6 @@ extension Store {
         return try engine.budget()
     }
 
-    /// Bytes that are free on the file system, for this user (`f_bavail` of fstatvfs(3)).
-    package func freeDiskBytes() throws -> ByteCount {
-        try requireOpen()
-        return ByteCount(try FileSystem.freeBytes(engine.files.root))
-    }
-
     /// Changes the limits, for every process that uses the store, and displaces until they hold.
     ///
     /// - Parameter budget: replaces all limits.

@@ -31,6 +31,9 @@ extension Store {
         return false
     }
 
+    /// Bodies that were found damaged or lost since this store was opened, by itself.
+    package var damagedBodies: Int { engine.damage.count.load(ordering: .relaxed) }
+
     /// The most operations of a `WriteBatch` that `isHousekeeping`.
     package func housekeepingLimit() throws -> Int { max(1, try engine.context.removalLimit() / 2) }
 

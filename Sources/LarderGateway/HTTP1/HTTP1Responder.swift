@@ -31,11 +31,14 @@ final class HTTP1Responder {
     private var delivery: Delivery?
     /// Of content that arrives, what the channel has no room for.
     private var rest: ArraySlice<UInt8> = []
+    /// Damaged bodies that the store knew of when the connection began.
+    private let damagedBodies: Int
 
     init(_ worker: Worker, _ output: HTTP1Output, isPlaintext: Bool) {
         self.worker = worker
         self.output = output
         self.isPlaintext = isPlaintext
+        damagedBodies = worker.cache.store.damagedBodies
     }
 
     func attach(_ delegate: any HTTP1ResponderDelegate) { self.delegate = delegate }
@@ -157,6 +160,8 @@ final class HTTP1Responder {
     @discardableResult
     private func writeHead(_ head: HTTPResponse, length: Int64?) -> Bool {
         guard let current else { return false }
+        // A client that met a damaged body gets no more on this connection.
+        if worker.cache.store.damagedBodies != damagedBodies { current.closes = true }
         worker.scratch.removeAll(keepingCapacity: true)
         do throws(WireError) {
             current.begin(try ResponseHeadWriter.append(head, length: length, to: current, into: &worker.scratch))

@@ -72,7 +72,7 @@ package final class Promises: Sendable {
         guard isDue, let statistics = try? await store.statistics() else { return known }
         let budget = statistics.budget.bytes
         let room = budget == .unlimited ? .max : budget.bytes - statistics.allocatedBytes.bytes
-        let free = (try? store.freeDiskBytes().bytes) ?? 0
+        let free = (try? store.freeDiskBytes()) ?? 0
         let isShort = min(room, free) < Self.room || !statistics.failures.isEmpty
         state.withLock { $0.isShortOfRoom = isShort }
         return isShort

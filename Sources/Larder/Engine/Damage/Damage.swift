@@ -8,6 +8,8 @@ final class Damage: EnginePart {
     let suspects: Range<UInt64>
     /// Blobs of those epochs whose files were compared with their digests, and match.
     private let verified = EngineMutex<Set<UInt64>>([])
+    /// Bodies that this store has found damaged or lost since it was opened.
+    let count = Atomic<Int>(0)
     /// Nil in a read-only engine, which only reports.
     private let changes: Changes?
 
@@ -54,8 +56,7 @@ final class Damage: EnginePart {
     /// report. Safe against the same finding by another thread or process: the record is looked at again under the
     /// lock.
     func quarantine(_ blob: UInt64, _ head: BlobRecord, _ reason: String) throws {
-        counters.add(.damagedBodies)
-        configuration.observer?(.damaged(digest: head.digest, reason: reason))
+        note(head, reason)
         logger(.integrity).error("damaged body", metadata: ["digest": "\(head.digest)", "reason": "\(reason)"])
         guard let changes else { return }
         defer { changes.quarantine.bound() }
@@ -66,6 +67,12 @@ final class Damage: EnginePart {
             try changes.quarantine.take(current, bytes)
             try mutation.blobs.markDamaged(blob)
         }
+    }
+
+    private func note(_ head: BlobRecord, _ reason: String) {
+        count.wrappingAdd(1, ordering: .relaxed)
+        counters.add(.damagedBodies)
+        configuration.observer?(.damaged(digest: head.digest, reason: reason))
     }
 
     /// Removes a body in progress whose bytes are lost, or may be: there is no digest to compare them with. The entry
@@ -110,8 +117,7 @@ final class Damage: EnginePart {
             return true
         }
         if isGone {
-            counters.add(.damagedBodies)
-            configuration.observer?(.damaged(digest: head.digest, reason: "the file is gone"))
+            note(head, "the file is gone")
             logger(.integrity).error("body file vanished", metadata: ["digest": "\(head.digest)"])
         }
     }
