@@ -59,10 +59,12 @@ struct SharedMissTests {
     ///   - content: of the response.
     ///   - cacheControl: of the response.
     ///   - isChunked: whether its length is not declared.
+    ///   - validator: of the response.
+    ///   - vary: of the response.
     ///   - configure: the cache of the second.
     private func withProcesses(
         _ content: String = content, _ cacheControl: String = "max-age=600", isChunked: Bool = false,
-        validator: String? = nil, _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
+        validator: String? = nil, vary: String? = nil, _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
         _ body: @Sendable (Processes) async throws -> Void
     ) async throws {
         try await withOrigin { origin, place in
@@ -71,6 +73,7 @@ struct SharedMissTests {
             var answer = OriginAnswer.ok(String(content.prefix(middle))).header("Cache-Control", cacheControl)
                 .then(gate).then(String(content.suffix(middle)))
             if let validator { answer = answer.header("ETag", validator) }
+            if let vary { answer = answer.header("Vary", vary) }
             origin.script("/w", isChunked ? answer.chunked() : answer)
             let store = try await Store.open(at: FilePath(place.store))
             let first = try CommandRun.start(["fetch", url, "--store", place.store])
@@ -185,8 +188,9 @@ struct SharedMissTests {
     }
 
     /// The second gets the first half while the origin holds the other one, and all of it from the store.
-    @Test func aLongResponseIsFollowedWhileItArrives() async throws {
-        try await withProcesses(Self.long, validator: "\"1\"") { configuration in
+    @Test(arguments: [nil, "\"1\""], [nil, "Accept-Encoding"])
+    func aLongResponseIsFollowedWhileItArrives(_ validator: String?, _ vary: String?) async throws {
+        try await withProcesses(Self.long, validator: validator, vary: vary) { configuration in
             configuration.otherProcessWait = .seconds(36_000)
             configuration.sleep = { pause in
                 if pause == Self.claiming { return try await Self.never() }
@@ -215,18 +219,42 @@ struct SharedMissTests {
             let again = try await processes.cache.fetch(processes.url)
             #expect(again.source == .hit)
             #expect(try await again.body.bytes() == bytes)
-            // The part is gone.
-            #expect(try await processes.store.keys(.prefix(Key(processes.url + " "))) == [])
+            // The part is gone, and a variant is there.
+            let left = try await processes.store.keys(.prefix(Key(processes.url + " ")))
+            #expect(left.count == (vary == nil ? 0 : 1) && !left.contains { $0.text.contains(" part=") })
         }
     }
 
-    /// What others could not continue, or may not have, is not waited for.
-    @Test(arguments: [nil, "\"1\""]) func aLongResponseThatCannotBeFollowed(_ validator: String?) async throws {
-        try await withProcesses(Self.long, validator == nil ? "max-age=600" : "no-cache", validator: validator) {
+    /// What others may not have is not waited for: it has to be validated, or is for other requests.
+    @Test(arguments: ["no-cache", "max-age=600"])
+    func aLongResponseThatCannotBeFollowed(_ control: String) async throws {
+        try await withProcesses(Self.long, control, validator: "\"1\"", vary: "X-Kind") {
             $0.otherProcessWait = .seconds(36_000)
         } _: { processes in
-            let response = try await processes.cache.fetch(processes.url)
+            var request = try HTTPCache.request(for: processes.url)
+            if control != "no-cache" { request.headerFields[HTTPField.Name("X-Kind")!] = "other" }
+            let response = try await processes.cache.fetch(request)
             #expect(try await response.body.bytes() == Array("own".utf8))
+        }
+    }
+
+    /// Another answer of the origin may have another end.
+    @Test func aLongResponseWithoutAValidatorEndsWithItsProcess() async throws {
+        try await withProcesses(Self.long) { configuration in
+            configuration.otherProcessWait = .seconds(36_000)
+            configuration.sleep = { pause in
+                if pause == Self.claiming { return try await Self.never() }
+            }
+        } _: { processes in
+            let response = try await processes.cache.fetch(processes.url)
+            var reader = response.body.makeAsyncIterator()
+            _ = try await reader.next()
+            kill(processes.first.processIdentifier, SIGKILL)
+            await processes.first.exit()
+            await #expect(throws: FetchError.self) { while try await reader.next() != nil {} }
+            #expect(processes.transport.sent.isEmpty)
+            let again = try await processes.cache.fetch(processes.url)
+            #expect(try await again.body.bytes() == Array("own".utf8))
         }
     }
 

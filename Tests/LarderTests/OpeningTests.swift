@@ -210,7 +210,7 @@ import Testing
     }
 
     /// Apps and extensions have little address space: a small store takes little, and more only when it grows.
-    @Test func theMapOfTheIndexFollowsTheBudget() throws {
+    @Test(.disabled(if: Sanitizer.isOn)) func theMapOfTheIndexFollowsTheBudget() throws {
         func mapSize(_ store: Store) throws -> Int { try store.engine.index.environment.mapSize() }
         try withDirectory { path in
             for (budget, size) in [(2, 64), (100, 200), (8_192, 16_384)] as [(Int64, Int)] {

@@ -139,7 +139,7 @@ struct ProcessTests {
     }
 
     /// `tools/torture large-body` does the same with 4 GiB.
-    @Test func memoryDoesNotDependOnTheLengthOfAStreamedBody() throws {
+    @Test(.disabled(if: Sanitizer.isOn)) func memoryDoesNotDependOnTheLengthOfAStreamedBody() throws {
         try withDirectory { path in
             let worker = try Worker(store: path.appending("store").string, mode: "stream", seed: 0, count: 256)
             let lines = worker.finish()

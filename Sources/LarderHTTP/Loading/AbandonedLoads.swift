@@ -1,8 +1,9 @@
 import Locks
 
 /// Which loads continue when their last reader has left (``HTTPCacheConfiguration/abandonedLoads``): those that are
-/// nearly done, so that the bytes already received are not wasted. The others are given up; the bytes that they
-/// received stay as a part if the response has a strong validator.
+/// nearly done, so that the bytes already received are not wasted, and those that other processes may follow and could
+/// not continue, as the response has no strong validator. The others are given up; the bytes that they received stay as
+/// a part if it has one.
 public struct AbandonedLoadPolicy: Sendable, Hashable {
     /// A load continues if no more than this is missing, in bytes. Default: 1 MiB.
     public var restBytes: Int64
@@ -29,11 +30,11 @@ final class AbandonedLoads: Sendable {
 
     init(_ policy: AbandonedLoadPolicy) { self.policy = policy }
 
-    /// Takes a load in, if it is nearly done and there is a place.
-    func takes(length: Int64, received: Int64) -> Bool {
+    /// Takes a load in, if it is nearly done or `isIndispensable`, and there is a place.
+    func takes(length: Int64, received: Int64, isIndispensable: Bool) -> Bool {
         let rest = length - received
         let share = Double(rest) * 100 <= Double(length) * Double(policy.restPercent)
-        guard rest <= policy.restBytes || share else { return false }
+        guard isIndispensable || rest <= policy.restBytes || share else { return false }
         return count.withLock { count in
             guard count < policy.limit else { return false }
             count += 1

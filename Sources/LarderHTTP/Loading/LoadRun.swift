@@ -210,7 +210,7 @@ struct LoadRun: Sendable {
         let spool = Spool(
             length: received.body.length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
-            abandoned: loader.abandoned
+            abandoned: loader.abandoned, isIndispensable: storing?.isIndispensable ?? false
         ) { [weak load] in load?.cancel() }
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }

@@ -20,13 +20,21 @@ extension Loader {
     func arriving(_ pending: LoadRequest) async throws -> Arriving {
         guard let primary = pending.primary else { return .nothing }
         let responses = changes.responses
-        guard let (stored, part) = try await changes.store.perform({ try responses.arriving(primary) }),
-            let total = stored.body.total, !stalled.contains(part.key)
-        else { return .nothing }
+        let all = try await changes.store.perform { try responses.arriving(primary) }
+            .filter { !stalled.contains($0.part.key) }
+        if all.isEmpty { return .nothing }
         let now = context.now
-        guard case .serve(let served) = context.rules.reuse(pending.subject, stored: [stored], now: now),
+        let stored = all.map(\.response)
+        guard case .serve(let served) = context.rules.reuse(pending.subject, stored: stored, now: now),
             served.stale == nil, served.content == .whole
         else { return .unusable }
+        return answer(pending, with: served, all[served.index], now: now)
+    }
+
+    private func answer(
+        _ pending: LoadRequest, with served: ServedResponse, _ arriving: ResponseStore.Arriving, now: Instant
+    ) -> Arriving {
+        let (stored, part, total) = (arriving.response, arriving.part, arriving.total)
         var head = served.head
         let status = context.rules.cacheStatus(
             forwarded: pending.forwardedRequest, receivedStatus: stored.head.status.code,
@@ -59,33 +67,53 @@ extension Loader {
         {
             return ResponseBody(segments)
         }
+        let validator =
+            stored.policy.hasStrongValidator
+            ? stored.head.headerFields[.eTag] ?? stored.head.headerFields[.lastModified] : nil
+        // Another answer of the origin may be another response, whose end does not fit.
+        guard let validator else {
+            throw FetchError(.origin, url: pending.request.url, "another process loaded it, and stopped before its end")
+        }
         // What a process that died has left is of no use to anyone else.
         _ = try? await changes.store.perform { [pending] in try responses.arriving(pending.primary ?? "") }
         var sent = pending.forwardedRequest.sent
-        sent.headerFields[.ifRange] = stored.head.headerFields[.eTag] ?? stored.head.headerFields[.lastModified]
+        sent.headerFields[.ifRange] = validator
         return try await loadGap(offset..<total, of: stored.head, sent: sent, for: pending)
     }
 }
 
 extension ResponseStore {
-    /// A whole response that a process is writing under a key, and the part that it writes to. May wait.
-    func arriving(_ primary: String) throws -> (response: StoredResponse, part: PartialBody)? {
+    /// A whole response that a process is writing, the part that it writes to, and the length of both, in bytes.
+    struct Arriving: Sendable {
+        let response: StoredResponse
+        let part: PartialBody
+        let total: Int64
+    }
+
+    /// The whole responses that processes are writing under a key, as variants of it too. May wait.
+    func arriving(_ primary: String) throws -> [Arriving] {
         var keys: [Key] = []
-        try store.forEach(.prefix(StoredKeys.partPrefix(of: Key(primary))) && .incomplete) { entry in
-            if StoredPart.head(of: entry.metadata) != nil { keys.append(entry.key) }
-        }
-        if keys.isEmpty { return nil }
-        // What a record lists is no longer arriving: loads of ranges may write to it.
-        let listed = Set(try parts(at: Key(primary)).map { $0.key(Key(primary)) })
-        for key in keys where !listed.contains(key) {
-            guard let part = try store.partialBody(of: key), let response = StoredPart.head(of: part.metadata) else {
-                continue
+        for prefix in [StoredKeys.partPrefix(of: Key(primary)), Key(primary + VariantIndex.separator)] {
+            try store.forEach(.prefix(prefix) && .incomplete) { entry in
+                if StoredPart.head(of: entry.metadata) != nil { keys.append(entry.key) }
             }
-            if part.isBeingWritten { return (response, part) }
-            // Its process died. No other load will continue it.
-            try store.remove(key)
         }
-        return nil
+        var found: [Arriving] = []
+        for key in keys {
+            // What a record lists is no longer arriving: loads of ranges may write to it.
+            let owner = StoredPart.owner(of: key)
+            guard try !parts(at: owner).contains(where: { $0.key(owner) == key }),
+                let part = try store.partialBody(of: key), let response = StoredPart.head(of: part.metadata),
+                let total = response.body.total
+            else { continue }
+            if part.isBeingWritten {
+                found.append(Arriving(response: response, part: part, total: total))
+            } else {
+                // Its process died. No other load will continue it.
+                try store.remove(key)
+            }
+        }
+        return found
     }
 }
 

@@ -60,6 +60,8 @@ final class Spool: Sendable {
     let sink: BodySink?
     /// Decides whether it continues without readers; nil: it does not.
     private let abandoned: AbandonedLoads?
+    /// Whether other processes may follow it, and could not continue it.
+    private let isIndispensable: Bool
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
     private let share: HeldBytes.Share
@@ -69,13 +71,14 @@ final class Spool: Sendable {
     ///   - onAbandon: called once when the last reader leaves before the end.
     init(
         length: Int64?, sink: BodySink?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
-        onAbandon: @escaping @Sendable () -> Void
+        isIndispensable: Bool = false, onAbandon: @escaping @Sendable () -> Void
     ) {
         share = HeldBytes.Share(of: held)
         share.set(Self.fixedBytes)
         self.length = length
         self.sink = sink
         self.abandoned = abandoned
+        self.isIndispensable = isIndispensable
         self.onAbandon = onAbandon
         state = Mutex(State(isStoring: sink != nil, isDetached: isDetached))
     }
@@ -293,7 +296,9 @@ final class Spool: Sendable {
             guard state.positions.isEmpty, !(state.isDetached && state.isStoring), state.ending == nil else {
                 return false
             }
-            if state.isStoring, let length, abandoned?.takes(length: length, received: state.tailStart) == true {
+            if state.isStoring, let length,
+                abandoned?.takes(length: length, received: state.tailStart, isIndispensable: isIndispensable) == true
+            {
                 state.isDetached = true
                 state.isOrphan = true
                 return false

@@ -48,6 +48,9 @@ struct StoredPart: Hashable {
         return Key(bytes: key.bytes + (separator + String(repeating: "0", count: 16 - digits.count) + digits).utf8)
     }
 
+    /// The key of the response whose part has this key.
+    static func owner(of key: Key) -> Key { Key(bytes: Array(key.bytes.dropLast(separator.utf8.count + 16))) }
+
     /// The encoding of a list: for each part its id, u64, the number of its ranges, u16, and those as two i64 each.
     static func encode(_ parts: [StoredPart]) -> [UInt8] {
         var bytes: [UInt8] = []

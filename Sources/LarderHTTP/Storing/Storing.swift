@@ -30,6 +30,8 @@ struct Storing: Sendable {
     private let replaced: [ResponseStore.Found]
     /// Whether other processes can follow the body while it arrives.
     let isShown: Bool
+    /// Whether they could not continue one that breaks off.
+    var isIndispensable: Bool { isShown && !new.policy.hasStrongValidator }
 
     /// Nil when the store does not accept the response: it is too large or has too many tags, there is no room, or the
     /// store fails. The answer continues without it.
@@ -66,10 +68,9 @@ struct Storing: Sendable {
         do {
             key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
-            // What others wait for the whole of costs fewer commits. Without a strong validator they could not continue
-            // what breaks off, and what has to be validated they may not have.
-            if isAwaited, length.map({ $0 > Loader.longestAwaited }) ?? false, shared == nil, key == Key(own),
-                new.announcedRange == nil, new.policy.hasStrongValidator, new.policy.isFresh(at: changes.context.now),
+            // What others wait for the whole of costs fewer commits. What has to be validated they may not have.
+            if isAwaited, length.map({ $0 > Loader.longestAwaited }) ?? false, shared == nil,
+                new.announcedRange == nil, new.policy.isFresh(at: changes.context.now),
                 !new.policy.flags.contains(.noCache),
                 let whole = try PlacedPart(whole: new, length: length, at: key, storagePolicy, changes)
             {
