@@ -35,6 +35,8 @@ public final class BodyWriter: @unchecked Sendable {
 
     /// How much of the budget a growing file takes at a time.
     private static let step: Int64 = 4 << 20
+    /// The same where the file system has little room.
+    private static let smallStep: Int64 = 256 << 10
 
     /// - Parameter key: nil stores the body under its digest.
     init(store: Store, key: Key?, options: PutOptions, length: ByteCount?, digest: Digest?) throws {
@@ -257,7 +259,9 @@ public final class BodyWriter: @unchecked Sendable {
             }
             lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
-            let more = max(needed - reserved, Swift.min(Self.step, budget.usableBytes / 16))
+            // On a full disk entries would give way for what may never come.
+            let step = try writing.fullDisk.isNear() ? Self.smallStep : Self.step
+            let more = max(needed - reserved, Swift.min(step, budget.usableBytes / 16))
             try writing.roomMaker.reserve(more, for: name)
             lock.locked { file?.reserved += more }
             try writing.fullDisk.writing(more) {

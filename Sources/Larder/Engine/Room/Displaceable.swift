@@ -2,13 +2,15 @@ import LMDB
 
 /// What displacement could free, by a look at the access order: nothing is displaced for what could not stay anyway.
 struct Displaceable {
-    /// What bodies, records and rows take: more than displacing them frees where entries share a body.
+    /// What records, rows and bodies take. A body that entries share counts once all of them were looked at.
     private(set) var bytes: Int64 = 0
     /// True if all rows were looked at.
     private(set) var isComplete = false
     /// A look continues at this stamp.
     private var position: UInt64 = 0
     private let rowBytes: Int64
+    /// Of bodies that entries share, how many of those are to come.
+    private var sharers: [UInt64: UInt64] = [:]
 
     /// - Parameter rowBytes: what the rows of an entry take in the index, without its record.
     init(rowBytes: Int64) { self.rowBytes = rowBytes }
@@ -50,8 +52,24 @@ struct Displaceable {
         }
         // What goes with a leader is in no order; it may be anything.
         if record.ledTag != nil { return bytes = .max }
-        let taken = (body.location == .file ? body.allocated : body.storedLength).asBytes
+        let isLast = try isLast(record.blob, body, index, reading)
+        let taken = isLast ? (body.location == .file ? body.allocated : body.storedLength).asBytes : 0
         let (sum, isMore) = bytes.addingReportingOverflow(taken + Int64(record.byteCount) + rowBytes)
         bytes = isMore ? .max : sum
+    }
+
+    /// True if no entry that was not looked at has the body.
+    private mutating func isLast(
+        _ blob: UInt64, _ body: BlobRecord, _ index: Index, _ reading: ReadTransaction
+    ) throws -> Bool {
+        if let rest = sharers[blob] {
+            sharers[blob] = rest - 1
+            return rest == 1
+        }
+        guard body.isComplete, let count = try index.shared(body.digest, reading)?.references, count > 1 else {
+            return true
+        }
+        sharers[blob] = count - 1
+        return false
     }
 }

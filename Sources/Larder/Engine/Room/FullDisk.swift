@@ -147,6 +147,9 @@ final class FullDisk: EnginePart {
         }
     }
 
+    /// True if the file system has little room.
+    func isNear() throws -> Bool { try FileSystem.freeBytes(files.staging) < IndexReserve.scarce }
+
     /// True if others are not kept from room by what takes `bytes`.
     private func hasPlenty(for bytes: Int64) throws -> Bool {
         let space = try FileSystem.space(files.staging)

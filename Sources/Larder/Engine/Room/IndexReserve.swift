@@ -28,7 +28,7 @@ final class IndexReserve: Sendable {
     /// Which share of a small one it may be, and of a budget.
     private static let share: Int64 = 32
     /// Bytes free below which there is a reserve.
-    private static let scarce: Int64 = 64 << 20
+    static let scarce: Int64 = 64 << 20
     /// How much is stored between two looks, and how much time passes.
     private static let step: Int64 = 4 << 20
     private static let interval: UInt64 = 1_000_000_000
