@@ -43,6 +43,8 @@ final class FullDisk: EnginePart {
     private static let waitsForStaging = 1000
     /// What a first round frees for a commit, which does not say what it needs; each further one frees twice as much.
     private static let firstRound: Int64 = 16 << 10
+    /// What the index gives back at least, if it has as much: each time, all its free pages are looked at.
+    private static let batch: Int64 = 512 << 10
     /// What is freed for a file beyond its bytes: the commit that makes it an entry writes some pages.
     private static let pages: Int64 = 64 << 10
     /// With at most this many free inodes, and bytes to spare, it is the inodes that are short.
@@ -224,7 +226,7 @@ final class FullDisk: EnginePart {
         var lack = before >= bytes ? bytes : bytes - before
         // Pages of the index that no one uses go before entries do.
         if before < bytes {
-            lack -= (try? space.giveBack(lack)) ?? 0
+            lack -= (try? space.giveBack(max(lack, Self.batch))) ?? 0
             if lack <= 0 { return true }
         }
         // Fewer bytes are of no use, so nothing goes if there are not that many.

@@ -8,6 +8,8 @@ final class IndexSpace: EnginePart {
 
     /// Pages in a row that are worth a hole.
     static let longRun = 4
+    /// Bytes that are given back at once.
+    private static let mostAtOnce: Int64 = 32 << 20
 
     init(context: EngineContext, snapshots: HeldSnapshots, reserve: IndexReserve) {
         self.context = context
@@ -24,9 +26,10 @@ final class IndexSpace: EnginePart {
         var given: Int64 = 0
         for minimumRun in [Self.longRun, 1] where minimumRun >= leastRun {
             while given < bytes {
-                let step = try punch(upTo: bytes - given, minimumRun: minimumRun)
-                if step <= 0 { break }
-                given += step
+                let wanted = min(bytes - given, Self.mostAtOnce)
+                let step = try punch(upTo: wanted, minimumRun: minimumRun)
+                given += max(0, step)
+                if step < wanted { break }
             }
         }
         return given
@@ -50,7 +53,7 @@ final class IndexSpace: EnginePart {
     }
 
     /// Gives free pages of the index back to the file system: at least `bytes` where there are that many, longest runs
-    /// first. Returns the bytes by which the file shrank. Holds the writer lock for at most about 32 MiB at a time.
+    /// first. Returns the bytes by which the file shrank. Holds the writer lock for at most about `mostAtOnce`.
     @discardableResult
     func punch(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
         do {
@@ -63,7 +66,7 @@ final class IndexSpace: EnginePart {
     private func punchHoles(upTo bytes: Int64, minimumRun: Int) throws -> Int64 {
         let environment = index.environment
         let path = files.index.path(of: Layout.data)
-        let target = min(bytes, 32 << 20, try context.freeIndexBytes())
+        let target = min(bytes, Self.mostAtOnce, try free())
         if target <= 0 { return 0 }
         let transaction = try environment.beginWrite()
         defer { transaction.abort() }
