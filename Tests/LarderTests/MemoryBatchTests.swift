@@ -8,79 +8,70 @@ import Testing
     import Failpoints
 #endif
 
-/// Batches and entries of policy `memoryOnly`: what a batch does to one takes effect after the commit.
+/// Batches and entries of policy `memoryOnly`: a batch changes and removes them before its commit, and what it puts in
+/// their place is seen after it.
 @Suite struct MemoryBatchTests {
     private static let memoryOnly = PutOptions(storagePolicy: .memoryOnly)
 
-    /// Runs each write on a thread of its own, one after another, so that all of them are committed together; returns
-    /// what they returned.
-    private func committedTogether(
-        _ writes: [@Sendable () throws -> String], in store: Store
-    ) throws -> [String] {
-        let pending = try #require(store.engine.writing?.pending)
-        try store.put([1], for: "other")
-        try store.flush()
-        let results = Mutex([Int: String]())
-        // While another writer has the lock, the first one is under way, and the others come together behind it.
-        let threads = try store.engine.index.environment.write { _ in
-            var threads = [Threads(1) { _ in try store.touch("other") }]
-            blockWhile { pending.isDue || pending.waitingJobs < 1 }
-            for (number, write) in writes.enumerated() {
-                threads.append(
-                    Threads(1) { _ in
-                        let result = try write()
-                        results.withLock { $0[number] = result }
-                    })
-                blockWhile { pending.waitingJobs < number + 2 }
+    /// No part of it is for the disk.
+    @Test func aBatchOfChangesInMemoryIsNoCommit() throws {
+        try withStore { store in
+            try store.put([1], for: "k", Self.memoryOnly)
+            try store.put([2], for: "other", Self.memoryOnly)
+            try store.flush()
+            let before = try store.statistics().counters.commits
+            var batch = WriteBatch()
+            batch.change("k", EntryChange(metadata: [9], isPinned: true))
+            batch.remove("other")
+            batch.put([3], for: "k", unlessPresent: true)
+            batch.put(body(60_000), for: "k", unlessPresent: true)
+            batch.change("k", EntryChange(tags: ["t"]))
+            try #expect(store.results(batch) == ["done", "done", "present", "present", "failed unsupported"])
+            let attributes = try #require(try store.attributes(of: "k"))
+            #expect(attributes.metadata == [9] && attributes.isPinned && attributes.storagePolicy == .memoryOnly)
+            try #expect(store.get("other") == nil)
+            try #expect(store.statistics().counters.commits == before)
+        }
+    }
+
+    /// What outlives an overwrite is taken over; the entry is on disk and nowhere else.
+    @Test func whatABatchPutsLeavesMemory() throws {
+        let clock = TestClock()
+        try withStore(configuration: .testing(clock: clock)) { store in
+            for key: Key in ["put", "replaced"] {
+                try store.put([1], for: key, PutOptions(storagePolicy: .memoryOnly, isPinned: true))
             }
-            return threads
-        }
-        for thread in threads { try thread.join() }
-        return results.withLock { results in writes.indices.map { results[$0] ?? "" } }
-    }
-
-    @Test func aRemovalIsSeenByTheNextBatch() throws {
-        try withStore { store in
-            try store.put([1], for: "k", Self.memoryOnly)
-            let results = try committedTogether(
-                [
-                    { try store.result { $0.remove("k") } },
-                    { try store.result { $0.put([2], for: "k", unlessPresent: true) } },
-                ], in: store)
-            #expect(results == ["done", "stored \(Digest.of([2]))"])
-            try #expect(store.bytes("k") == [2])
-        }
-    }
-
-    @Test func aPutIsSeenByTheNextBatch() throws {
-        try withStore { store in
-            try store.put([1], for: "k", Self.memoryOnly)
-            let results = try committedTogether(
-                [
-                    { try store.result { $0.put([2], for: "k") } },
-                    { try store.result { $0.change("k", EntryChange(metadata: [9])) } },
-                    { try store.result { $0.change("k", EntryChange(tags: ["t"])) } },
-                ], in: store)
-            #expect(results == ["stored \(Digest.of([2]))", "done", "done"])
-            try #expect(store.bytes("k") == [2])
-            try #expect(store.get("k")?.metadata == [9])
-            try #expect(store.keys(.tag("t")) == ["k"])
+            let created = try #require(try store.attributes(of: "put")).created
+            let entry = try #require(try store.get("replaced"))
+            clock.advance(by: .seconds(5))
+            var batch = WriteBatch()
+            batch.put([2], for: "put")
+            batch.put([2], replacing: entry)
+            batch.put([3], replacing: entry)
+            try #expect(
+                store.results(batch) == ["stored \(Digest.of([2]))", "stored \(Digest.of([2]))", "changed"])
+            for key: Key in ["put", "replaced"] {
+                let attributes = try #require(try store.attributes(of: key))
+                #expect(attributes.isPinned && attributes.created == created, "\(key)")
+                #expect(attributes.storagePolicy == .permanent)
+                try #expect(store.bytes(key) == [2])
+            }
+            try #expect(store.statistics().memoryEntryCount == 0)
         }
     }
 
-    @Test func aChangeIsSeenByTheNextBatch() throws {
+    /// There is no such content to put in its place.
+    @Test func anEntryThatIsNotReplacedStays() throws {
         try withStore { store in
-            try store.put([1], for: "k", Self.memoryOnly)
+            try store.put([1], for: "k", PutOptions(storagePolicy: .memoryOnly, metadata: [7]))
             let entry = try #require(try store.get("k"))
-            let results = try committedTogether(
-                [
-                    { try store.result { $0.update(entry, EntryChange(metadata: [2])) } },
-                    { try store.result { $0.update(entry, EntryChange(metadata: [3])) } },
-                    { try store.result { $0.change("k", EntryChange(isPinned: true)) } },
-                ], in: store)
-            #expect(results == ["done", "changed", "done"])
-            try #expect(store.get("k")?.metadata == [2])
-            try #expect(store.attributes(of: "k")?.isPinned == true)
+            try #expect(
+                store.result { $0.put(contentOf: Digest.of([8]), replacing: entry, PutOptions()) } == "absent")
+            try #expect(store.bytes("k") == [1])
+            try #expect(store.attributes(of: "k")?.metadata == [7])
+            try store.update(entry, metadata: [8])
+            try #expect(store.result { $0.put([2], replacing: entry) } == "changed")
+            try #expect(store.bytes("k") == [1])
         }
     }
 
@@ -122,48 +113,58 @@ import Testing
     }
 
     #if LARDER_FAILPOINTS
-        /// What others do to the entry while the batch is committed comes after the batch.
-        @Test(arguments: ["put", "remove", "change"], ["touch", "pin", "update", "remove"])
-        func nothingThatABatchDidIsLost(_ operation: String, _ other: String) throws {
+        /// Readers find the entry in memory until the batch is committed; what others do to it until then goes with it.
+        @Test(arguments: ["touch", "pin", "update", "remove", "put"])
+        func anEntryStaysInMemoryUntilTheCommit(_ other: String) throws {
             try withDirectory { path in
                 let store = try Store(at: path, .testing())
-                let pending = try #require(store.engine.writing?.pending)
                 try store.put([1], for: "k", Self.memoryOnly)
                 let entry = try #require(try store.get("k"))
-                let (hits, done) = (Counter(), Counter())
-                let threads = Mutex<Threads?>(nil)
+                let hits = Counter()
+                let seen = Mutex<[[UInt8]?]>([])
                 let scope = FaultScope(under: path.string)
                 scope.at("commit.before") {
                     if hits.increment() > 1 { return }
-                    threads.withLock {
-                        $0 = Threads(1) { _ in
-                            switch other {
-                            case "touch": try store.touch("k")
-                            case "pin": try store.pin("k")
-                            case "update": try store.update(entry, metadata: [7])
-                            default: try store.remove(entry)
-                            }
-                            done.increment()
+                    // Not on this thread, which those that need a commit would wait for.
+                    try? Threads(1) { _ in
+                        let bytes = try store.bytes("k")
+                        seen.withLock { $0.append(bytes) }
+                        switch other {
+                        case "touch": try store.touch("k")
+                        case "pin": try store.pin("k")
+                        case "update": try store.update(entry, metadata: [7])
+                        case "put": try store.put([3], for: "k", Self.memoryOnly)
+                        default: try store.remove(entry)
                         }
-                    }
-                    // It is over, or waits for the batch.
-                    blockWhile { done.value == 0 && pending.waitingJobs < 2 }
+                    }.join()
                 }
                 var batch = WriteBatch()
-                switch operation {
-                case "put": batch.put([2], for: "k")
-                case "remove": batch.remove("k")
-                default: batch.change("k", EntryChange(metadata: [9]))
-                }
+                batch.put([2], for: "k")
                 try #expect(!store.write(batch).contains { !$0.isSuccess })
-                try threads.withLock { $0 }?.join()
                 scope.lift()
-                #expect(done.value == 1)
-                switch operation {
-                case "put": try #expect(store.bytes("k") == [2])
-                case "remove": try #expect(store.bytes("k") == nil)
-                default: try #expect(store.get("k")?.metadata == [9])
-                }
+                #expect(hits.value > 0)
+                #expect(seen.withLock { $0 } == [[1]])
+                try #expect(store.bytes("k") == (other == "put" ? [3] : [2]))
+                try finish(store)
+            }
+        }
+
+        /// A batch that cannot be committed leaves the entries that it was to replace where they were.
+        @Test func anEntryIsPutBackIfTheBatchFails() throws {
+            try withDirectory { path in
+                let store = try Store(at: path, .testing())
+                try store.put([1], for: "k", PutOptions(storagePolicy: .memoryOnly, metadata: [7]))
+                let entry = try #require(try store.get("k"))
+                try store.flush()
+                var batch = WriteBatch()
+                batch.put([2], replacing: entry)
+                let scope = FaultScope(under: path.string)
+                scope.set(try #require(FaultRule.list("mdb_txn_commit=EIO")))
+                try #expect(code { try store.write(batch) } == .io)
+                scope.lift()
+                try #expect(store.bytes("k") == [1])
+                try #expect(store.attributes(of: "k")?.metadata == [7])
+                try #expect(store.results(batch) == ["stored \(Digest.of([2]))"])
                 try finish(store)
             }
         }

@@ -262,6 +262,6 @@ struct Collector {
     private func collectMemory(_ selection: Selection, _ version: UInt16?, _ writing: Engine.Writing?) throws -> Int {
         let filter = try engine.descriptions.filter(selection, version: version)
         guard !isDryRun, let writing else { return try engine.descriptions.inMemory(filter).count }
-        return try writing.removals.removeInMemory(filter)
+        return try writing.memoryStore.remove(filter)
     }
 }

@@ -59,16 +59,20 @@ extension Engine {
     /// As the synchronous form, without holding a thread.
     func commitPending(touches: Bool = true) async { await writing?.submission.flush(touches: touches) }
 
-    /// Commits a job and waits for it; see `Submission.run`.
+    /// Does what a job is to do to entries in memory, then commits it and waits for it; see `Submission.run`.
     func run(_ job: PendingJob) throws {
         guard let writing else { throw context.readOnly() }
-        try writing.submission.run(job)
+        writing.memoryStore.apply(job)
+        defer { writing.memoryStore.restore(job) }
+        if !job.endIfOver() { try writing.submission.run(job) }
     }
 
     /// As the synchronous form, without holding a thread.
     func run(_ job: PendingJob) async throws {
         guard let writing else { throw context.readOnly() }
-        try await writing.submission.run(job)
+        writing.memoryStore.apply(job)
+        defer { writing.memoryStore.restore(job) }
+        if !job.endIfOver() { try await writing.submission.run(job) }
     }
 
     /// Waits for the commit of a durable put. Nothing to wait for: generation 0.

@@ -7,7 +7,7 @@ final class Engine: EnginePart, @unchecked Sendable {
     // engine; after that only `close()` uses them, whose body `EngineContext.markClosed` lets one thread into, once.
     let context: EngineContext
     let storeID: String
-    let memory: MemoryEntries
+    let memory: MemoryTable
     let computations = Computations()
     let damage: Damage
     let bodies: Bodies
@@ -29,7 +29,7 @@ final class Engine: EnginePart, @unchecked Sendable {
         self.context = context
         self.storeID = storeID
         self.presence = presence
-        let memory = MemoryEntries(limit: context.configuration.memoryLimit)
+        let memory = MemoryTable(limit: context.configuration.memoryLimit)
         let core = resources.map { Writing.Core(context: context, resources: $0) }
         let descriptions = Descriptions(context: context, memory: memory, leases: core?.leases)
         let damage = Damage(

@@ -4,19 +4,14 @@ import LMDB
 /// state of its own.
 final class Removals: EnginePart {
     let context: EngineContext
-    private let memory: MemoryEntries
     private let transactions: Transactions
-    private let descriptions: Descriptions
     private let versions: Versions
 
     init(
-        context: EngineContext, memory: MemoryEntries, transactions: Transactions, descriptions: Descriptions,
-        versions: Versions
+        context: EngineContext, transactions: Transactions, versions: Versions
     ) {
         self.context = context
-        self.memory = memory
         self.transactions = transactions
-        self.descriptions = descriptions
         self.versions = versions
     }
 
@@ -26,15 +21,6 @@ final class Removals: EnginePart {
             let count = try mutation.removeAll()
             try versions.forget(in: mutation)
             return count
-        }
-    }
-
-    /// Removes the entries of policy `memoryOnly` that a selection selects; returns how many.
-    func removeInMemory(_ filter: EntryFilter) throws -> Int {
-        try descriptions.inMemory(filter).count { put in
-            if memory.remove(put.key, where: { $0 === put }) == nil { return false }
-            noteRemoved(put.key)
-            return true
         }
     }
 

@@ -21,6 +21,7 @@ extension Engine {
         let roomMaker: RoomMaker
         let stager: Stager
         let submission: Submission
+        let memoryStore: MemoryStore
         let partials: PartialBodies
         let recovery: Recovery
         let quarantine: Quarantine
@@ -73,7 +74,7 @@ extension Engine {
         }
 
         init(
-            context: EngineContext, core: Core, memory: MemoryEntries, damage: Damage, descriptions: Descriptions
+            context: EngineContext, core: Core, memory: MemoryTable, damage: Damage, descriptions: Descriptions
         ) {
             self.context = context
             lock = core.resources.lock
@@ -107,8 +108,10 @@ extension Engine {
             stager = Stager(
                 context: context, ledger: ledger, staged: staged, room: roomMaker, fullDisk: fullDisk)
             submission = Submission(
-                context: context, pending: pending, memory: memory, touches: touchBuffer, leases: leases,
-                staged: staged, descriptions: descriptions, log: log)
+                context: context, pending: pending, memory: memory, touches: touchBuffer, staged: staged)
+            memoryStore = MemoryStore(
+                context: context, table: memory, pending: pending, submission: submission, staged: staged,
+                leases: leases, descriptions: descriptions, log: log)
             partials = PartialBodies(
                 context: context, submission: submission, pending: pending, staged: staged, stager: stager,
                 room: roomMaker, fullDisk: fullDisk, ledger: ledger, leases: leases)
@@ -117,12 +120,11 @@ extension Engine {
             orphans = OrphanBlobs(context: context, transactions: transactions)
             versions = Versions(context: context, changes: Versions.Changes(room: roomMaker, ledger: ledger))
             removals = Removals(
-                context: context, memory: memory, transactions: transactions, descriptions: descriptions,
-                versions: versions)
+                context: context, transactions: transactions, versions: versions)
         }
 
         /// The committer, for its thread.
-        func makeCommitter(_ memory: MemoryEntries) -> Committer {
+        func makeCommitter(_ memory: MemoryTable) -> Committer {
             Committer(
                 context: context, memory: memory, pending: pending, touchBuffer: touchBuffer, leases: leases,
                 staged: staged, snapshots: snapshots, watermarks: watermarks, log: log, transactions: transactions,

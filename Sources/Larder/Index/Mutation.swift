@@ -26,10 +26,6 @@ final class Mutation {
     /// Rows of an order that led to no entry and were removed.
     var removedRows = 0
 
-    /// What jobs of this transaction made of entries in memory, for the jobs after them: `MemoryEntries` has it once
-    /// the commit is done. Nil: removed.
-    var inMemory: [Key: PendingPut?] = [:]
-
     /// Where content was put in this transaction, by blob; only where a removal of content follows.
     var keysOfBlobs: [UInt64: [[UInt8]]]?
 
@@ -97,11 +93,9 @@ final class Mutation {
 
     /// Stores an entry, replacing the one under the same key.
     /// - Parameters:
-    ///   - inherited: what it takes over from an entry in memory. Nil: from what the index has under its key.
     ///   - content: the blob with its bytes, where those are not the put's own.
     func put(
-        _ put: PendingPut, pinnedByTag: Bool, inheriting inherited: PendingPut.Inheritance? = nil,
-        content: BlobChanges.SharedBlob? = nil
+        _ put: PendingPut, pinnedByTag: Bool, content: BlobChanges.SharedBlob? = nil
     ) throws {
         let key = put.indexKey
         if put.isDurable { isDurable = true }
@@ -114,13 +108,13 @@ final class Mutation {
         new.length = content?.length ?? put.length
         new.stored = put.stored.microseconds
         new.accessed = put.accessed.microseconds
-        new.created = (inherited?.created ?? put.created).microseconds
+        new.created = put.created.microseconds
         new.expires = put.expires.microseconds
         new.hits = put.hits
         new.version = put.version
         new.policy = put.options.storagePolicy
         new.session = put.options.storagePolicy == .session ? put.session : 0
-        new.isPinned = put.isPinned || inherited?.isPinned ?? false
+        new.isPinned = put.isPinned
         new.isPinnedByTag = pinnedByTag
         new.tags = put.options.tags
         new.metadata = put.options.metadata

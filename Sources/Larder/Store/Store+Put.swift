@@ -199,6 +199,10 @@ extension Store {
             if case .staged(let file) = put.body { engine.writing?.staged.discardLater(file) }
             throw error
         }
+        if put.options.storagePolicy == .memoryOnly {
+            // There is nothing to wait for.
+            return try writing.memoryStore.put(put, mayWait: mayWait) ? 0 : nil
+        }
         return try writing.submission.submit(put, mayWait: mayWait)
     }
 

@@ -123,7 +123,7 @@ extension Store {
         let writing = try writing()
         engine.commitPending()
         let filter = try engine.descriptions.filter(selection, version: version)
-        var removed = try writing.removals.removeInMemory(filter)
+        var removed = try writing.memoryStore.remove(filter)
         let total = Int(clamping: try engine.state().entryCount)
         var examined = 0
         var walk = EntryWalk(filter)

@@ -5,10 +5,11 @@ extension Store {
     /// which they were added, and a crash keeps all of them or none. Everything put and removed before is committed
     /// with or before them.
     ///
-    /// An operation that cannot be done has its own result and leaves the others alone. A batch that cannot be
-    /// committed throws, and then none of it is in the store; room may have been made for it. It has to fit the budget
-    /// as a whole, and its bodies up to the inline threshold are in memory until then. Calls from several threads and
-    /// tasks share commits, so thousands of small batches a second cost some hundred commits.
+    /// An operation that cannot be done has its own result and leaves the others alone. Entries of policy `memoryOnly`
+    /// are changed and removed before the commit. A batch that cannot be committed throws, and then nothing else of it
+    /// is in the store; room may have been made for it. It has to fit the budget as a whole, and its bodies up to the
+    /// inline threshold are in memory until then. Calls from several threads and tasks share commits, so thousands of
+    /// small batches a second cost some hundred commits.
     ///
     /// A batch is one transaction, and other writers wait for it: some milliseconds for a thousand operations.
     /// - Parameters:
@@ -46,8 +47,6 @@ extension Store {
 
     /// As a batch with one operation.
     func write(_ operation: PendingJob.Operation, _ durability: Durability?) throws -> WriteResult {
-        _ = try writing()
-        if let result = try applyInMemory(operation) { return result }
         let job = makeJob([operation], durability)
         try engine.run(job)
         return job.writeResults[0]
@@ -56,8 +55,6 @@ extension Store {
     /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
     /// task: callers rely on what they undo.
     func write(_ operation: PendingJob.Operation, _ durability: Durability?) async throws -> WriteResult {
-        _ = try writing()
-        if let result = try applyInMemory(operation) { return result }
         let job = makeJob([operation], durability)
         try await engine.run(job)
         return job.writeResults[0]
@@ -193,7 +190,7 @@ extension Store {
                 return .timedLease(kind, subject, duration)
             }
         } catch let error as LarderError where !error.concernsStore {
-            return .failed(error)
+            return .over(.failed(error))
         }
     }
 
@@ -201,31 +198,6 @@ extension Store {
         guard options.storagePolicy == .memoryOnly else { return }
         throw LarderError(
             .invalidArgument, "\(key) is `memoryOnly`, which a batch does not write: use `put`", key: key)
-    }
-
-    /// Applies an operation to an entry of policy `memoryOnly`; nil if there is none under its key, or a batch that is
-    /// on its way has to come first.
-    private func applyInMemory(_ operation: PendingJob.Operation) throws -> WriteResult? {
-        switch operation {
-        case .remove(let key, let expected):
-            guard let put = engine.memory.lookup(key, use: nil) else { return nil }
-            guard sees(put.version) else { return .absent }
-            if !put.isUnchanged(expected) { return .changed }
-            // Changed by another thread just now, or about to be: it is looked at again, with what may be on disk.
-            return try writing().submission.removeInMemory(put) ? .done : nil
-        case .change(let key, let change, let expected):
-            guard let put = engine.memory.lookup(key, use: nil) else { return nil }
-            guard sees(put.version) else { return .absent }
-            if let refusal = change.refusalInMemory(key) { return .failed(refusal) }
-            if !put.isUnchanged(expected) { return .changed }
-            let (now, uptime) = (engine.clock.advance(), engine.uptime.uptime())
-            let isDone = try writing().submission.changeInMemory(key) {
-                $0 === put ? $0.copy(change, configuration, at: now, uptime: uptime) : nil
-            }
-            return isDone ? .done : nil
-        case .failed, .put, .putContent, .replace, .removeContent, .timedLease, .heldLease, .claim, .endLease, .partial:
-            return nil
-        }
     }
 }
 

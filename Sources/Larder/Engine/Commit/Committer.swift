@@ -2,7 +2,7 @@
 final class Committer: EnginePart, @unchecked Sendable {
     // SAFETY: made, used and released by the thread that runs `run()`.
     let context: EngineContext
-    private let memory: MemoryEntries
+    private let memory: MemoryTable
     private let pending: PendingSet
     private let touchBuffer: TouchBuffer
     private let leases: LeaseBook
@@ -30,7 +30,7 @@ final class Committer: EnginePart, @unchecked Sendable {
     private static let displacementSlice = 64
 
     init(
-        context: EngineContext, memory: MemoryEntries, pending: PendingSet, touchBuffer: TouchBuffer,
+        context: EngineContext, memory: MemoryTable, pending: PendingSet, touchBuffer: TouchBuffer,
         leases: LeaseBook, staged: StagedFiles, snapshots: HeldSnapshots, watermarks: Watermarks,
         log: DisplacementLog, transactions: Transactions, displacement: Displacement, roomMaker: RoomMaker,
         maintenance: Maintenance, partials: PartialBodies
@@ -130,10 +130,6 @@ final class Committer: EnginePart, @unchecked Sendable {
             pause.reset()
         }
         countCommit(of: batch, failed: lost.count, since: began)
-        for job in batch.jobs {
-            job.giveBack(to: memory)
-            log.report(evicted: job.evicted)
-        }
         // The callers of durable changes hear of their failures themselves.
         pending.finish(batch, failed: lost.filter { !$0.isDurable }, as: latest)
     }
@@ -354,7 +350,7 @@ final class Committer: EnginePart, @unchecked Sendable {
     private func apply(_ use: Use, _ mutation: Mutation, _ uptime: UInt64) throws {
         switch use {
         case .job(let job):
-            try job.apply(to: mutation, memory, leases)
+            try job.apply(to: mutation, leases)
         case .put(let put):
             try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
         case .remove(let removal):

@@ -3,12 +3,11 @@
 /// Unlike those they look at what is there, so readers do not see them before the commit, and their caller waits
 /// for it.
 final class PendingJob: @unchecked Sendable {
-    // SAFETY: immutable but for `results`, `inMemory`, `reserved`, `evicted`, `removedCount`, `contentLengths`,
-    // `isCommitted` and `failure`. Only the thread of the committer touches those until `PendingSet.finish`, and only
-    // the caller after `PendingSet.wait`; the pending set's lock orders the two.
+    // SAFETY: only the caller changes it until `PendingSet.add`, only the thread of the committer until
+    // `PendingSet.finish`, and only the caller after `PendingSet.wait`; the pending set's lock orders them.
     enum Operation: Sendable {
-        /// Cannot be done, as was known before.
-        case failed(LarderError)
+        /// Its result is known: it cannot be done, or is done already.
+        case over(WriteResult)
         case put(PendingPut, unlessPresent: Bool)
         /// Without bytes: those that the store has with its digest.
         case putContent(PendingPut, unlessPresent: Bool, WriteBatch.Expected?)
@@ -36,16 +35,7 @@ final class PendingJob: @unchecked Sendable {
         case leased(row: [UInt8])
     }
 
-    /// What the job does to an entry of policy `memoryOnly`: done after the commit, unless that entry is another by
-    /// then.
-    struct MemoryChange {
-        let key: Key
-        let seen: PendingPut
-        /// Nil: it is removed.
-        let new: PendingPut?
-    }
-
-    let operations: [Operation]
+    private(set) var operations: [Operation]
     /// Of the store whose call this is.
     let configuration: Configuration
     let version: UInt16?
@@ -55,12 +45,12 @@ final class PendingJob: @unchecked Sendable {
     /// Bytes the pending set holds in memory for it.
     let memory: Int
     private(set) var results: [Result] = []
-    /// What it found in memory, and what it makes of it: a later operation of the job sees what an earlier one does.
-    private var inMemory: [Key: (seen: PendingPut?, now: PendingPut?)] = [:]
-    /// Changed entries whose memory is reserved until they are in their place.
-    private var reserved: [Key: PendingPut] = [:]
-    /// Entries in memory that made way for those.
-    private(set) var evicted: [PendingPut] = []
+    /// Entries in memory that it was to replace, taken out before.
+    var displaced: [PendingPut] = []
+    /// True if it has removed content from memory.
+    var hasRemovedContent = false
+    /// The keys under which it has stored something.
+    private(set) var storedKeys: Set<Key> = []
     /// Entries that it has removed.
     private(set) var removedCount = 0
     /// Lengths of the content that it has put under keys, in bytes.
@@ -100,7 +90,7 @@ final class PendingJob: @unchecked Sendable {
             case .partial(let change):
                 keys?.insert(change.work.key)
                 memory += change.work.key.bytes.count
-            case .failed, .timedLease, .heldLease, .claim, .endLease: break
+            case .over, .timedLease, .heldLease, .claim, .endLease: break
             }
         }
         self.keys = keys
@@ -115,7 +105,7 @@ final class PendingJob: @unchecked Sendable {
         var claims = false
         for operation in operations {
             switch operation {
-            case .failed: break
+            case .over: break
             case .remove, .endLease: count += 1
             case .removeContent(_, let keys): count += keys.count
             // A row for as long as a computation lasts: not worth displacing anything for.
@@ -183,68 +173,62 @@ final class PendingJob: @unchecked Sendable {
         for change in partialChanges { change.noteCommitted() }
     }
 
-    /// What to do to entries in memory, once that is committed.
-    var memoryChanges: [MemoryChange] {
-        inMemory.compactMap { key, entry in
-            guard let seen = entry.seen, entry.now !== seen else { return nil }
-            return MemoryChange(key: key, seen: seen, new: entry.now)
+    // MARK: Before the commit
+
+    /// Ends an operation before the commit.
+    func end(_ place: Int, _ result: WriteResult) { operations[place] = .over(result) }
+
+    func replace(_ place: Int, by operation: Operation) { operations[place] = operation }
+
+    /// Ends the job without a commit if all its operations are over; false if they are not.
+    func endIfOver() -> Bool {
+        var results: [Result] = []
+        for operation in operations {
+            guard case .over(let result) = operation else { return false }
+            results.append(.over(result))
         }
+        self.results = results
+        return true
     }
 
+    // MARK: The transaction
+
     /// Applies the operations. May run several times, each time on a transaction without the changes of the last.
-    func apply(to mutation: Mutation, _ memory: MemoryEntries, _ leases: LeaseBook) throws {
+    func apply(to mutation: Mutation, _ leases: LeaseBook) throws {
         results.removeAll(keepingCapacity: true)
-        inMemory = [:]
-        giveBack(to: memory)
+        storedKeys = []
         removedCount = 0
         contentLengths = [:]
         if isDurable { mutation.noteDurable() }
-        for operation in operations { results.append(try apply(operation, mutation, memory, leases)) }
+        for operation in operations { results.append(try apply(operation, mutation, leases)) }
     }
 
-    private func apply(
-        _ operation: Operation, _ mutation: Mutation, _ memory: MemoryEntries, _ leases: LeaseBook
-    ) throws -> Result {
+    private func apply(_ operation: Operation, _ mutation: Mutation, _ leases: LeaseBook) throws -> Result {
         switch operation {
-        case .failed(let error): return .over(.failed(error))
+        case .over(let result): return .over(result)
         case .put(let put, let unlessPresent):
-            return .over(try store(put, unlessPresent, mutation, memory))
+            return .over(try store(put, unlessPresent, mutation))
         case .putContent(let put, let unlessPresent, let expected):
-            if let expected, let refusal = try refusal(of: put, expected, mutation, memory) { return .over(refusal) }
-            return .over(try store(put, unlessPresent, mutation, memory, isContentStored: true))
+            if let expected, let refusal = try missing(put.indexKey, expected, mutation) { return .over(refusal) }
+            return .over(try store(put, unlessPresent, mutation, isContentStored: true))
         case .replace(let put, let expected):
-            if let refusal = try refusal(of: put, expected, mutation, memory) {
+            if let refusal = try missing(put.indexKey, expected, mutation) {
                 mutation.blobs.drop(put.body)
                 return .over(refusal)
             }
-            return .over(try store(put, false, mutation, memory))
+            return .over(try store(put, false, mutation))
         case .change(let key, let change, let expected):
-            if let put = lookUpInMemory(key, mutation, memory) {
-                return .over(try changeInMemory(put, change, expected, mutation, memory, leases))
-            }
             return .over(try self.change(key, change, expected, mutation, leases.instance))
         case .remove(let key, let expected):
-            if let put = lookUpInMemory(key, mutation, memory) {
-                guard sees(put.version) else { return .over(.absent) }
-                guard put.isUnchanged(expected) else { return .over(.changed) }
-                setInMemory(key, nil, mutation)
-                removedCount += 1
-                return .over(.done)
-            }
             let indexKey = IndexKey.bytes(for: key)
             if let missing = try missing(indexKey, expected, mutation) { return .over(missing) }
             if try mutation.remove(indexKey) == nil { return .over(.absent) }
             removedCount += 1
             return .over(.done)
         case .removeContent(let digest, let known):
-            var count = try mutation.remove(content: digest, known)
-            for put in memory.all where put.digest == digest {
-                guard lookUpInMemory(put.key, mutation, memory)?.digest == digest else { continue }
-                setInMemory(put.key, nil, mutation)
-                count += 1
-            }
+            let count = try mutation.remove(content: digest, known)
             removedCount += count
-            return .over(count == 0 ? .absent : .done)
+            return .over(count == 0 && !hasRemovedContent ? .absent : .done)
         case .timedLease(let kind, let subject, let duration):
             let version = kind == .digest ? nil : version
             try mutation.lease(kind, subject, version: version, for: duration, leases)
@@ -260,61 +244,16 @@ final class PendingJob: @unchecked Sendable {
             try mutation.dropLeases([row])
             return .over(.done)
         case .partial(let change):
-            return try change.apply(mutation, leases, sees: sees) { _ = try store($0, false, mutation, memory) }
+            return try change.apply(mutation, leases, sees: sees) { _ = try store($0, false, mutation) }
         }
-    }
-
-    /// The entry in memory under a key, as the operations before have left it, and the jobs before in the transaction.
-    /// Nothing else changes it until the job is published: see `PendingSet.unlessClaimed`.
-    private func lookUpInMemory(_ key: Key, _ mutation: Mutation, _ memory: MemoryEntries) -> PendingPut? {
-        if let known = inMemory[key] { return known.now }
-        let put = if let earlier = mutation.inMemory[key] { earlier } else { memory.lookup(key, use: nil) }
-        inMemory[key] = (put, put)
-        return put
-    }
-
-    private func setInMemory(_ key: Key, _ put: PendingPut?, _ mutation: Mutation) {
-        inMemory[key]?.now = put
-        mutation.inMemory.updateValue(put, forKey: key)
-    }
-
-    /// Gives back the memory that was reserved for what the job makes of entries there.
-    func giveBack(to memory: MemoryEntries) {
-        for put in reserved.values { memory.cancel(put) }
-        reserved = [:]
-    }
-
-    private func changeInMemory(
-        _ put: PendingPut, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ mutation: Mutation,
-        _ memory: MemoryEntries, _ leases: LeaseBook
-    ) throws -> WriteResult {
-        guard sees(put.version) else { return .absent }
-        if let refusal = change.refusalInMemory(put.key) { return .failed(refusal) }
-        guard put.isUnchanged(expected) else { return .changed }
-        let new = put.copy(change, configuration, at: mutation.now, uptime: leases.uptime.uptime())
-        if new.memory > put.memory {
-            do {
-                evicted += try memory.reserve(for: new, at: leases.clock.now(), kept: leases.kept)
-            } catch let error as LarderError where error.code == .tooLarge || error.code == .noSpace {
-                return .failed(error)
-            }
-            if let earlier = reserved.updateValue(new, forKey: put.key) { memory.cancel(earlier) }
-        }
-        setInMemory(put.key, new, mutation)
-        return .done
     }
 
     private func store(
-        _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, _ memory: MemoryEntries,
-        isContentStored: Bool = false
+        _ put: PendingPut, _ unlessPresent: Bool, _ mutation: Mutation, isContentStored: Bool = false
     ) throws -> WriteResult {
-        let old = lookUpInMemory(put.key, mutation, memory)
-        if unlessPresent {
-            let isInMemory = old.map { sees($0.version) && $0.expires > mutation.now } ?? false
-            if try isInMemory || mutation.useFreshEntry(put.indexKey, isDurable: isDurable, where: sees) {
-                mutation.blobs.drop(put.body)
-                return .present
-            }
+        if unlessPresent, try mutation.useFreshEntry(put.indexKey, isDurable: isDurable, where: sees) {
+            mutation.blobs.drop(put.body)
+            return .present
         }
         var content: BlobChanges.SharedBlob?
         if isContentStored {
@@ -322,22 +261,9 @@ final class PendingJob: @unchecked Sendable {
             guard let content else { return .absent }
             contentLengths[put.key] = content.length
         }
-        let inherited = old.flatMap { put.overwrites($0.version) ? $0.legacy : nil }
-        if old != nil { setInMemory(put.key, nil, mutation) }
-        try mutation.put(
-            put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), inheriting: inherited, content: content)
+        try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags), content: content)
+        storedKeys.insert(put.key)
         return .stored(put.digest)
-    }
-
-    /// Nil if the entry that a put is to replace is there.
-    private func refusal(
-        of put: PendingPut, _ expected: WriteBatch.Expected, _ mutation: Mutation, _ memory: MemoryEntries
-    ) throws -> WriteResult? {
-        guard let old = lookUpInMemory(put.key, mutation, memory) else {
-            return try missing(put.indexKey, expected, mutation)
-        }
-        guard sees(old.version) else { return .absent }
-        return old.isUnchanged(expected) ? nil : .changed
     }
 
     private func change(
@@ -381,26 +307,31 @@ final class PendingJob: @unchecked Sendable {
     }
 }
 
-extension EntryChange {
-    /// What a change of an entry in memory cannot do; nil if it can be made.
-    func refusalInMemory(_ key: Key) -> LarderError? {
-        if tags == nil, storagePolicy == nil { return nil }
-        return LarderError(
-            .unsupported, "\(key) is in memory only: put it again with other tags or another policy", key: key)
-    }
-}
-
-extension PendingPut {
-    /// True if the entry has the body and the metadata that are expected.
-    func isUnchanged(_ expected: WriteBatch.Expected?) -> Bool {
-        guard let expected else { return true }
-        return options.metadata == expected.metadata && digest == expected.digest
+extension PendingJob.Operation {
+    /// The key of the entry that it is about.
+    var key: Key? {
+        switch self {
+        case .put(let put, _), .putContent(let put, _, _), .replace(let put, _): put.key
+        case .change(let key, _, _), .remove(let key, _): key
+        case .partial(let change): change.work.key
+        case .over, .removeContent, .timedLease, .heldLease, .claim, .endLease: nil
+        }
     }
 
-    /// The entry with a change that can be made in memory.
-    func copy(_ change: EntryChange, _ configuration: Configuration, at now: Timestamp, uptime: UInt64) -> PendingPut {
-        copy(
-            expires: change.lifetime.map { configuration.expiry($0, at: now) }, isPinned: change.isPinned,
-            metadata: change.metadata, use: change.isAccess ? (uptime: uptime, moment: now) : nil)
+    /// What it puts.
+    var put: PendingPut? {
+        switch self {
+        case .put(let put, _), .putContent(let put, _, _), .replace(let put, _): put
+        default: nil
+        }
+    }
+
+    /// The same whatever is under its key.
+    var withoutExpectation: Self {
+        switch self {
+        case .replace(let put, _): .put(put, unlessPresent: false)
+        case .putContent(let put, let unlessPresent, _): .putContent(put, unlessPresent: unlessPresent, nil)
+        default: self
+        }
     }
 }

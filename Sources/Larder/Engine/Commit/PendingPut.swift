@@ -3,7 +3,7 @@ import Locks
 /// A put that this process sees already and the index does not yet.
 final class PendingPut: PendingChange, @unchecked Sendable {
     // SAFETY: `created`, `isPinned` and `removal` change only before another thread can find the put: in the call that
-    // makes it, or under the lock of the `PendingSet` or the `MemoryEntries` that it is being added to, which a thread
+    // makes it, or under the lock of the `PendingSet` or the `MemoryTable` that it is being added to, which a thread
     // that finds it there takes, too. The rest is immutable, atomic, or an `EngineMutex`; see also `PendingChange`.
     enum Body {
         case inline([UInt8])

@@ -206,12 +206,6 @@ final class PendingSet: @unchecked Sendable {
         return true
     }
 
-    /// Runs `change`, of an entry in memory, unless a job that has the key is on its way: what that has seen must be
-    /// there still when it is published. Nil: the change has to become a job itself, behind that one.
-    func unlessClaimed<R>(_ key: Key, _ change: () -> R) -> R? {
-        monitor.locked { open.claims(key) || committing?.claims(key) ?? false ? nil : change() }
-    }
-
     /// Waits until the batch `generation` is committed.
     func wait(for generation: UInt64) {
         monitor.locked {
@@ -336,17 +330,19 @@ final class PendingSet: @unchecked Sendable {
     /// `transaction` finds it there. 0: it failed.
     func noteCommit(as transaction: UInt64) { monitor.locked { committingAs = transaction } }
 
-    /// The jobs of the batch that is being written are committed: readers see now what they did, to entries in memory,
-    /// too.
+    /// The jobs of the batch that is being written are committed: readers see now what they did. What they have stored
+    /// is in memory no more.
     /// - Parameter transaction: the one that has them.
-    func publish(_ jobs: [PendingJob], in memory: MemoryEntries, as transaction: UInt64) {
+    func publish(_ jobs: [PendingJob], in memory: MemoryTable, as transaction: UInt64) {
         monitor.locked {
             committedAs = max(committedAs, transaction)
             for job in jobs {
-                for change in job.memoryChanges {
-                    // The removal that came with a later put to memory.
-                    if case .remove? = open.operations[change.key] { continue }
-                    memory.replace(change.key, change.seen, by: change.new)
+                if !memory.isEmpty {
+                    for key in job.storedKeys {
+                        // The removal that came with a later put to memory.
+                        if case .remove? = open.operations[key] { continue }
+                        memory.remove(key)
+                    }
                 }
                 guard var batch = committing else { continue }
                 committing = nil

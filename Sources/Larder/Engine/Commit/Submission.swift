@@ -1,29 +1,22 @@
 import LMDB
 
-/// Hands changes to the committer, and waits for their commits: puts, removals, batches of operations. Entries of
-/// policy `memoryOnly` are changed here. Its state is the pending set; safe from any thread.
+/// Hands changes to the committer, and waits for their commits: puts, removals, batches of operations. Its state is the
+/// pending set; safe from any thread.
 final class Submission: EnginePart {
     let context: EngineContext
     private let pending: PendingSet
-    private let memory: MemoryEntries
+    private let memory: MemoryTable
     private let touches: TouchBuffer
-    private let leases: LeaseBook
     private let staged: StagedFiles
-    private let descriptions: Descriptions
-    private let log: DisplacementLog
 
     init(
-        context: EngineContext, pending: PendingSet, memory: MemoryEntries, touches: TouchBuffer, leases: LeaseBook,
-        staged: StagedFiles, descriptions: Descriptions, log: DisplacementLog
+        context: EngineContext, pending: PendingSet, memory: MemoryTable, touches: TouchBuffer, staged: StagedFiles
     ) {
         self.context = context
         self.pending = pending
         self.memory = memory
         self.touches = touches
-        self.leases = leases
         self.staged = staged
-        self.descriptions = descriptions
-        self.log = log
     }
 
     // MARK: Puts
@@ -32,11 +25,6 @@ final class Submission: EnginePart {
     /// there is none; nil if it would have had to wait and may not.
     func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
         if mayWait { reach("wait.batch") }
-        if put.options.storagePolicy == .memoryOnly {
-            let generation = try submitToMemory(put, mayWait: mayWait)
-            if generation != nil { noteStored(put) }
-            return generation
-        }
         do {
             let memory = memory
             // Together: another thread's put of the key to memory comes before or after both.
@@ -110,54 +98,6 @@ final class Submission: EnginePart {
         guard removal.isDurable else { return }
         await pending.wait(for: generation)
         try requireCommitted(generation, removal)
-    }
-
-    // MARK: Entries in memory
-
-    /// Stores an entry of policy `memoryOnly`, and queues the removal of what the index has under its key. Returns 0,
-    /// as there is nothing to wait for; nil if the removal would have had to wait and may not.
-    private func submitToMemory(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
-        log.report(evicted: try memory.reserve(for: put, at: clock.now(), kept: leases.kept))
-        do {
-            if let old = try legacy(of: put) { put.inherit(old) }
-            let removal = PendingRemoval(
-                key: put.key, owner: put.owner, version: nil, isDurable: false, uptime: uptime.uptime())
-            // Together with the removal, so that another thread's put of the key to disk comes before or after both.
-            let memory = memory
-            let generation = try submit(removal, mayWait: mayWait, alongside: { memory.insert(put) })
-            if generation == nil { memory.cancel(put) }
-            return generation.map { _ in 0 }
-        } catch {
-            memory.cancel(put)
-            throw error
-        }
-    }
-
-    /// Changes an entry in memory, which may take more room than before; false if there is none, `body` returns nil, or
-    /// a batch with the key is on its way.
-    func changeInMemory(_ key: Key, _ body: (PendingPut) -> PendingPut?) throws -> Bool {
-        guard let old = memory.lookup(key, use: nil), let new = body(old) else { return false }
-        log.report(evicted: try memory.reserve(for: new, at: clock.now(), kept: leases.kept))
-        defer { memory.cancel(new) }
-        return pending.unlessClaimed(key) { memory.change(key, body) } ?? false
-    }
-
-    /// Removes an entry in memory if it is still this one; false if not, or if a batch with the key is on its way.
-    func removeInMemory(_ put: PendingPut) -> Bool {
-        let isRemoved = pending.unlessClaimed(put.key) { memory.remove(put.key) { $0 === put } != nil } ?? false
-        if isRemoved { noteRemoved(put.key) }
-        return isRemoved
-    }
-
-    /// What `put` takes over from an entry on disk, or on its way there, that it replaces.
-    private func legacy(of put: PendingPut) throws -> PendingPut.Inheritance? {
-        switch pending.lookup(put.key, use: nil) {
-        case .removed: return nil
-        case .put(let earlier):
-            guard put.overwrites(earlier.version) else { return nil }
-            return try descriptions.inheritance(of: earlier)
-        case nil: return try descriptions.inheritance(fromIndex: put)
-        }
     }
 
     // MARK: Jobs

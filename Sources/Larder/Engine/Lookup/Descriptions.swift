@@ -4,11 +4,11 @@ import LMDB
 /// over from the one that it replaces. Without state of its own.
 final class Descriptions: EnginePart {
     let context: EngineContext
-    private let memory: MemoryEntries
+    private let memory: MemoryTable
     /// Nil in a read-only engine.
     private let leases: LeaseBook?
 
-    init(context: EngineContext, memory: MemoryEntries, leases: LeaseBook?) {
+    init(context: EngineContext, memory: MemoryTable, leases: LeaseBook?) {
         self.context = context
         self.memory = memory
         self.leases = leases

@@ -11,7 +11,7 @@ final class Lookups: EnginePart {
     let clock: EntryClock
     let uptime = SystemClock()
     let counters: Counters
-    private let memory: MemoryEntries
+    private let memory: MemoryTable
     private let bodies: Bodies
     private let damage: Damage
     private let descriptions: Descriptions
@@ -35,7 +35,7 @@ final class Lookups: EnginePart {
     }
 
     init(
-        context: EngineContext, memory: MemoryEntries, bodies: Bodies, damage: Damage, descriptions: Descriptions,
+        context: EngineContext, memory: MemoryTable, bodies: Bodies, damage: Damage, descriptions: Descriptions,
         uses: Uses?
     ) {
         self.context = context
@@ -115,21 +115,22 @@ final class Lookups: EnginePart {
     ///   is not in its place.
     @inline(__always)
     func findEntry(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
-        let moves = memory.moves
-        let found = try lookUp(key, visibility, mayWait: mayWait)
-        if case .miss = found, memory.moves != moves { return try lookUpAgain(key, visibility, mayWait: mayWait) }
+        var found = Lookup.miss
+        try whileMoving {
+            found = try lookUp(key, visibility, mayWait: mayWait)
+            if case .miss = found { return false }
+            return true
+        }
         return found
     }
 
-    /// A key that moves between memory and disk may be missed in both: looked at one place too late, and at the other
-    /// too early.
-    private func lookUpAgain(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+    /// A key that moves between memory and disk may be missed in both: looks again until none has moved meanwhile.
+    @inline(__always)
+    private func whileMoving(_ isFound: () throws -> Bool) rethrows {
         for _ in 0..<100 {
             let moves = memory.moves
-            let found = try lookUp(key, visibility, mayWait: mayWait)
-            guard case .miss = found, memory.moves != moves else { return found }
+            if try isFound() || memory.moves == moves { return }
         }
-        return .miss
     }
 
     @inline(__always)
@@ -194,7 +195,7 @@ final class Lookups: EnginePart {
         var (result, gone) = try lookUp(keys, visibility)
         for _ in 0..<3 where !gone.isEmpty { (result, gone) = try lookUp(keys, visibility) }
         for place in gone { result[place] = try get(keys[place], visibility) }
-        guard memory.moves != moves else { return result }
+        if memory.moves == moves { return result }
         // One that moved between memory and disk may have been missed at both.
         for (place, key) in keys.enumerated() where result[place] == nil { result[place] = try get(key, visibility) }
         return result
@@ -328,12 +329,12 @@ final class Lookups: EnginePart {
     }
 
     func contains(_ key: Key, _ visibility: Visibility) throws -> Bool {
-        for _ in 0..<100 {
-            let moves = memory.moves
-            if try isThere(key, visibility) { return true }
-            if memory.moves == moves { break }
+        var isFound = false
+        try whileMoving {
+            isFound = try isThere(key, visibility)
+            return isFound
         }
-        return false
+        return isFound
     }
 
     @inline(__always)

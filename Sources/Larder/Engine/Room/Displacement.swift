@@ -11,12 +11,12 @@ final class Displacement: EnginePart {
     private let transactions: Transactions
     private let snapshots: HeldSnapshots
     private let space: IndexSpace
-    private let memory: MemoryEntries
+    private let memory: MemoryTable
     private let log: DisplacementLog
 
     init(
         context: EngineContext, transactions: Transactions, snapshots: HeldSnapshots, space: IndexSpace,
-        memory: MemoryEntries, log: DisplacementLog
+        memory: MemoryTable, log: DisplacementLog
     ) {
         self.context = context
         self.transactions = transactions

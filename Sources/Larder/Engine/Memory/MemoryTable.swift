@@ -2,7 +2,7 @@ import Locks
 
 /// Entries of policy `memoryOnly`: bounded, nothing on disk. The expired go first, then the least recently used; pinned
 /// and leased ones stay.
-final class MemoryEntries: Sendable {
+final class MemoryTable: Sendable {
     fileprivate struct State {
         var entries: [Key: PendingPut] = [:]
         var bytes = 0
@@ -15,9 +15,13 @@ final class MemoryEntries: Sendable {
     private let count = Atomic<Int>(0)
     private let moved = Atomic<UInt64>(0)
 
-    /// Changes whenever a key comes here or goes: see `Lookups.lookup`.
+    /// Changes whenever a key comes here or goes: see `Lookups.whileMoving`.
     @inline(__always)
     var moves: UInt64 { moved.load(ordering: .acquiring) }
+
+    /// True if there is no entry.
+    @inline(__always)
+    var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
 
     init(limit: ByteCount) { self.limit = Int(clamping: limit.bytes) }
 
@@ -25,7 +29,7 @@ final class MemoryEntries: Sendable {
     func lookup(
         _ key: Key, use: UInt64?, at now: @autoclosure () -> Timestamp = .distantFuture
     ) -> PendingPut? {
-        if count.load(ordering: .acquiring) == 0 { return nil }
+        if isEmpty { return nil }
         return state.withLock { state in
             guard let put = state.entries[key] else { return nil }
             if let use { put.use(at: use, moment: now()) }
@@ -107,30 +111,21 @@ final class MemoryEntries: Sendable {
 
     // MARK: Changes
 
-    /// Replaces an entry by what `body` makes of it, in one step; false if there is none, or `body` returns nil.
-    func change(_ key: Key, _ body: (PendingPut) -> PendingPut?) -> Bool {
-        if count.load(ordering: .acquiring) == 0 { return false }
-        return state.withLock { state in
-            guard let old = state.entries[key], let new = body(old) else { return false }
+    /// Replaces an entry by `new`, whose memory is reserved, if it is still `old`; false if not.
+    func replace(_ old: PendingPut, by new: PendingPut) -> Bool {
+        state.withLock { state in
+            state.reserved -= new.memory
+            guard state.entries[old.key] === old else { return false }
             state.bytes += new.memory - old.memory
-            state.entries[key] = new
+            state.entries[old.key] = new
             return true
         }
-    }
-
-    /// Replaces an entry, or removes it where `new` is nil, if it is still `old`.
-    func replace(_ key: Key, _ old: PendingPut, by new: PendingPut?) {
-        guard let new else {
-            remove(key) { $0 === old }
-            return
-        }
-        _ = change(key) { $0 === old ? new : nil }
     }
 
     /// Removes an entry that `predicate` selects; nil if there is none.
     @discardableResult
     func remove(_ key: Key, where predicate: (PendingPut) -> Bool = { _ in true }) -> PendingPut? {
-        if count.load(ordering: .acquiring) == 0 { return nil }
+        if isEmpty { return nil }
         return state.withLock { state in
             guard let old = state.entries[key], predicate(old) else { return nil }
             moved.wrappingAdd(1, ordering: .releasing)
@@ -143,7 +138,7 @@ final class MemoryEntries: Sendable {
     /// Removes every entry that `predicate` selects; returns how many.
     @discardableResult
     func remove(where predicate: (PendingPut) -> Bool) -> Int {
-        if count.load(ordering: .acquiring) == 0 { return 0 }
+        if isEmpty { return 0 }
         return state.withLock { state in
             let doomed = state.entries.values.filter(predicate)
             for put in doomed { state.remove(put) }
@@ -159,7 +154,7 @@ final class MemoryEntries: Sendable {
     }
 }
 
-extension MemoryEntries.State {
+extension MemoryTable.State {
     /// True if there is room for `put` in the place of what is under its key.
     fileprivate func fits(_ put: PendingPut, _ limit: Int) -> Bool {
         bytes + reserved + put.memory - (entries[put.key]?.memory ?? 0) <= limit
