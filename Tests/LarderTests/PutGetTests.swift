@@ -151,7 +151,7 @@ import Testing
                     for number in 0..<20 {
                         let bytes = body(100, number)
                         let put = store.makePut(Key("k\(number)"), Digest.of(bytes), 100, .inline(bytes), PutOptions())
-                        try mutation.put(put, pinnedByTag: false)
+                        try mutation.put(put)
                     }
                 }
                 try #expect(store.clear() == 20)

@@ -46,7 +46,7 @@ final class BlobChanges {
             shared.references &+= 1
             try writeDigest(digest, shared)
             if let head, try isSound(head) {
-                if case .staged(let file) = put.body, !put.completesPartial { surplusFiles.append(file) }
+                if let file = put.stagedFile, !put.completesPartial { surplusFiles.append(file) }
                 if put.isDurable, head.location == .file { sharedDurably.append(head) }
             } else {
                 if let head {
@@ -110,6 +110,7 @@ final class BlobChanges {
         head.length = put.length
         head.storedLength = put.length
         switch put.body {
+        case .content: preconditionFailure("content is shared, not stored")
         case .inline(let body):
             let count = BlobRecord.inlineLength + body.count
             let fill: (UnsafeMutableRawBufferPointer) -> Void = { raw in

@@ -114,7 +114,7 @@ extension Mutation {
         }
         try blobs.detach(partial.record.blob, head)
         let put = put(transferred)
-        try self.put(put, pinnedByTag: hasPinnedTag(put.options.tags))
+        try self.put(put)
         if !blobs.newFiles.contains(where: { $0.token == head.token }) {
             var dead = head
             dead.allocated = UInt64(max(0, charge))

@@ -3,11 +3,9 @@ import LMDB
 /// What displacement passes by: leases and pinned tags.
 extension Mutation {
     /// Makes the lease of a subject that ends with its time last for `duration` at least: one row for each subject.
-    func lease(
-        _ kind: Index.LeaseKind, _ subject: [UInt8], version: UInt16?, for duration: Duration, _ leases: LeaseBook
-    ) throws {
-        if duration <= .zero { return }
-        let row = Index.leasePrefix(kind, subject, version: version) + bigEndian(UInt64(0))
+    func prolongLease(_ request: Change.LeaseRequest, _ leases: LeaseBook) throws {
+        guard let duration = request.duration, duration > .zero else { return }
+        let row = Index.leasePrefix(request.kind, request.subject, version: request.version) + bigEndian(UInt64(0))
         let expires = (now + duration).microseconds
         if let old = try reading.get(index.leases, row), old.count == 16 {
             if old.field(0, as: Int64.self) >= expires { return }
@@ -18,24 +16,13 @@ extension Mutation {
         noteChange(trees: 1)
     }
 
-    /// Adds a lease that a caller holds; returns its row.
-    func addLease(
-        _ kind: Index.LeaseKind, _ subject: [UInt8], version: UInt16?, for duration: Duration, _ leases: LeaseBook
-    ) throws -> [UInt8] {
+    /// Adds a lease or claim that a caller holds, which ends with its release, its time, or this instance; returns its
+    /// row.
+    func addLease(_ request: Change.LeaseRequest, _ leases: LeaseBook) throws -> [UInt8] {
         try tidyLeases(leases)
-        let row = Index.leasePrefix(kind, subject, version: version) + bigEndian(takeID())
-        let expires = (now + duration).microseconds
+        let row = Index.leasePrefix(request.kind, request.subject, version: request.version) + bigEndian(takeID())
+        let expires = request.duration.map { (now + $0).microseconds } ?? .max
         try transaction.put(index.leases, row, Index.lease(until: expires, instance: leases.instance))
-        noteChange(trees: 1)
-        return row
-    }
-
-    /// Adds the claim of a writer, which ends with its release or with this instance, however long that takes; returns
-    /// its row.
-    func addClaim(_ subject: [UInt8], version: UInt16?, _ leases: LeaseBook) throws -> [UInt8] {
-        try tidyLeases(leases)
-        let row = Index.leasePrefix(.computation, subject, version: version) + bigEndian(takeID())
-        try transaction.put(index.leases, row, Index.lease(until: .max, instance: leases.instance))
         noteChange(trees: 1)
         return row
     }

@@ -94,9 +94,7 @@ final class Mutation {
     /// Stores an entry, replacing the one under the same key.
     /// - Parameters:
     ///   - content: the blob with its bytes, where those are not the put's own.
-    func put(
-        _ put: PendingPut, pinnedByTag: Bool, content: BlobChanges.SharedBlob? = nil
-    ) throws {
+    func put(_ put: PendingPut, content: BlobChanges.SharedBlob? = nil) throws {
         let key = put.indexKey
         if put.isDurable { isDurable = true }
         if put.removal != nil { try remove(key) }
@@ -115,7 +113,7 @@ final class Mutation {
         new.policy = put.options.storagePolicy
         new.session = put.options.storagePolicy == .session ? put.session : 0
         new.isPinned = put.isPinned
-        new.isPinnedByTag = pinnedByTag
+        new.isPinnedByTag = try hasPinnedTag(put.options.tags)
         new.tags = put.options.tags
         new.metadata = put.options.metadata
         if IndexKey.isLong(put.key) { new.longKey = put.key.bytes }
@@ -152,11 +150,12 @@ final class Mutation {
         noteChange(trees: 6)
     }
 
-    /// Removes the entry under a key, if it is of a version that the removal is for.
-    func remove(_ removal: PendingRemoval) throws {
+    /// Removes the entry under a key, if it is of a version that the removal is for; false if there is none.
+    @discardableResult
+    func remove(_ removal: PendingRemoval) throws -> Bool {
         let key = IndexKey.bytes(for: removal.key)
-        if removal.versions != nil, let record = try record(key), !removal.covers(record.version) { return }
-        try remove(key)
+        if removal.versions != nil, let record = try record(key), !removal.covers(record.version) { return false }
+        return try remove(key) != nil
     }
 
     /// Removes the entry under an index key; nil if there is none.

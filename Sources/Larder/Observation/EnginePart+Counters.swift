@@ -34,7 +34,7 @@ extension Committer {
         counters.note(.commit, nanoseconds: took)
         var failed = failed
         for job in batch.jobs {
-            if job.isCommitted { count(job) } else { failed += job.operations.count }
+            if job.isCommitted { count(job) } else { failed += job.changes.count }
         }
         if failed > 0 { counters.add(.failedChanges, UInt64(failed)) }
         logger(.commits).debug(
@@ -43,15 +43,15 @@ extension Committer {
     }
 
     private func count(_ job: PendingJob) {
-        counters.add(.removed, UInt64(job.removedCount))
-        for (operation, result) in zip(job.operations, job.results) {
-            switch (operation, result) {
-            case (.put(let put, _), .over(.stored)), (.replace(let put, _), .over(.stored)): noteStored(put)
-            case (.putContent(let put, _, _), .over(.stored)):
-                // No bytes were written.
+        for (change, outcome) in zip(job.changes, job.outcomes) {
+            switch (change, outcome) {
+            case (.put(let put, _), .stored(_, let length)):
                 counters.add(.puts)
-                tellStored(put.key, length: job.contentLengths[put.key] ?? 0)
-            case (.remove(let key, _), .over(.done)): tell(.removed(key: key))
+                if case .content = put.body {} else { counters.add(.bytesWritten, length) }
+                tellStored(put.key, length: length)
+            case (let change, .removed(let count)) where count > 0:
+                counters.add(.removed, UInt64(count))
+                if let key = change.key { tell(.removed(key: key)) }
             default: break
             }
         }

@@ -32,18 +32,18 @@ extension Store {
     /// Claims a key; nil if another process has claimed it. A claim does not concern the entry under the key, and ends
     /// with its process. This process may hold several of one key.
     package func claim(_ key: Key) async throws -> KeyClaim? {
-        let job = makeJob([.claim(key.bytes, .seconds(24 * 3600))], .relaxed)
-        try await engine.run(job)
-        guard case .leased(let row)? = job.results.first else { return nil }
-        return KeyClaim(self, row)
+        try await claim(key, version)
     }
 
     /// As above, for processes that have the store open with any application version, or with none.
     package func claimForAllVersions(_ key: Key) async throws -> KeyClaim? {
-        let job = PendingJob(
-            [.claim(key.bytes, .seconds(24 * 3600))], configuration: configuration, version: nil, isDurable: false)
+        try await claim(key, nil)
+    }
+
+    private func claim(_ key: Key, _ version: UInt16?) async throws -> KeyClaim? {
+        let job = PendingJob([computation(of: key, version: version)], isDurable: false)
         try await engine.run(job)
-        guard case .leased(let row)? = job.results.first else { return nil }
+        guard case .leased(let row)? = job.outcomes.first else { return nil }
         return KeyClaim(self, row)
     }
 

@@ -16,7 +16,7 @@ extension Store {
     @discardableResult
     public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) throws -> Bool {
         try key.validate()
-        return try write(.change(key, EntryChange(lifetime: lifetime, isAccess: true), nil), durability).isSuccess
+        return try write(alteration(key, EntryChange(lifetime: lifetime, isAccess: true)), durability).isSuccess
     }
 
     /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is given, the ceiling applied.
@@ -27,7 +27,7 @@ extension Store {
     public func touch(_ key: Key, lifetime: Lifetime? = nil, durability: Durability? = nil) async throws -> Bool {
         try Task.checkCancellation()
         try key.validate()
-        return try await write(.change(key, EntryChange(lifetime: lifetime, isAccess: true), nil), durability).isSuccess
+        return try await write(alteration(key, EntryChange(lifetime: lifetime, isAccess: true)), durability).isSuccess
     }
 
     // MARK: Pins
@@ -43,7 +43,7 @@ extension Store {
     @discardableResult
     public func pin(_ key: Key, durability: Durability? = nil) throws -> Bool {
         try key.validate()
-        return try write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
+        return try write(alteration(key, EntryChange(isPinned: true)), durability).isSuccess
     }
 
     /// Keeps the entry under `key` out of displacement until `unpin`.
@@ -54,7 +54,7 @@ extension Store {
     public func pin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         try Task.checkCancellation()
         try key.validate()
-        return try await write(.change(key, EntryChange(isPinned: true), nil), durability).isSuccess
+        return try await write(alteration(key, EntryChange(isPinned: true)), durability).isSuccess
     }
 
     /// Unpins an entry: displacement may remove it again, unless one of its tags is pinned. Waits for the commit that
@@ -68,7 +68,7 @@ extension Store {
     @discardableResult
     public func unpin(_ key: Key, durability: Durability? = nil) throws -> Bool {
         try key.validate()
-        return try write(.change(key, EntryChange(isPinned: false), nil), durability).isSuccess
+        return try write(alteration(key, EntryChange(isPinned: false)), durability).isSuccess
     }
 
     /// Unpins an entry: displacement may remove it again.
@@ -78,7 +78,7 @@ extension Store {
     @discardableResult
     public func unpin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         try key.validate()
-        return try await write(.change(key, EntryChange(isPinned: false), nil), durability).isSuccess
+        return try await write(alteration(key, EntryChange(isPinned: false)), durability).isSuccess
     }
 
     /// True for entries of the store's own application version, and for all in a store that has none.

@@ -71,7 +71,7 @@ extension Store {
         _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration, _ durability: Durability?
     ) throws -> Lease {
         _ = try writing()
-        let job = makeJob([.heldLease(kind, subject, duration)], durability)
+        let job = leaseJob(kind, subject, duration, durability)
         do {
             try engine.run(job)
         } catch {
@@ -85,7 +85,7 @@ extension Store {
         _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration, _ durability: Durability?
     ) async throws -> Lease {
         _ = try writing()
-        let job = makeJob([.heldLease(kind, subject, duration)], durability)
+        let job = leaseJob(kind, subject, duration, durability)
         do {
             try await engine.run(job)
         } catch {
@@ -95,9 +95,16 @@ extension Store {
         return Lease(of: self, job)
     }
 
+    private func leaseJob(
+        _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration, _ durability: Durability?
+    ) -> PendingJob {
+        let request = Change.LeaseRequest(kind: kind, subject: subject, version: version, duration: duration)
+        return PendingJob([.lease(request)], isDurable: isDurable(durability))
+    }
+
     /// Releases a lease that was taken but could not be synced: its caller never gets it.
     private func release(_ job: PendingJob) {
-        guard job.isCommitted, case .leased(let row)? = job.results.first else { return }
+        guard job.isCommitted, case .leased(let row)? = job.outcomes.first else { return }
         engine.writing?.leases.release(row)
     }
 }
@@ -111,7 +118,7 @@ public final class Lease: @unchecked Sendable {
 
     /// - Parameter job: the one that took the lease.
     fileprivate init(of store: Store, _ job: PendingJob) {
-        guard case .leased(let row)? = job.results.first else { preconditionFailure("the job takes no lease") }
+        guard case .leased(let row)? = job.outcomes.first else { preconditionFailure("the job takes no lease") }
         self.store = store
         self.row = row
     }

@@ -196,7 +196,7 @@ extension Store {
         do {
             writing = try self.writing()
         } catch {
-            if case .staged(let file) = put.body { engine.writing?.staged.discardLater(file) }
+            if let file = put.stagedFile { engine.writing?.staged.discardLater(file) }
             throw error
         }
         if put.options.storagePolicy == .memoryOnly {

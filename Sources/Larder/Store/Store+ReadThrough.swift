@@ -126,7 +126,7 @@ extension Store {
         let start = ContinuousClock.now
         var pause = Duration.milliseconds(5)
         while true {
-            let job = makeJob([.claim(key.bytes, .seconds(24 * 3600))], .relaxed)
+            let job = PendingJob([computation(of: key, version: version)], isDurable: false)
             do {
                 try await engine.run(job)
             } catch let error as LarderError where error.code != .closed {
@@ -134,7 +134,7 @@ extension Store {
                 engine.logger(.calls).info("a claim is not written", metadata: ["error": "\(error)", "key": "\(key)"])
                 return .left
             }
-            if case .leased(let row)? = job.results.first { return .taken(row: row) }
+            if case .leased(let row)? = job.outcomes.first { return .taken(row: row) }
             guard case .wait(let limit) = options.others, ContinuousClock.now - start < limit else { return .left }
             // Nothing tells one process of another's commits, so it looks, ever less often.
             while try await IOPool.shared.run({ [self] in try engine.isClaimedElsewhere(key, version) }) {
@@ -148,7 +148,7 @@ extension Store {
 
     func release(_ claim: [UInt8]?) async {
         guard let claim else { return }
-        let job = makeJob([.endLease(claim)], .relaxed)
+        let job = PendingJob([.endLease(claim)], isDurable: false)
         do {
             try await engine.run(job)
         } catch {

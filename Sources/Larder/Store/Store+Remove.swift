@@ -58,10 +58,7 @@ extension Store {
             try !hasExisted && version != nil
             && engine.contains(key, Engine.Visibility(version: nil, includesExpired: true))
         return Removal(
-            pending: PendingRemoval(
-                key: key, owner: handle, version: version, isDurable: isDurable(durability),
-                uptime: engine.uptime.uptime()),
-            isDue: !isOthers, hasExisted: hasExisted)
+            pending: removal(of: key, isDurable: isDurable(durability)), isDue: !isOthers, hasExisted: hasExisted)
     }
 
     private func submit(_ removal: inout Removal, _ writing: Engine.Writing, mayWait: Bool) throws -> UInt64? {

@@ -18,7 +18,7 @@ extension Store {
     ) throws -> Bool {
         let change = EntryChange(metadata: metadata, lifetime: lifetime)
         try change.validate(entry.key)
-        return try write(.change(entry.key, change, .init(entry)), durability).isSuccess
+        return try write(alteration(entry.key, change, .unchanged(.init(entry))), durability).isSuccess
     }
 
     /// Gives an entry new metadata, and a new lifetime if one is given, if it is still the one that `get` returned.
@@ -32,7 +32,7 @@ extension Store {
         try Task.checkCancellation()
         let change = EntryChange(metadata: metadata, lifetime: lifetime)
         try change.validate(entry.key)
-        return try await write(.change(entry.key, change, .init(entry)), durability).isSuccess
+        return try await write(alteration(entry.key, change, .unchanged(.init(entry))), durability).isSuccess
     }
 
     /// Removes an entry if it is still the one that `get` returned. False if it is another by now, or gone.
@@ -45,7 +45,7 @@ extension Store {
     /// - Throws: `closed`, `readOnly`, `io`.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) throws -> Bool {
-        try write(.remove(entry.key, .init(entry)), durability).isSuccess
+        try write(removal(of: entry, durability), durability).isSuccess
     }
 
     /// Removes an entry if it is still the one that `get` returned.
@@ -54,6 +54,10 @@ extension Store {
     /// pool. It is carried through in a cancelled task.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) async throws -> Bool {
-        try await write(.remove(entry.key, .init(entry)), durability).isSuccess
+        try await write(removal(of: entry, durability), durability).isSuccess
+    }
+
+    private func removal(of entry: Entry, _ durability: Durability?) -> Change {
+        .remove(removal(of: entry.key, isDurable: isDurable(durability)), .unchanged(.init(entry)))
     }
 }

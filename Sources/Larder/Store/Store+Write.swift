@@ -23,9 +23,9 @@ extension Store {
     @discardableResult
     public func write(_ batch: WriteBatch, durability: Durability? = nil) throws -> [WriteResult] {
         if batch.isEmpty { return [] }
-        let job = try prepare(batch, durability)
+        let job = try makeJob(batch, durability)
         try engine.run(job)
-        return job.writeResults
+        return job.results
     }
 
     /// Writes the operations of a batch in one commit: those that can be done become visible together, in the order in
@@ -38,65 +38,79 @@ extension Store {
     public func write(_ batch: WriteBatch, durability: Durability? = nil) async throws -> [WriteResult] {
         if batch.isEmpty { return [] }
         try Task.checkCancellation()
-        let job: PendingJob = try await prepare(batch, durability)
+        let job = try await makeJob(batch, durability)
         try await engine.run(job)
-        return job.writeResults
+        return job.results
     }
 
     // MARK: One operation
 
     /// As a batch with one operation.
-    func write(_ operation: PendingJob.Operation, _ durability: Durability?) throws -> WriteResult {
-        let job = makeJob([operation], durability)
+    func write(_ change: Change, _ durability: Durability?) throws -> WriteResult {
+        _ = try writing()
+        let job = PendingJob([change], isDurable: isDurable(durability))
         try engine.run(job)
-        return job.writeResults[0]
+        return job.results[0]
     }
 
     /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
     /// task: callers rely on what they undo.
-    func write(_ operation: PendingJob.Operation, _ durability: Durability?) async throws -> WriteResult {
-        let job = makeJob([operation], durability)
+    func write(_ change: Change, _ durability: Durability?) async throws -> WriteResult {
+        _ = try writing()
+        let job = PendingJob([change], isDurable: isDurable(durability))
         try await engine.run(job)
-        return job.writeResults[0]
+        return job.results[0]
     }
 
-    func makeJob(
-        _ operations: [PendingJob.Operation], _ durability: Durability?, isHousekeeping: Bool = false
-    ) -> PendingJob {
-        PendingJob(
-            operations, configuration: configuration, version: version, isDurable: isDurable(durability),
-            isHousekeeping: isHousekeeping)
+    /// The change of an entry that this store sees.
+    func alteration(_ key: Key, _ fields: EntryChange, _ condition: Change.Condition = .none) -> Change {
+        .alter(
+            Change.Alteration(
+                key: key, fields: fields, condition: condition, configuration: configuration, version: version))
+    }
+
+    /// The removal of an entry that this store sees.
+    func removal(of key: Key, isDurable: Bool) -> PendingRemoval {
+        PendingRemoval(
+            key: key, owner: handle, version: version, isDurable: isDurable, uptime: engine.uptime.uptime())
+    }
+
+    /// The claim of a key for work that others need not do meanwhile; it ends after a day, whatever happens.
+    func computation(of key: Key, version: UInt16?) -> Change {
+        .lease(
+            Change.LeaseRequest(
+                kind: .computation, subject: key.bytes, version: version, duration: .seconds(24 * 3600)))
     }
 
     // MARK: Steps
 
     /// Stages the bodies that belong in files. After an error nothing is left of the batch.
-    private func prepare(_ batch: WriteBatch, _ durability: Durability?) throws -> PendingJob {
+    private func makeJob(_ batch: WriteBatch, _ durability: Durability?) throws -> PendingJob {
         let writing = try writing()
         try checkSize(of: batch)
-        var operations: [PendingJob.Operation] = []
-        operations.reserveCapacity(batch.count)
+        var changes: [Change] = []
+        changes.reserveCapacity(batch.count)
         do {
             let content = try writing.submission.keys(of: batch.removedContent)
             for operation in batch.operations {
-                operations.append(try prepare(operation, isDurable(durability) ? .durable : .relaxed, content))
+                changes.append(try makeChange(operation, isDurable(durability), content))
             }
         } catch {
-            for file in makeJob(operations, durability).stagedFiles { writing.staged.discard(file) }
+            for file in changes.compactMap(\.stagedFile) { writing.staged.discard(file) }
             throw error
         }
-        return makeJob(operations, durability, isHousekeeping: batch.isHousekeeping)
+        return PendingJob(changes, isDurable: isDurable(durability), isHousekeeping: batch.isHousekeeping)
     }
 
     /// As the synchronous form. One body at a time is staged where that may wait for the disk, so others get their
     /// turn; cancelling the task gives the batch up.
-    private func prepare(_ batch: WriteBatch, _ durability: Durability?) async throws -> PendingJob {
+    private func makeJob(_ batch: WriteBatch, _ durability: Durability?) async throws -> PendingJob {
         let writing = try writing()
         try checkSize(of: batch)
         let limit = try inlineLimit(engine.budget())
-        let moment = isDurable(durability) ? Durability.durable : .relaxed
-        var operations: [PendingJob.Operation] = []
-        operations.reserveCapacity(batch.count)
+        let mustSync = isDurable(durability)
+        var changes: [Change] = []
+        changes.reserveCapacity(batch.count)
         do {
             let digests = batch.removedContent
             // A walk over every entry.
@@ -107,19 +121,19 @@ extension Store {
                 try Task.checkCancellation()
                 let prepared =
                     operation.mayWait(limit)
-                    ? try await IOPool.shared.run { [self] in try prepare(operation, moment, content) }
-                    : try prepare(operation, moment, content)
-                operations.append(prepared)
+                    ? try await IOPool.shared.run { [self] in try makeChange(operation, mustSync, content) }
+                    : try makeChange(operation, mustSync, content)
+                changes.append(prepared)
             }
             try Task.checkCancellation()
         } catch {
-            let files = makeJob(operations, durability).stagedFiles
+            let files = changes.compactMap(\.stagedFile)
             if !files.isEmpty {
                 try await IOPool.shared.run { for file in files { writing.staged.discard(file) } }
             }
             throw error
         }
-        return makeJob(operations, durability, isHousekeeping: batch.isHousekeeping)
+        return PendingJob(changes, isDurable: isDurable(durability), isHousekeeping: batch.isHousekeeping)
     }
 
     /// A batch that can never fit must not displace what is there.
@@ -148,67 +162,61 @@ extension Store {
     /// Operations of a batch.
     private static let maximumOperations = 16_384
 
-    private func prepare(
-        _ operation: WriteBatch.Operation, _ durability: Durability, _ content: [Digest: [[UInt8]]]
-    ) throws -> PendingJob.Operation {
+    private func makeChange(
+        _ operation: WriteBatch.Operation, _ isDurable: Bool, _ content: [Digest: [[UInt8]]]
+    ) throws -> Change {
         do {
             switch operation {
-            case .put(let body, let key, var options, let digest, let unlessPresent):
+            case .put(let body, let key, var options, let condition):
                 try checkIsWritten(options, key)
-                options.durability = durability
-                return .put(try prepare(body, key, options, digest).withoutDescriptor, unlessPresent: unlessPresent)
-            case .putContent(let digest, let key, var options, let unlessPresent, let expected):
-                try checkIsWritten(options, key)
-                options.durability = durability
-                try options.validate(key: key)
-                return .putContent(
-                    makePut(key, digest, 0, .inline([]), options), unlessPresent: unlessPresent, expected)
-            case .replace(let body, var options, let digest, let key, let expected):
-                try checkIsWritten(options, key)
-                options.durability = durability
-                return .replace(try prepare(body, key, options, digest).withoutDescriptor, expected)
-            case .change(let key, let change, let expected):
-                try change.validate(key)
-                return .change(key, change, expected)
-            case .remove(let key, let expected):
+                options.durability = isDurable ? .durable : .relaxed
+                return .put(try makePut(body, key, options), condition)
+            case .change(let key, let fields, let condition):
+                try fields.validate(key)
+                return alteration(key, fields, condition)
+            case .remove(let key, let condition):
                 try key.validate()
-                return .remove(key, expected)
+                return .remove(removal(of: key, isDurable: isDurable), condition)
             case .removeContent(let digest):
                 return .removeContent(digest, content[digest] ?? [])
             case .lease(let kind, let subject, let duration):
-                switch kind {
-                case .tag, .tagOfVersion:
-                    try PutOptions.validate(callersTag: String(decoding: subject, as: UTF8.self))
-                case .key, .keyOfVersion: try Key(bytes: subject).validate()
-                case .digest, .computation: break
-                }
-                if duration > WriteBatch.longestLease {
-                    throw LarderError(
-                        .invalidArgument,
-                        "a lease lasts 30 days at most: take a shorter one, and another before it ends")
-                }
-                return .timedLease(kind, subject, duration)
+                return .lease(try makeLease(kind, subject, duration))
             }
         } catch let error as LarderError where !error.concernsStore {
             return .over(.failed(error))
         }
     }
 
+    private func makePut(_ body: WriteBatch.Body, _ key: Key, _ options: PutOptions) throws -> PendingPut {
+        switch body {
+        case .bytes(let bytes, let digest): return try prepare(bytes, key, options, digest).withoutDescriptor
+        case .content(let digest):
+            try options.validate(key: key)
+            return makePut(key, digest, 0, .content, options)
+        }
+    }
+
+    private func makeLease(
+        _ kind: Index.LeaseKind, _ subject: [UInt8], _ duration: Duration
+    ) throws -> Change.LeaseRequest {
+        switch kind {
+        case .tag, .tagOfVersion: try PutOptions.validate(callersTag: String(decoding: subject, as: UTF8.self))
+        case .key, .keyOfVersion: try Key(bytes: subject).validate()
+        case .digest, .computation: break
+        }
+        if duration > WriteBatch.longestLease {
+            throw LarderError(
+                .invalidArgument, "a lease lasts 30 days at most: take a shorter one, and another before it ends")
+        }
+        // Content is of no version.
+        return Change.LeaseRequest(
+            kind: kind, subject: subject, version: kind == .digest ? nil : version, duration: duration, isHeld: false)
+    }
+
     private func checkIsWritten(_ options: PutOptions, _ key: Key) throws(LarderError) {
         guard options.storagePolicy == .memoryOnly else { return }
         throw LarderError(
             .invalidArgument, "\(key) is `memoryOnly`, which a batch does not write: use `put`", key: key)
-    }
-}
-
-extension PendingJob {
-    fileprivate var writeResults: [WriteResult] {
-        results.map { result in
-            switch result {
-            case .over(let result): result
-            case .leased: .done
-            }
-        }
     }
 }
 
@@ -220,15 +228,14 @@ extension WriteBatch {
         var bytes = 0
         for operation in operations {
             switch operation {
-            case .put(_, let key, let options, _, _), .putContent(_, let key, let options, _, _):
-                if case .put(let body, _, _, _, _) = operation { bytes += body.count }
-                bytes += options.metadata.count
+            // It replaces one, or does nothing.
+            case .put(let body, _, let options, .unchanged): bytes += body.count + options.metadata.count
+            case .put(let body, let key, let options, _):
+                bytes += body.count + options.metadata.count
                 let row = min(key.bytes.count, IndexKey.longLength) * (2 + options.tags.count)
                 let tags = options.tags.reduce(0) { $0 + 2 * $1.utf8.count }
                 rows[key] = row + tags + (IndexKey.isLong(key) ? key.bytes.count : 0)
-            case .remove(let key, nil): rows[key] = nil
-            // It replaces one, or does nothing.
-            case .replace(let body, let options, _, _, _): bytes += body.count + options.metadata.count
+            case .remove(let key, .none): rows[key] = nil
             // It may remove any of them.
             case .removeContent: rows = [:]
             case .change, .remove, .lease: break
@@ -260,8 +267,13 @@ extension WriteBatch.Operation {
     /// True if preparing it may wait for the disk.
     fileprivate func mayWait(_ inlineLimit: Int64) -> Bool {
         switch self {
-        case .put(let body, _, _, _, _), .replace(let body, _, _, _, _): body.count > inlineLimit
-        case .putContent, .change, .remove, .removeContent, .lease: false
+        case .put(let body, _, _, _): body.count > inlineLimit
+        case .change, .remove, .removeContent, .lease: false
         }
     }
+}
+
+extension WriteBatch.Body {
+    /// Bytes that the caller has given.
+    fileprivate var count: Int { if case .bytes(let bytes, _) = self { bytes.count } else { 0 } }
 }

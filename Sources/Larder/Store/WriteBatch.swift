@@ -9,31 +9,21 @@
 /// A batch is a value: it may be built on any thread, kept, and written several times. Bodies over the inline threshold
 /// go to their files while the batch is written, not before.
 public struct WriteBatch: Sendable {
+    /// What becomes a `Change` when the batch is written.
     enum Operation: Sendable {
-        case put([UInt8], Key, PutOptions, Digest?, unlessPresent: Bool)
-        case putContent(Digest, Key, PutOptions, unlessPresent: Bool, Expected?)
-        /// With the entry that it has to be still.
-        case replace([UInt8], PutOptions, Digest?, Key, Expected)
-        case change(Key, EntryChange, Expected?)
-        case remove(Key, Expected?)
+        case put(Body, Key, PutOptions, Change.Condition)
+        case change(Key, EntryChange, Change.Condition)
+        case remove(Key, Change.Condition)
         case removeContent(Digest)
         case lease(Index.LeaseKind, [UInt8], Duration)
     }
 
-    /// What an entry has to be still when it is changed.
-    struct Expected: Sendable {
-        let digest: Digest
-        let metadata: [UInt8]
-
-        init(_ entry: Entry) {
-            digest = entry.digest
-            metadata = entry.metadata
-        }
-
-        init(_ attributes: Attributes) {
-            digest = attributes.digest
-            metadata = attributes.metadata
-        }
+    /// What a put stores.
+    enum Body: Sendable {
+        /// Bytes, and the digest that they are declared to have.
+        case bytes([UInt8], Digest?)
+        /// What the store has with this digest.
+        case content(Digest)
     }
 
     private(set) var operations: [Operation] = []
@@ -66,7 +56,7 @@ public struct WriteBatch: Sendable {
         _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil,
         unlessPresent: Bool = false
     ) {
-        operations.append(.put(Array(body), key, options, digest, unlessPresent: unlessPresent))
+        operations.append(.put(.bytes(Array(body), digest), key, options, unlessPresent ? .vacant : .none))
     }
 
     /// Stores the bytes of a span, which are copied.
@@ -97,7 +87,7 @@ public struct WriteBatch: Sendable {
     public mutating func put(
         contentOf digest: Digest, for key: Key, _ options: PutOptions = PutOptions(), unlessPresent: Bool = false
     ) {
-        operations.append(.putContent(digest, key, options, unlessPresent: unlessPresent, nil))
+        operations.append(.put(.content(digest), key, options, unlessPresent ? .vacant : .none))
     }
 
     /// As above, in the place of an entry, if that is still the one that `get` returned, with the same body and
@@ -108,7 +98,7 @@ public struct WriteBatch: Sendable {
     ///   - entry: what `get` returned.
     ///   - options: as above.
     package mutating func put(contentOf digest: Digest, replacing entry: Entry, _ options: PutOptions) {
-        operations.append(.putContent(digest, entry.key, options, unlessPresent: false, Expected(entry)))
+        operations.append(.put(.content(digest), entry.key, options, .unchanged(.init(entry))))
     }
 
     /// Stores a body in place of an entry, if that is still the one that `get` returned, with the same body and
@@ -123,7 +113,7 @@ public struct WriteBatch: Sendable {
         _ body: some Collection<UInt8>, replacing entry: Entry, _ options: PutOptions = PutOptions(),
         digest: Digest? = nil
     ) {
-        operations.append(.replace(Array(body), options, digest, entry.key, Expected(entry)))
+        operations.append(.put(.bytes(Array(body), digest), entry.key, options, .unchanged(.init(entry))))
     }
 
     // MARK: Entries
@@ -133,7 +123,7 @@ public struct WriteBatch: Sendable {
     ///   - key: what the entry was put under.
     ///   - change: what to change; the body stays where it is.
     public mutating func change(_ key: Key, _ change: EntryChange) {
-        operations.append(.change(key, change, nil))
+        operations.append(.change(key, change, .none))
     }
 
     /// Changes an entry if it is still the one that `get` returned, with the same body and metadata. Its result is
@@ -142,7 +132,7 @@ public struct WriteBatch: Sendable {
     ///   - entry: what `get` returned.
     ///   - change: what to change; the body stays where it is.
     public mutating func update(_ entry: Entry, _ change: EntryChange) {
-        operations.append(.change(entry.key, change, Expected(entry)))
+        operations.append(.change(entry.key, change, .unchanged(.init(entry))))
     }
 
     /// Gives the entry under `key` a new lifetime, counted from the commit, the ceiling applied. It does not count as
@@ -160,12 +150,12 @@ public struct WriteBatch: Sendable {
 
     /// Removes the entry under `key`. Its result is `done`, or `absent`.
     /// - Parameter key: what the entry was put under.
-    public mutating func remove(_ key: Key) { operations.append(.remove(key, nil)) }
+    public mutating func remove(_ key: Key) { operations.append(.remove(key, .none)) }
 
     /// Removes an entry if it is still the one that `get` returned, with the same body and metadata. Its result is
     /// `done`, `changed` if it is another by then, or `absent`.
     /// - Parameter entry: what `get` returned.
-    public mutating func remove(_ entry: Entry) { operations.append(.remove(entry.key, Expected(entry))) }
+    public mutating func remove(_ entry: Entry) { operations.append(.remove(entry.key, .unchanged(.init(entry)))) }
 
     /// Removes every entry with this content, of every application version. The index leads from entries to content and
     /// not back, so this looks at every entry: seconds for some millions. Its result is `done`, or `absent`.
@@ -174,16 +164,18 @@ public struct WriteBatch: Sendable {
 
     /// As `put(contentOf:replacing:_:)`, for an entry as a listing has shown it.
     package mutating func put(contentOf digest: Digest, replacing entry: Attributes, _ options: PutOptions) {
-        operations.append(.putContent(digest, entry.key, options, unlessPresent: false, Expected(entry)))
+        operations.append(.put(.content(digest), entry.key, options, .unchanged(.init(entry))))
     }
 
     /// As `update(_:_:)`, for an entry as a listing has shown it.
     package mutating func update(_ entry: Attributes, _ change: EntryChange) {
-        operations.append(.change(entry.key, change, Expected(entry)))
+        operations.append(.change(entry.key, change, .unchanged(.init(entry))))
     }
 
     /// As `remove(_:)`, for an entry as a listing has shown it.
-    package mutating func remove(_ entry: Attributes) { operations.append(.remove(entry.key, Expected(entry))) }
+    package mutating func remove(_ entry: Attributes) {
+        operations.append(.remove(entry.key, .unchanged(.init(entry))))
+    }
 
     // MARK: Leases
 

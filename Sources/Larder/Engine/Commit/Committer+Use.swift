@@ -4,37 +4,35 @@ extension Committer {
         case touch(TouchTable.Line)
         /// Of an entry whose stamp was not known yet: it was being committed.
         case touchKey(Key, PendingSet.KeyTouch)
-        case put(PendingPut)
-        case remove(PendingRemoval)
+        /// A put or a removal.
+        case change(Change, PendingChange)
         case job(PendingJob)
 
         var isTouch: Bool {
             switch self {
             case .touch, .touchKey: true
-            case .put, .remove, .job: false
+            case .change, .job: false
             }
         }
 
-        /// The change whose outcome a caller may have to hear of.
-        var change: PendingChange? {
+        /// The put or removal whose outcome a caller may have to hear of.
+        var pending: PendingChange? { if case .change(_, let pending) = self { pending } else { nil } }
+
+        /// True if files become bodies with it whose names have to be on disk before, where it is durable.
+        var namesFiles: Bool {
             switch self {
-            case .touch, .touchKey, .job: nil
-            case .put(let put): put
-            case .remove(let removal): removal
+            case .change(let change, _): change.namesFile
+            case .job(let job): job.changes.contains(where: \.namesFile)
+            case .touch, .touchKey: false
             }
         }
-
-        /// True if files become bodies with it.
-        var namesFiles: Bool { if case .job(let job) = self { job.namesFiles } else { !stagedFiles.isEmpty } }
 
         /// Files that become bodies with it, and are not needed if it fails.
         var stagedFiles: [StagedFile] {
             switch self {
-            case .put(let put):
-                if case .staged(let file) = put.body { return [file] }
-                return []
-            case .job(let job): return job.stagedFiles
-            case .touch, .touchKey, .remove: return []
+            case .change(let change, _): change.stagedFile.map { [$0] } ?? []
+            case .job(let job): job.stagedFiles
+            case .touch, .touchKey: []
             }
         }
     }

@@ -118,10 +118,10 @@ final class Committer: EnginePart, @unchecked Sendable {
         } catch {
             // What was committed may not survive power loss: no durable put of the batch is a success.
             failure = translate(error)
-            for use in uses { use.change?.failDurably(translate(error)) }
+            for use in uses { use.pending?.failDurably(translate(error)) }
             for job in batch.jobs where job.isDurable { job.fail(translate(error)) }
         }
-        let lost = uses.compactMap(\.change).filter { $0.failure != nil }
+        let lost = uses.compactMap(\.pending).filter { $0.failure != nil }
         if let failure {
             failed(.commit, failure)
             tell(lost, failure)
@@ -145,7 +145,7 @@ final class Committer: EnginePart, @unchecked Sendable {
 
     /// A put that failed and is not tried again gives back what it had staged.
     private func fail(_ use: Use, _ failure: LarderError) {
-        use.change?.fail(failure)
+        use.pending?.fail(failure)
         if case .job(let job) = use { job.fail(failure) }
         for file in use.stagedFiles { staged.discard(file) }
     }
@@ -154,10 +154,11 @@ final class Committer: EnginePart, @unchecked Sendable {
     private static func ordered(_ batch: PendingSet.Batch, _ touches: [TouchTable.Line]) -> [Use] {
         var uses: [(UInt64, Use)] = touches.map { ($0.lastUse, .touch($0)) }
         for (key, touch) in batch.touches { uses.append((touch.lastUse, .touchKey(key, touch))) }
-        for operation in batch.operations.values {
-            switch operation {
-            case .put(let put): uses.append((put.lastUse, .put(put)))
-            case .remove(let removal): uses.append((removal.uptime, .remove(removal)))
+        for change in batch.changes.values {
+            switch change {
+            case .put(let put, _): uses.append((put.lastUse, .change(change, put)))
+            case .remove(let removal, _): uses.append((removal.uptime, .change(change, removal)))
+            default: preconditionFailure("other changes belong to jobs")
             }
         }
         return uses.sorted { $0.0 < $1.0 }.map(\.1) + batch.jobs.map(Use.job)
@@ -242,8 +243,9 @@ final class Committer: EnginePart, @unchecked Sendable {
                 failures = failure.code == .noSpace || failure.code == .tooLarge ? 0 : failures + 1
                 fail(use, failure)
                 // The removal that came before the put still applies.
-                guard case .put(let put) = use, let removal = put.removal else { continue }
-                _ = try? apply(CollectionOfOne(Use.remove(removal))[...], makingRoom: true)
+                guard case .change(.put(let put, _), _) = use, let removal = put.removal else { continue }
+                let use = Use.change(.remove(removal, .none), removal)
+                _ = try? apply(CollectionOfOne(use)[...], makingRoom: true)
             }
         }
         return last
@@ -332,7 +334,8 @@ final class Committer: EnginePart, @unchecked Sendable {
         var purpose = Transactions.Purpose.housekeeping
         for use in uses {
             switch use {
-            case .put: return .put
+            case .change(.put, _): return .put
+            case .change: break
             case .job(let job):
                 let limit = try max(Self.freeingLimit, context.removalLimit())
                 switch job.purpose(limit: limit) {
@@ -341,7 +344,6 @@ final class Committer: EnginePart, @unchecked Sendable {
                 case .housekeeping: break
                 }
             case .touch, .touchKey: purpose = .touch
-            case .remove: break
             }
         }
         return purpose
@@ -351,10 +353,8 @@ final class Committer: EnginePart, @unchecked Sendable {
         switch use {
         case .job(let job):
             try job.apply(to: mutation, leases)
-        case .put(let put):
-            try mutation.put(put, pinnedByTag: mutation.hasPinnedTag(put.options.tags))
-        case .remove(let removal):
-            try mutation.remove(removal)
+        case .change(let change, _):
+            _ = try change.apply(to: mutation, leases)
         case .touch(let touch):
             try mutation.touch(touch, at: uptime)
         case .touchKey(let key, let touch):

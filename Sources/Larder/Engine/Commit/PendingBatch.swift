@@ -1,16 +1,4 @@
 extension PendingSet {
-    enum Operation {
-        case put(PendingPut)
-        case remove(PendingRemoval)
-
-        var change: PendingChange {
-            switch self {
-            case .put(let put): put
-            case .remove(let removal): removal
-            }
-        }
-    }
-
     /// Hits on an entry of the batch that is being written: its stamp is not known yet, so they go by key.
     struct KeyTouch {
         var hits: UInt32
@@ -19,33 +7,34 @@ extension PendingSet {
 
     struct Batch {
         var generation: UInt64
-        var operations: [Key: Operation] = [:]
-        /// Applied after the operations, in this order.
+        /// Puts and removals, by their keys: what readers see.
+        var changes: [Key: Change] = [:]
+        /// Applied after those, in this order.
         var jobs: [PendingJob] = []
-        private var jobOperations = 0
+        private var jobChanges = 0
         private var patientJobs = 0
         /// True if there is nothing in it that a caller waits for, or may soon read elsewhere.
-        var isPatient: Bool { operations.isEmpty && patientJobs == jobs.count && !isForced }
+        var isPatient: Bool { changes.isEmpty && patientJobs == jobs.count && !isForced }
         var touches: [Key: KeyTouch] = [:]
         var memory = 0
         var isDurable = false
-        /// Committed even without operations, for the touches that a flush has to write.
+        /// Committed even without changes, for the touches that a flush has to write.
         var isForced = false
         /// False: there is nothing to commit but touches, which wait for a batch or for the committer to be idle.
-        var isWanted: Bool { !operations.isEmpty || !jobs.isEmpty || isForced }
+        var isWanted: Bool { !changes.isEmpty || !jobs.isEmpty || isForced }
         var isEmpty: Bool { touches.isEmpty && !isWanted }
 
         init(generation: UInt64) { self.generation = generation }
 
         /// Changes that it makes to the index.
-        var count: Int { operations.count + jobOperations }
+        var count: Int { changes.count + jobChanges }
         /// Changes that a caller waits for, or may.
-        var callers: Int { operations.count + jobs.count }
+        var callers: Int { changes.count + jobs.count }
 
         mutating func append(_ job: PendingJob, isPatient: Bool = false) {
             jobs.append(job)
             if isPatient { patientJobs += 1 }
-            jobOperations += job.operations.count
+            jobChanges += job.changes.count
             memory += job.memory
             isDurable = isDurable || job.isDurable
             guard let keys = job.keys else { return claimsAll = true }
@@ -66,7 +55,7 @@ extension PendingSet {
 
         /// True if it may change something under a key with these first bytes.
         func mayHave(prefix: Key) -> Bool {
-            claimsAll || operations.keys.contains { $0.hasPrefix(prefix) } || claimed.contains { $0.hasPrefix(prefix) }
+            claimsAll || changes.keys.contains { $0.hasPrefix(prefix) } || claimed.contains { $0.hasPrefix(prefix) }
                 || claimedByLarge.contains { $0.contains { $0.hasPrefix(prefix) } }
         }
     }
@@ -82,7 +71,7 @@ extension PendingSet {
         case removed
     }
 
-    /// What happened to an operation.
+    /// What happened to a put or removal.
     struct Added {
         let generation: UInt64
         /// The put it took the place of, whose staged file is no longer needed.

@@ -55,15 +55,10 @@ final class PendingRemoval: PendingChange, @unchecked Sendable {
     func covers(_ version: UInt16) -> Bool { versions?.contains(version) ?? true }
 
     /// Takes the place of a change of the same key that is not committed yet.
-    func supersede(_ earlier: PendingSet.Operation) {
-        answer(for: earlier.change)
+    func supersede(_ earlier: PendingChange) {
+        answer(for: earlier)
         // A put may have the removal of what it replaced with it.
-        let removal: PendingRemoval? =
-            switch earlier {
-            case .remove(let removal): removal
-            case .put(let put): put.removal
-            }
-        guard let removal else { return }
+        guard let removal = earlier as? PendingRemoval ?? (earlier as? PendingPut)?.removal else { return }
         guard let these = versions, let those = removal.versions else {
             versions = nil
             return

@@ -8,6 +8,8 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     enum Body {
         case inline([UInt8])
         case staged(StagedFile)
+        /// The bytes that the store has with its digest.
+        case content
     }
 
     private let bodyDigest: BodyDigest
@@ -75,18 +77,22 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         if let moment { latestAccess.store(moment.microseconds, ordering: .relaxed) }
     }
 
+    /// The file that becomes its body.
+    var stagedFile: StagedFile? { if case .staged(let file) = body { file } else { nil } }
+
     var indexKey: [UInt8] { IndexKey.bytes(for: key) }
 
     /// Replaces what was to be done under the same key: what outlives an overwrite is taken over.
-    func supersede(_ earlier: PendingSet.Operation) {
-        answer(for: earlier.change)
-        switch earlier {
-        case .put(let old):
-            removal = old.removal
-            inherit(from: old)
-        case .remove(let earlier):
-            removal = earlier
-        }
+    func supersede(_ earlier: PendingPut) {
+        answer(for: earlier)
+        removal = earlier.removal
+        inherit(from: earlier)
+    }
+
+    /// As above, where the key was to be removed.
+    func supersede(_ earlier: PendingRemoval) {
+        answer(for: earlier)
+        removal = earlier
     }
 
     // MARK: What outlives an overwrite

@@ -82,7 +82,7 @@ final class PendingSet: @unchecked Sendable {
             // The snapshot has the batch already.
             let isOver = committingAs > 0 && snapshot >= committingAs
             return keys.map { key in
-                if isOver, open.operations[key] == nil { return nil }
+                if isOver, open.changes[key] == nil { return nil }
                 return find(key, use: use)
             }
         }
@@ -95,13 +95,13 @@ final class PendingSet: @unchecked Sendable {
     }
 
     private func find(_ key: Key, use: UInt64?) -> Lookup? {
-        if let operation = open.operations[key] {
-            guard case .put(let put) = operation else { return .removed }
+        if let change = open.changes[key] {
+            guard case .put(let put, _) = change else { return .removed }
             if let use { put.use(at: use) }
             return .put(put)
         }
-        guard let operation = committing?.operations[key] else { return nil }
-        guard case .put(let put) = operation else { return .removed }
+        guard let change = committing?.changes[key] else { return nil }
+        guard case .put(let put, _) = change else { return .removed }
         if let use {
             let earlier = open.touches[key]
             open.touches[key] = KeyTouch(hits: (earlier?.hits ?? 0) &+ 1, lastUse: use)
@@ -111,14 +111,38 @@ final class PendingSet: @unchecked Sendable {
 
     // MARK: Writers
 
-    /// Adds an operation to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
-    /// - Parameter alongside: runs under the lock, with the operation: what has to change together with it for readers
-    ///   and other writers of the key. It must not wait for anything. Throws `closed`.
+    /// Adds a put to the open batch. While that is full it waits, or returns nil if `mayWait` is false.
+    /// - Parameter alongside: runs under the lock, with the put: what has to change together with it for readers and
+    ///   other writers of the key. It must not wait for anything. Throws `closed`.
+    func add(_ put: PendingPut, mayWait: Bool = true, alongside: () -> Void = {}) throws(LarderError) -> Added? {
+        try add(put, .put(put, .none), mayWait, alongside) { earlier in
+            switch earlier {
+            case .put(let old, _): put.supersede(old)
+            case .remove(let removal, _): put.supersede(removal)
+            default: break
+            }
+            return true
+        }
+    }
+
+    /// As above, for a removal.
     func add(
-        _ operation: Operation, memory: Int, mayWait: Bool = true, alongside: () -> Void = {}
+        _ removal: PendingRemoval, mayWait: Bool = true, alongside: () -> Void = {}
     ) throws(LarderError) -> Added? {
-        let key = operation.change.key
-        let isDurable = operation.change.isDurable
+        try add(removal, .remove(removal, .none), mayWait, alongside) { earlier in
+            // An entry of another application version does not belong to the caller.
+            if case .put(let put, _) = earlier, !removal.covers(put.version) { return false }
+            if let earlier = earlier.pending { removal.supersede(earlier) }
+            return true
+        }
+    }
+
+    /// - Parameter supersede: takes over from what was to be done under the key; false leaves that as it is.
+    private func add(
+        _ pending: PendingChange, _ change: Change, _ mayWait: Bool, _ alongside: () -> Void,
+        supersede: (Change) -> Bool
+    ) throws(LarderError) -> Added? {
+        let (key, isDurable, memory) = (pending.key, pending.isDurable, change.memory)
         var isOver = false
         let result: Added? = monitor.locked {
             // A job that waits for an empty batch is next.
@@ -126,23 +150,12 @@ final class PendingSet: @unchecked Sendable {
             isOver = isClosing || isStopped
             if isOver { return nil }
             if !open.isWanted { opened = uptime() }
+            if let earlier = open.changes[key], !supersede(earlier) { return Added(generation: 0, replaced: nil) }
             var replaced: PendingPut?
-            let earlier = open.operations[key]
-            switch (operation, earlier) {
-            case (_, nil): break
-            // An entry of another application version does not belong to the caller.
-            case (.remove(let removal), .put(let put)) where !removal.covers(put.version):
-                return Added(generation: 0, replaced: nil)
-            case (.put(let put), let earlier?): put.supersede(earlier)
-            case (.remove(let removal), let earlier?): removal.supersede(earlier)
-            }
-            switch open.operations.updateValue(operation, forKey: key) {
-            case .put(let old):
-                replaced = old
+            if let old = open.changes.updateValue(change, forKey: key) {
                 open.memory -= old.memory
-            case .remove:
-                break
-            case nil:
+                if case .put(let put, _) = old { replaced = put }
+            } else {
                 count.wrappingAdd(1, ordering: .releasing)
             }
             // Readers that do not find the key there any more find it here.
@@ -152,7 +165,7 @@ final class PendingSet: @unchecked Sendable {
             let wasUrgent = isUrgent
             if isDurable { isUrgent = true }
             if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
-            if open.operations.count == 1 || isUrgent != wasUrgent || open.memory >= memoryLimit / 2
+            if open.changes.count == 1 || isUrgent != wasUrgent || open.memory >= memoryLimit / 2
                 || open.count >= countLimit / 2
             {
                 monitor.signal(Condition.work)
@@ -340,14 +353,14 @@ final class PendingSet: @unchecked Sendable {
                 if !memory.isEmpty {
                     for key in job.storedKeys {
                         // The removal that came with a later put to memory.
-                        if case .remove? = open.operations[key] { continue }
+                        if case .remove? = open.changes[key] { continue }
                         memory.remove(key)
                     }
                 }
                 guard var batch = committing else { continue }
                 committing = nil
-                let keys = job.keys ?? Set(batch.operations.keys)
-                for key in keys where batch.operations.removeValue(forKey: key) != nil {
+                let keys = job.keys ?? Set(batch.changes.keys)
+                for key in keys where batch.changes.removeValue(forKey: key) != nil {
                     count.wrappingSubtract(1, ordering: .releasing)
                 }
                 committing = batch
@@ -363,7 +376,7 @@ final class PendingSet: @unchecked Sendable {
         guard !batch.isEmpty else { return }
         let ready = monitor.locked { () -> [CheckedContinuation<Void, Never>] in
             // Less what was taken out for the jobs of the batch.
-            count.wrappingSubtract(committing?.operations.count ?? 0, ordering: .releasing)
+            count.wrappingSubtract(committing?.changes.count ?? 0, ordering: .releasing)
             committing = nil
             committingAs = 0
             committedAs = max(committedAs, transaction)

@@ -30,14 +30,14 @@ final class Submission: EnginePart {
             // Together: another thread's put of the key to memory comes before or after both.
             guard
                 let added = try pending.add(
-                    .put(put), memory: put.memory, mayWait: mayWait,
+                    put, mayWait: mayWait,
                     alongside: { if let old = memory.remove(put.key) { put.inherit(from: old) } })
             else { return nil }
-            if case .staged(let file)? = added.replaced?.body { staged.discardLater(file) }
+            if let file = added.replaced?.stagedFile { staged.discardLater(file) }
             noteStored(put)
             return put.isDurable ? added.generation : 0
         } catch {
-            if case .staged(let file) = put.body { staged.discardLater(file) }
+            if let file = put.stagedFile { staged.discardLater(file) }
             throw error
         }
     }
@@ -76,12 +76,8 @@ final class Submission: EnginePart {
         _ removal: PendingRemoval, mayWait: Bool = true, alongside: () -> Void = {}
     ) throws -> UInt64? {
         if mayWait { reach("wait.batch") }
-        let memory = 256 + removal.key.bytes.count
-        guard
-            let added = try pending.add(
-                .remove(removal), memory: memory, mayWait: mayWait, alongside: alongside)
-        else { return nil }
-        if case .staged(let file)? = added.replaced?.body { staged.discardLater(file) }
+        guard let added = try pending.add(removal, mayWait: mayWait, alongside: alongside) else { return nil }
+        if let file = added.replaced?.stagedFile { staged.discardLater(file) }
         return added.generation
     }
 

@@ -378,6 +378,7 @@ final class Lookups: EnginePart {
         let body: Body
         switch put.body {
         case .inline(let bytes): body = Body(bytes)
+        case .content: preconditionFailure("readers do not see a put of content before its commit")
         case .staged(let file):
             // The file is renamed when the put is committed; its descriptor stays good.
             body = Body(

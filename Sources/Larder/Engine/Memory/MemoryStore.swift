@@ -68,78 +68,73 @@ final class MemoryStore: EnginePart {
 
     // MARK: Batches
 
-    /// Does what a job is to do to entries in memory, at once: those operations are over then. What it puts to disk
-    /// leaves memory when the job is committed (`PendingSet.publish`).
+    /// Does what a job is to do to entries in memory, at once: those changes are over then. What it puts to disk leaves
+    /// memory when the job is committed (`PendingSet.publish`).
     func apply(_ job: PendingJob) {
         if table.isEmpty { return }
-        // Operations on keys that it puts to disk come after those puts.
+        // Changes of keys that it puts to disk come after those puts.
         var stored: Set<Key> = []
-        for (place, operation) in job.operations.enumerated() {
-            if let key = operation.key, stored.contains(key) { continue }
+        for (place, change) in job.changes.enumerated() {
+            if let key = change.key, stored.contains(key) { continue }
+            let left: Change
             do {
-                if let result = try apply(operation, at: place, job) {
-                    if case .staged(let file)? = operation.put?.body { staged.discardLater(file) }
-                    job.end(place, result)
-                } else if let put = operation.put {
-                    stored.insert(put.key)
-                }
+                left = try apply(change, of: job)
             } catch {
-                job.end(place, .failed(translate(error)))
+                left = .over(.failed(translate(error)))
             }
+            job.replace(place, by: left)
+            if case .put(let put, _) = left { stored.insert(put.key) }
+            if case .over = left, let file = change.stagedFile { staged.discardLater(file) }
         }
     }
 
-    /// The result of an operation; nil if it is for the disk.
-    private func apply(
-        _ operation: PendingJob.Operation, at place: Int, _ job: PendingJob
-    ) throws -> WriteResult? {
-        switch operation {
-        case .put(let put, let unlessPresent), .putContent(let put, let unlessPresent, nil):
-            guard let old = table.lookup(put.key, use: nil) else { return nil }
-            if unlessPresent, job.sees(old.version), old.expires > clock.now() { return .present }
-            put.inherit(from: old)
-            return nil
-        case .replace(let put, let expected), .putContent(let put, _, let expected?):
-            guard let old = table.lookup(put.key, use: nil) else { return nil }
-            guard job.sees(old.version) else { return .absent }
-            guard old.isUnchanged(expected), table.remove(put.key, where: { $0 === old }) != nil else {
-                return .changed
+    /// Makes a change as far as it concerns memory; returns what is left of it.
+    private func apply(_ change: Change, of job: PendingJob) throws -> Change {
+        switch change {
+        case .put(let put, let condition):
+            guard let old = table.lookup(put.key, use: nil) else { return change }
+            var left = condition
+            switch condition {
+            case .none: break
+            case .vacant: if put.overwrites(old.version), old.expires > clock.now() { return .over(.present) }
+            case .unchanged(let expected):
+                guard put.overwrites(old.version) else { return .over(.absent) }
+                guard old.isStill(expected), table.remove(put.key, where: { $0 === old }) != nil else {
+                    return .over(.changed)
+                }
+                job.replaced.append(old)
+                left = .none
             }
-            job.displaced.append(old)
             put.inherit(from: old)
-            job.replace(place, by: operation.withoutExpectation)
-            return nil
-        case .change(let key, let change, let expected): return try self.change(key, change, expected, job)
-        case .remove(let key, let expected): return remove(key, expected, job)
-        case .removeContent(let digest, _):
-            let count = table.remove { $0.digest == digest }
-            counters.add(.removed, UInt64(count))
-            job.hasRemovedContent = job.hasRemovedContent || count > 0
-            return nil
-        case .over, .timedLease, .heldLease, .claim, .endLease, .partial: return nil
+            return .put(put, left)
+        case .alter(let alteration): return try alter(alteration).map(Change.over) ?? change
+        case .remove(let removal, let condition): return remove(removal, condition).map(Change.over) ?? change
+        case .removeContent(let digest, let keys, _):
+            return .removeContent(digest, keys, fromMemory: table.remove { $0.digest == digest })
+        case .lease, .endLease, .partial, .over: return change
         }
     }
 
-    private func change(
-        _ key: Key, _ change: EntryChange, _ expected: WriteBatch.Expected?, _ job: PendingJob
-    ) throws -> WriteResult? {
-        while let old = table.lookup(key, use: nil) {
-            guard job.sees(old.version) else { return .absent }
-            if let refusal = change.refusalInMemory(key) { return .failed(refusal) }
-            guard old.isUnchanged(expected) else { return .changed }
-            let new = old.copy(change, job.configuration, at: clock.advance(), uptime: uptime.uptime())
+    /// Nil: there is no entry in memory.
+    private func alter(_ alteration: Change.Alteration) throws -> WriteResult? {
+        while let old = table.lookup(alteration.key, use: nil) {
+            guard alteration.sees(old.version) else { return .absent }
+            if let refusal = alteration.refusalInMemory { return .failed(refusal) }
+            guard old.meets(alteration.condition) else { return .changed }
+            let new = old.copy(alteration, at: clock.advance(), uptime: uptime.uptime())
             try reserve(new)
             if table.replace(old, by: new) { return .done }
         }
         return nil
     }
 
-    private func remove(_ key: Key, _ expected: WriteBatch.Expected?, _ job: PendingJob) -> WriteResult? {
-        while let old = table.lookup(key, use: nil) {
-            guard job.sees(old.version) else { return .absent }
-            guard old.isUnchanged(expected) else { return .changed }
-            if table.remove(key, where: { $0 === old }) != nil {
-                noteRemoved(key)
+    /// Nil: there is no entry in memory.
+    private func remove(_ removal: PendingRemoval, _ condition: Change.Condition) -> WriteResult? {
+        while let old = table.lookup(removal.key, use: nil) {
+            guard removal.covers(old.version) else { return .absent }
+            guard old.meets(condition) else { return .changed }
+            if table.remove(removal.key, where: { $0 === old }) != nil {
+                noteRemoved(removal.key)
                 return .done
             }
         }
@@ -148,7 +143,9 @@ final class MemoryStore: EnginePart {
 
     /// Puts an entry back that a job was to replace, if the job has not, and nothing else has its place.
     func restore(_ job: PendingJob) {
-        for old in job.displaced where !job.isCommitted || !job.storedKeys.contains(old.key) {
+        if job.replaced.isEmpty { return }
+        let stored = job.isCommitted ? Set(job.storedKeys) : []
+        for old in job.replaced where !stored.contains(old.key) {
             guard pending.lookup(old.key, use: nil) == nil else { continue }
             let isGone = try? read { try index.entry(old.indexKey, $0) == nil }
             if isGone ?? false { _ = try? put(old, mayWait: true) }
@@ -167,10 +164,10 @@ final class MemoryStore: EnginePart {
     }
 }
 
-extension EntryChange {
-    /// What a change of an entry in memory cannot do; nil if it can be made.
-    fileprivate func refusalInMemory(_ key: Key) -> LarderError? {
-        if tags == nil, storagePolicy == nil { return nil }
+extension Change.Alteration {
+    /// Why it cannot be made in memory; nil if it can.
+    fileprivate var refusalInMemory: LarderError? {
+        if fields.tags == nil, fields.storagePolicy == nil { return nil }
         return LarderError(
             .unsupported, "\(key) is in memory only: put it again with other tags or another policy", key: key)
     }
@@ -178,17 +175,19 @@ extension EntryChange {
 
 extension PendingPut {
     /// True if the entry has the body and the metadata that are expected.
-    fileprivate func isUnchanged(_ expected: WriteBatch.Expected?) -> Bool {
-        guard let expected else { return true }
-        return options.metadata == expected.metadata && digest == expected.digest
+    fileprivate func isStill(_ expected: Change.Expected) -> Bool {
+        options.metadata == expected.metadata && digest == expected.digest
+    }
+
+    fileprivate func meets(_ condition: Change.Condition) -> Bool {
+        if case .unchanged(let expected) = condition { isStill(expected) } else { true }
     }
 
     /// The entry with a change that can be made in memory.
-    fileprivate func copy(
-        _ change: EntryChange, _ configuration: Configuration, at now: Timestamp, uptime: UInt64
-    ) -> PendingPut {
+    fileprivate func copy(_ change: Change.Alteration, at now: Timestamp, uptime: UInt64) -> PendingPut {
         copy(
-            expires: change.lifetime.map { configuration.expiry($0, at: now) }, isPinned: change.isPinned,
-            metadata: change.metadata, use: change.isAccess ? (uptime: uptime, moment: now) : nil)
+            expires: change.fields.lifetime.map { change.configuration.expiry($0, at: now) },
+            isPinned: change.fields.isPinned, metadata: change.fields.metadata,
+            use: change.fields.isAccess ? (uptime: uptime, moment: now) : nil)
     }
 }

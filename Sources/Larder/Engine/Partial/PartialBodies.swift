@@ -96,11 +96,11 @@ final class PartialBodies: EnginePart {
 
     /// The job is committed: gives the writer its file. After an error the body is left to others.
     func start(_ work: PartialWork, _ job: PendingJob) throws {
-        guard case .partial(let change)? = job.operations.first, case .leased(let claim)? = job.results.first,
+        guard case .partial(let change)? = job.changes.first, case .leased(let claim)? = job.outcomes.first,
             let (partial, isNew) = change.started
         else {
             work.end(.cancelled)
-            if case .over(.failed(let error))? = job.results.first { throw error }
+            if case .failed(let error)? = job.results.first { throw error }
             throw work.gone
         }
         let place = PartialWork.Place(blob: partial.record.blob, token: partial.head.token, claim: claim)
@@ -248,9 +248,9 @@ final class PartialBodies: EnginePart {
         }
     }
 
-    /// True if the first operation of a job that is committed was done. If not, the body is another's.
+    /// True if the first change of a job that is committed was made. If not, the body is another's.
     func isDone(_ job: PendingJob) -> Bool {
-        if case .over(.done)? = job.results.first { return true }
+        if case .over(.done)? = job.outcomes.first { return true }
         return false
     }
 

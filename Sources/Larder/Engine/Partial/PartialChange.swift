@@ -1,6 +1,6 @@
 /// A change to a body in progress, as an operation of a job.
 final class PartialChange: @unchecked Sendable {
-    // SAFETY: immutable but for `started`, `applied` and `toldUses`. As the results of `PendingJob`, those are touched
+    // SAFETY: immutable but for `started`, `applied` and `toldUses`. As the outcomes of `PendingJob`, those are touched
     // by the thread of the committer until `PendingSet.finish`, and by the caller after `PendingSet.wait`.
     enum Kind {
         /// Takes over what there is, or else stores this.
@@ -31,8 +31,7 @@ final class PartialChange: @unchecked Sendable {
 
     /// The file to give up if it cannot be committed.
     var stagedFile: StagedFile? {
-        if case .begin(let put) = kind, case .staged(let file) = put.body { return file }
-        return nil
+        if case .begin(let put) = kind { put.stagedFile } else { nil }
     }
 
     /// True if a body file becomes a permanent part of the store: a durable one needs its name synced before.
@@ -69,12 +68,9 @@ final class PartialChange: @unchecked Sendable {
         if case .suspend = kind { work.leaveUnsettled() }
     }
 
-    /// - Parameter store: stores a put, whatever is in memory under its key.
-    func apply(
-        _ mutation: Mutation, _ leases: LeaseBook, sees: (UInt16) -> Bool, store: (PendingPut) throws -> Void
-    ) throws -> PendingJob.Result {
+    func apply(_ mutation: Mutation, _ leases: LeaseBook) throws -> Change.Outcome {
         applied = nil
-        if case .begin(let put) = kind { return try begin(put, mutation, leases, sees, store) }
+        if case .begin(let put) = kind { return try begin(put, mutation, leases) }
         let now = work.snapshot(isTold: true)
         toldUses = now.uses
         let key = work.indexKey
@@ -104,13 +100,10 @@ final class PartialChange: @unchecked Sendable {
         return .over(.done)
     }
 
-    private func begin(
-        _ put: PendingPut, _ mutation: Mutation, _ leases: LeaseBook, _ sees: (UInt16) -> Bool,
-        _ store: (PendingPut) throws -> Void
-    ) throws -> PendingJob.Result {
+    private func begin(_ put: PendingPut, _ mutation: Mutation, _ leases: LeaseBook) throws -> Change.Outcome {
         started = nil
         let key = work.indexKey
-        if let found = try mutation.partial(key), sees(found.record.version) {
+        if let found = try mutation.partial(key), put.overwrites(found.record.version) {
             if try mutation.isBeingWritten(key: key, found.record, except: leases.instance) {
                 mutation.blobs.drop(put.body)
                 return .over(.failed(work.lockedElsewhere))
@@ -125,10 +118,13 @@ final class PartialChange: @unchecked Sendable {
             }
         }
         if started == nil {
-            try store(put)
+            try mutation.put(put)
             guard let made = try mutation.partial(key) else { return .over(.absent) }
             started = (made, true)
         }
-        return .leased(row: try mutation.addClaim(work.key.bytes, version: work.version, leases))
+        // However long the writer takes.
+        let claim = Change.LeaseRequest(
+            kind: .computation, subject: work.key.bytes, version: work.version, duration: nil)
+        return .leased(row: try mutation.addLease(claim, leases))
     }
 }

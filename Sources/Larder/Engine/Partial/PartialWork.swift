@@ -255,12 +255,12 @@ final class PartialWork: @unchecked Sendable {
 
     /// A job that does this, and nothing else.
     func job(_ kind: PartialChange.Kind, isDurable: Bool = false) -> PendingJob {
-        var operations: [PendingJob.Operation] = [.partial(PartialChange(kind, of: self))]
+        var changes: [Change] = [.partial(PartialChange(kind, of: self))]
         switch kind {
         case .begin, .advance: break
-        case .suspend, .complete, .abandon: if let claim = place?.claim { operations.append(.endLease(claim)) }
+        case .suspend, .complete, .abandon: if let claim = place?.claim { changes.append(.endLease(claim)) }
         }
-        return PendingJob(operations, configuration: configuration, version: version, isDurable: isDurable)
+        return PendingJob(changes, isDurable: isDurable)
     }
 
     /// The index counts these bytes now, so they are not reserved any more.
