@@ -264,7 +264,7 @@ private struct Failure: Error {}
             // While it lives another process that must not wait computes for itself.
             let own = try await store.value(for: "other", ReadThroughOptions(others: .compute)) { _ in Computed([1]) }
             try #expect(bytes(own) == [1])
-            try #expect(store.engine.isClaimedElsewhere("k", nil))
+            try #expect(store.isClaimed("k"))
             worker.kill()
             _ = worker.finish()
             let entry = try await store.value(for: "k", ReadThroughOptions(others: .wait(.seconds(600)))) { _ in

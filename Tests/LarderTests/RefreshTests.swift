@@ -25,7 +25,7 @@ import Testing
                 try await store.put([1], for: "k", PutOptions(lifetime: .duration(.zero)))
                 try await store.flush()
                 let worker = try Worker(store: path.string, mode: "compute", seed: 0, count: seconds * 1000)
-                try await waitWhile { try !store.engine.isClaimedElsewhere("k", nil) && !store.contains("k") }
+                try await waitWhile { try !store.isClaimed("k") && !store.contains("k") }
                 let value = try await store.value(for: "k", options) { _ in
                     calls.increment()
                     return Computed([2])

@@ -102,7 +102,7 @@ struct Collector {
             if isDryRun {
                 count += batch.keys.count
             } else if !batch.keys.isEmpty {
-                count += try engine.remove(batch.keys[...], filter)
+                count += try engine.requireWriting().removals.remove(batch.keys[...], filter)
             }
             note(&report, count)
             try progress(report)

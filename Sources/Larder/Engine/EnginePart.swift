@@ -51,6 +51,9 @@ extension EnginePart {
     /// The counters as of the last commit.
     func state() throws -> StoreState { try read { try context.index.state($0) } }
 
+    /// The limits as of the last commit of any process; see `EngineContext.budget`.
+    func budget() throws -> Budget { try context.budget() }
+
     /// Any error of a transaction, in the engine's terms.
     func translate(_ error: any Error) -> LarderError { context.translate(error) }
 

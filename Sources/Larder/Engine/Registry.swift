@@ -118,7 +118,8 @@ enum Registry: ProcessGlobal {
             engine.commitPending()
             guard let handle else { return }
             engine.context.audience.leave(handle)
-            return try engine.throwFailure(of: handle)
+            try engine.writing?.submission.throwFailure(of: handle)
+            return
         }
         defer { if let identity = last.identity { settle(identity, nil) } }
         try engine.close()

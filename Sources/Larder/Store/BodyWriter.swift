@@ -129,10 +129,7 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() throws -> Digest {
         let began = store.engine.uptime.uptime()
-        let (put, generation) = try finish()
-        try store.engine.awaitCommit(generation, put)
-        store.engine.notePut(since: began)
-        return put.digest
+        return try store.complete(finish(), since: began).digest
     }
 
     /// Stores what was written under the writer's key.
@@ -141,10 +138,8 @@ public final class BodyWriter: @unchecked Sendable {
     @discardableResult
     public func commit() async throws -> Digest {
         let began = store.engine.uptime.uptime()
-        let (put, generation) = try await IOPool.shared.run { [self] in try finish() }
-        try await store.engine.awaitCommit(generation, put)
-        store.engine.notePut(since: began)
-        return put.digest
+        let put = try await IOPool.shared.run { [self] in try finish() }
+        return try await store.complete(put, since: began).digest
     }
 
     /// Drops what was written. No effect after `commit()` or a first `cancel()`.
@@ -284,13 +279,14 @@ public final class BodyWriter: @unchecked Sendable {
             file.descriptor, bytes, at: offset, path: store.engine.files.path(of: file))
     }
 
-    private func finish() throws -> (PendingPut, UInt64) {
+    /// The put of what was written; the writer is over.
+    private func finish() throws -> PendingPut {
         try turn.locked {
             do {
                 try requireOpen()
                 let put = try seal()
                 lock.locked { end() }
-                return (put, try store.submit(put))
+                return put
             } catch {
                 drop()
                 throw error

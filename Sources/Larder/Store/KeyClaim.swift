@@ -47,8 +47,13 @@ extension Store {
         return KeyClaim(self, row)
     }
 
+    /// As `isClaimedElsewhere`; it may wait for the disk.
+    func isClaimed(_ key: Key) throws -> Bool {
+        try engine.writing?.leases.isClaimedElsewhere(key, version) ?? false
+    }
+
     /// Whether a living process has claimed a key, other than this one.
     package func isClaimedElsewhere(_ key: Key) async throws -> Bool {
-        try await perform { [self] in try engine.isClaimedElsewhere(key, version) }
+        try await perform { [self] in try isClaimed(key) }
     }
 }

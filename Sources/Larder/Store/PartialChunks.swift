@@ -165,8 +165,8 @@ public struct PartialChunks: AsyncSequence, Sendable {
                 if let length = try store.engine.partials.length(body.key, completedBy: token) {
                     return .complete(length: length)
                 }
-                let visibility = Engine.Visibility(version: store.version, includesExpired: true, isCounted: false)
-                return try store.engine.get(body.key, visibility).map { .other($0) } ?? .nothing
+                let visibility = Lookups.Visibility(version: store.version, includesExpired: true, isCounted: false)
+                return try store.engine.lookups.get(body.key, visibility).map { .other($0) } ?? .nothing
             }
         }
 

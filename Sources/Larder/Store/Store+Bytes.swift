@@ -10,10 +10,7 @@ extension Store {
         _ body: some Collection<UInt8>, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
         let began = engine.uptime.uptime()
-        let put = try prepare(body, key, options, digest)
-        try engine.awaitCommit(submit(put), put)
-        engine.notePut(since: began)
-        return put.digest
+        return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
     }
 
     /// Stores the bytes of a collection under `key`, replacing what was there.
@@ -30,11 +27,9 @@ extension Store {
         // Short ones stay in memory until the commit, and nothing waits.
         let put =
             try body.count <= inlineLimit(engine.budget())
-            ? prepare(body, key, options, digest)
-            : await IOPool.shared.run { [self] in try prepare(body, key, options, digest) }
-        try await engine.awaitCommit(submit(put), put)
-        engine.notePut(since: began)
-        return put.digest
+            ? makePut(of: body, key, options, .computed(declared: digest))
+            : await IOPool.shared.run { [self] in try makePut(of: body, key, options, .computed(declared: digest)) }
+        return try await complete(put, since: began).digest
     }
 
     /// Stores the bytes of a span under `key`, replacing what was there. The memory need not outlive the call.
@@ -54,10 +49,7 @@ extension Store {
         _ body: RawSpan, for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
     ) throws -> Digest {
         let began = engine.uptime.uptime()
-        let put = try prepare(body, key, options, digest)
-        try engine.awaitCommit(submit(put), put)
-        engine.notePut(since: began)
-        return put.digest
+        return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
     }
 }
 

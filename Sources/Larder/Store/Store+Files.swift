@@ -51,7 +51,7 @@ extension Store {
         let began = engine.uptime.uptime()
         let adoption = try Adoption(path, key, options, method, digest, self)
         let put = try adoption.prepare()
-        try engine.awaitCommit(submit(put), put)
+        try writing(discarding: put).put(put)
         try adoption.finish()
         engine.notePut(since: began)
         return (put.digest, Int64(put.length))
@@ -77,12 +77,11 @@ extension Store {
     ) async throws -> (digest: Digest, length: Int64) {
         try Task.checkCancellation()
         let began = engine.uptime.uptime()
-        let (adoption, put, generation) = try await IOPool.long.runCancellable { [self] in
+        let (adoption, put) = try await IOPool.long.runCancellable { [self] in
             let adoption = try Adoption(path, key, options, method, digest, self)
-            let put = try adoption.prepare()
-            return (adoption, put, try submit(put))
+            return (adoption, try adoption.prepare())
         }
-        try await engine.awaitCommit(generation, put)
+        try await writing(discarding: put).put(put)
         if method == .move { try await IOPool.shared.run { try adoption.finish() } }
         engine.notePut(since: began)
         return (put.digest, Int64(put.length))

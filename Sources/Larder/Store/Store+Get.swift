@@ -16,7 +16,7 @@ extension Store {
     @inline(__always)
     public func get(_ key: Key, includingExpired: Bool = false) throws -> Entry? {
         try requireOpen()
-        return try engine.get(key, visibility(includingExpired))
+        return try engine.lookups.get(key, visibility(includingExpired))
     }
 
     /// The entry under `key`; nil if there is none, it has expired, or another application version put it.
@@ -30,7 +30,7 @@ extension Store {
         if case .hit(let entry) = found { return entry }
         if case .miss = found { return nil }
         let (engine, visibility) = (engine, visibility(includingExpired))
-        return try await IOPool.shared.run { try engine.get(key, visibility) }
+        return try await IOPool.shared.run { try engine.lookups.get(key, visibility) }
     }
 
     /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at
@@ -44,7 +44,7 @@ extension Store {
     /// - Throws: `closed`, `io`, `readersFull`.
     public func get(_ keys: [Key], includingExpired: Bool = false) throws -> [Entry?] {
         try requireOpen()
-        return try engine.get(keys, visibility(includingExpired))
+        return try engine.lookups.get(keys, visibility(includingExpired))
     }
 
     /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at
@@ -56,7 +56,7 @@ extension Store {
         try Task.checkCancellation()
         try requireOpen()
         let (engine, visibility) = (engine, visibility(includingExpired))
-        return try await IOPool.shared.run { try engine.get(keys, visibility) }
+        return try await IOPool.shared.run { try engine.lookups.get(keys, visibility) }
     }
 
     /// What a lookup that does not wait came to.
@@ -73,11 +73,7 @@ extension Store {
     /// As the synchronous `get`, for threads that must not wait for a disk: an event loop, the cooperative pool.
     package func lookUp(_ key: Key, includingExpired: Bool = false) throws -> Lookup {
         try requireOpen()
-        switch try engine.lookup(key, visibility(includingExpired), mayWait: false) {
-        case .hit(let entry): return .hit(entry)
-        case .miss: return .miss
-        case .due: return .due
-        }
+        return try engine.lookups.lookup(key, visibility(includingExpired), mayWait: false)
     }
 
     /// Runs `body` on the bytes of the entry under `key`, without a copy where they are in the index. Counts as an
@@ -100,7 +96,7 @@ extension Store {
     @usableFromInline
     func visitBody(of key: Key, _ body: (RawSpan) throws -> Void) throws {
         try requireOpen()
-        try engine.visitBody(of: key, visibility(false), body)
+        try engine.lookups.visitBody(of: key, visibility(false), body)
     }
 
     /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; false, without running it, where
@@ -111,7 +107,7 @@ extension Store {
         _ body: (_ metadata: UnsafeRawBufferPointer, _ bytes: UnsafeRawBufferPointer) -> Void
     ) throws -> Bool {
         try requireOpen()
-        return try engine.visitInline(key, visibility(includingExpired)) { view, bytes in
+        return try engine.lookups.visitInline(key, visibility(includingExpired)) { view, bytes in
             guard let metadata = view.metadata else { return false }
             body(metadata, bytes)
             return true
@@ -124,7 +120,7 @@ extension Store {
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func contains(_ key: Key) throws -> Bool {
         try requireOpen()
-        return try engine.contains(key, visibility(false))
+        return try engine.lookups.contains(key, visibility(false))
     }
 
     /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
@@ -136,7 +132,7 @@ extension Store {
     public func attributes(of key: Key) throws -> Attributes? {
         try requireOpen()
         engine.commitPending()
-        return try engine.attributes(of: key, visibility(true))
+        return try engine.lookups.attributes(of: key, visibility(true))
     }
 
     /// As the synchronous form, without holding a thread of the cooperative pool.
@@ -145,7 +141,7 @@ extension Store {
         try requireOpen()
         await engine.commitPending()
         let (engine, visibility) = (engine, visibility(true))
-        return try await IOPool.shared.run { try engine.attributes(of: key, visibility) }
+        return try await IOPool.shared.run { try engine.lookups.attributes(of: key, visibility) }
     }
 
     /// True until the entry's lifetime is over, by the store's clock: what `get` without `includingExpired` would
@@ -173,7 +169,32 @@ extension Store {
     }
 
     @inline(__always)
-    func visibility(_ includingExpired: Bool) -> Engine.Visibility {
-        Engine.Visibility(version: version, includesExpired: includingExpired)
+    func visibility(_ includingExpired: Bool) -> Lookups.Visibility {
+        Lookups.Visibility(version: version, includesExpired: includingExpired)
+    }
+}
+
+extension Store {
+    /// As the synchronous `get`, expired or not, and without being an access: for those who ask what is stored.
+    package func peek(_ key: Key) throws -> Entry? {
+        try requireOpen()
+        var visibility = visibility(true)
+        (visibility.isCounted, visibility.isAccess) = (false, false)
+        return try engine.lookups.get(key, visibility)
+    }
+
+    /// As the asynchronous `get`, as a step of another lookup, which is the one that counts.
+    func quietGet(_ key: Key) async throws -> Entry? {
+        try Task.checkCancellation()
+        try requireOpen()
+        var visibility = visibility(false)
+        visibility.isCounted = false
+        switch try engine.lookups.lookup(key, visibility, mayWait: false) {
+        case .hit(let entry): return entry
+        case .miss: return nil
+        case .due:
+            let (engine, quiet) = (engine, visibility)
+            return try await IOPool.shared.run { try engine.lookups.get(key, quiet) }
+        }
     }
 }

@@ -86,7 +86,7 @@ extension Store {
 
     /// Sees to it that what was committed survives power loss, where that is asked for.
     func settle(_ durability: Durability?) throws {
-        if isDurable(durability) { try engine.syncIndexIfNeeded() }
+        if isDurable(durability) { try engine.writing?.transactions.syncIndexIfNeeded() }
     }
 
     /// Keeps every entry with `tag` out of displacement, those put later included, and those of every application

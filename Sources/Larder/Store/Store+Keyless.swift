@@ -55,23 +55,15 @@ extension Store {
     }
 
     private func putByContent(_ body: [UInt8], _ options: PutOptions) throws -> Key {
-        try putHashed(Digest.of(body)) { try prepare(body, $0, options, hashed: $1) }
+        let began = engine.uptime.uptime()
+        let digest = Digest.of(body)
+        return try complete(makePut(of: body, Key(digest), options, .known(digest)), since: began).key
     }
 
     private func putByContent(_ body: UnsafeRawBufferPointer, _ options: PutOptions) throws -> Key {
-        try putHashed(Digest.of(body)) { try prepare(body, $0, options, hashed: $1) }
-    }
-
-    /// The bytes are hashed once, as their digest is needed for the key.
-    private func putHashed(
-        _ digest: Digest, _ prepare: (Key, Digest) throws -> PendingPut
-    ) throws -> Key {
         let began = engine.uptime.uptime()
-        let key = Key(digest)
-        let put = try prepare(key, digest)
-        try engine.awaitCommit(submit(put), put)
-        engine.notePut(since: began)
-        return key
+        let digest = Digest.of(body)
+        return try complete(makePut(of: body, Key(digest), options, .known(digest)), since: began).key
     }
 
     /// Stores `body` under its own digest, `sha256:` and 64 hexadecimal digits. The same bytes give the same key.
@@ -85,16 +77,11 @@ extension Store {
         let began = engine.uptime.uptime()
         let bytes = body as? [UInt8] ?? Array(body)
         let digest = Digest.of(bytes)
-        let key = Key(digest)
-        let put: PendingPut
-        if Int64(bytes.count) <= inlineLimit(try engine.budget()) {
-            put = try prepare(bytes, key, options, hashed: digest)
-        } else {
-            put = try await IOPool.shared.run { [self] in try prepare(bytes, key, options, hashed: digest) }
-        }
-        try await engine.awaitCommit(submit(put), put)
-        engine.notePut(since: began)
-        return key
+        let put =
+            try bytes.count <= inlineLimit(engine.budget())
+            ? makePut(of: bytes, Key(digest), options, .known(digest))
+            : await IOPool.shared.run { [self] in try makePut(of: bytes, Key(digest), options, .known(digest)) }
+        return try await complete(put, since: began).key
     }
 
     /// Stores the bytes of a span under their own digest, `sha256:` and 64 hexadecimal digits. The memory need not

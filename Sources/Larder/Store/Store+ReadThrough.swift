@@ -137,7 +137,7 @@ extension Store {
             if case .leased(let row)? = job.outcomes.first { return .taken(row: row) }
             guard case .wait(let limit) = options.others, ContinuousClock.now - start < limit else { return .left }
             // Nothing tells one process of another's commits, so it looks, ever less often.
-            while try await IOPool.shared.run({ [self] in try engine.isClaimedElsewhere(key, version) }) {
+            while try await IOPool.shared.run({ [self] in try isClaimed(key) }) {
                 try await Task.sleep(for: pause)
                 pause = min(pause * 2, .milliseconds(250))
                 if ContinuousClock.now - start >= limit { break }

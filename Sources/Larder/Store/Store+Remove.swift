@@ -13,64 +13,31 @@ extension Store {
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
     @discardableResult
     public func remove(_ key: Key, durability: Durability? = nil) throws -> Bool {
-        var removal = try removal(of: key, durability)
-        guard removal.isDue else { return false }
-        let writing = try writing()
-        if let generation = try submit(&removal, writing, mayWait: true) {
-            try writing.submission.awaitCommit(generation, removal.pending)
-        }
-        return removal.hasExisted
+        guard let removal = try requestedRemoval(of: key, durability) else { return false }
+        return try writing().submission.remove(removal)
     }
 
     /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
     /// task.
     @discardableResult
     public func remove(_ key: Key, durability: Durability? = nil) async throws -> Bool {
-        var removal = try removal(of: key, durability)
-        guard removal.isDue else { return false }
-        let writing = try writing()
-        if let generation = try submit(&removal, writing, mayWait: false) {
-            try await writing.submission.awaitCommit(generation, removal.pending)
-            return removal.hasExisted
-        }
-        let (generation, hasExisted) = try await IOPool.shared.run { [self, removal] in
-            var removal = removal
-            return (try submit(&removal, writing, mayWait: true) ?? 0, removal.hasExisted)
-        }
-        try await writing.submission.awaitCommit(generation, removal.pending)
-        return hasExisted
+        guard let removal = try requestedRemoval(of: key, durability) else { return false }
+        return try await writing().submission.remove(removal)
     }
 
-    /// The removal of one key.
-    private struct Removal {
-        let pending: PendingRemoval
-        /// False where there is nothing but another version's entry.
-        let isDue: Bool
-        var hasExisted: Bool
-    }
-
-    private func removal(of key: Key, _ durability: Durability?) throws -> Removal {
+    /// Nil where there is no entry but that of another version, which others of this process may read until the commit.
+    private func requestedRemoval(of key: Key, _ durability: Durability?) throws -> PendingRemoval? {
         _ = try writing()
         try key.validate()
-        let hasExisted = try engine.contains(key, visibility(true))
-        // What the index has of another version may be read by others of this process until the removal is committed.
-        let isOthers =
-            try !hasExisted && version != nil
-            && engine.contains(key, Engine.Visibility(version: nil, includesExpired: true))
-        return Removal(
-            pending: removal(of: key, isDurable: isDurable(durability)), isDue: !isOthers, hasExisted: hasExisted)
-    }
-
-    private func submit(_ removal: inout Removal, _ writing: Engine.Writing, mayWait: Bool) throws -> UInt64? {
-        let memory = engine.memory
-        var wasInMemory = false
-        let pending = removal.pending
-        let generation = try writing.submission.submit(pending, mayWait: mayWait) {
-            if memory.remove(pending.key, where: { sees($0.version) }) != nil { wasInMemory = true }
+        let hasExisted = try engine.lookups.contains(key, visibility(true))
+        if !hasExisted, version != nil,
+            try engine.lookups.contains(key, Lookups.Visibility(version: nil, includesExpired: true))
+        {
+            return nil
         }
-        if wasInMemory { removal.hasExisted = true }
-        if generation != nil, removal.hasExisted { engine.noteRemoved(pending.key) }
-        return generation
+        let removal = removal(of: key, isDurable: isDurable(durability))
+        removal.hasExisted = hasExisted
+        return removal
     }
 
     /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application
@@ -130,7 +97,7 @@ extension Store {
             let batch = try engine.read { try walk.next(engine.index, $0, limit: limit) }
             examined += batch.examined
             if !batch.keys.isEmpty {
-                removed += try batch.keys[...].inParts { try engine.remove($0, filter) }
+                removed += try batch.keys[...].inParts { try writing.removals.remove($0, filter) }
             }
             try progress(RemovalProgress(examined: examined, removed: removed, total: total))
         }

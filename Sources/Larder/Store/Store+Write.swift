@@ -189,7 +189,8 @@ extension Store {
 
     private func makePut(_ body: WriteBatch.Body, _ key: Key, _ options: PutOptions) throws -> PendingPut {
         switch body {
-        case .bytes(let bytes, let digest): return try prepare(bytes, key, options, digest).withoutDescriptor
+        case .bytes(let bytes, let digest):
+            return try makePut(of: bytes, key, options, .computed(declared: digest)).withoutDescriptor
         case .content(let digest):
             try options.validate(key: key)
             return makePut(key, digest, 0, .content, options)

@@ -54,7 +54,7 @@ public final class Store: Sendable {
         self.handle = handle
         self.configuration = configuration
         self.ephemeral = ephemeral
-        if let version { engine.reclaimOtherVersions(version) }
+        if let version { engine.writing?.removals.reclaimOtherVersions(version) }
     }
 
     deinit {
@@ -149,7 +149,7 @@ public final class Store: Sendable {
             }
         }
         // What was lost first, with its keys: a disk that failed for that fails for the sync, too.
-        try engine.throwFailure(of: handle)
+        try engine.writing?.submission.throwFailure(of: handle)
         try synced.get()
     }
 }

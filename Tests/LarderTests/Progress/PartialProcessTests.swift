@@ -37,7 +37,7 @@ struct PartialProcessTests {
             try #expect(code { try store.partialWriter(for: "p") } == .locked)
             // The file of the writer that is alive.
             #expect(store.stagedFiles.count == 1)
-            try #expect(store.engine.isClaimedElsewhere("p", nil))
+            try #expect(store.isClaimed("p"))
             worker.kill()
             _ = worker.finish()
             try #expect(store.partialBody(of: "p")?.isBeingWritten == false)

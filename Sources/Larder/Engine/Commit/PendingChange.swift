@@ -39,11 +39,13 @@ class PendingChange: @unchecked Sendable {
 /// The removal of a key.
 final class PendingRemoval: PendingChange, @unchecked Sendable {
     // SAFETY: as for the class above; `versions` changes only under the lock of the `PendingSet`, before the committer
-    // takes the batch.
+    // takes the batch, and `hasExisted` only there or in the call that makes the removal, which is the one to read it.
     /// Uptime of the call.
     let uptime: UInt64
     /// Only entries of these application versions; nil: of any.
     private(set) var versions: Set<UInt16>?
+    /// True if its caller saw an entry that goes with it.
+    var hasExisted = false
 
     init(key: Key, owner: UInt32, version: UInt16?, isDurable: Bool, uptime: UInt64) {
         self.uptime = uptime

@@ -21,9 +21,30 @@ final class Submission: EnginePart {
 
     // MARK: Puts
 
-    /// Queues a put; readers of this process see it at once. Returns the generation of the batch to wait for, 0 if
-    /// there is none; nil if it would have had to wait and may not.
-    func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
+    /// Queues a put, which readers of this process see at once, and waits for its commit where it is durable.
+    func put(_ put: PendingPut) throws {
+        let generation = try submit(put, mayWait: true) ?? 0
+        guard put.isDurable else { return }
+        reach("wait.commit")
+        pending.wait(for: generation)
+        try requireCommitted(generation, put)
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func put(_ put: PendingPut) async throws {
+        let generation: UInt64
+        if let immediate = try submit(put, mayWait: false) {
+            generation = immediate
+        } else {
+            generation = try await IOPool.shared.run { [self] in try submit(put, mayWait: true) ?? 0 }
+        }
+        guard put.isDurable else { return }
+        await pending.wait(for: generation)
+        try requireCommitted(generation, put)
+    }
+
+    /// The generation of the batch that has it; nil if it would have had to wait and may not.
+    private func submit(_ put: PendingPut, mayWait: Bool) throws -> UInt64? {
         if mayWait { reach("wait.batch") }
         do {
             let memory = memory
@@ -35,26 +56,11 @@ final class Submission: EnginePart {
             else { return nil }
             if let file = added.replaced?.stagedFile { staged.discardLater(file) }
             noteStored(put)
-            return put.isDurable ? added.generation : 0
+            return added.generation
         } catch {
             if let file = put.stagedFile { staged.discardLater(file) }
             throw error
         }
-    }
-
-    /// Waits for the commit of a durable put.
-    func awaitCommit(_ generation: UInt64, _ put: PendingPut) throws {
-        guard generation > 0 else { return }
-        reach("wait.commit")
-        pending.wait(for: generation)
-        try requireCommitted(generation, put)
-    }
-
-    /// As above, without holding a thread.
-    func awaitCommit(_ generation: UInt64, _ put: PendingPut) async throws {
-        guard generation > 0 else { return }
-        await pending.wait(for: generation)
-        try requireCommitted(generation, put)
     }
 
     /// Throws why a change whose batch is over is not in the store.
@@ -69,31 +75,49 @@ final class Submission: EnginePart {
 
     // MARK: Removals
 
-    /// Queues a removal; readers of this process see it at once. Returns the generation of its batch; nil if it would
-    /// have had to wait and may not.
-    @discardableResult
-    func submit(
-        _ removal: PendingRemoval, mayWait: Bool = true, alongside: () -> Void = {}
-    ) throws -> UInt64? {
+    /// Queues a removal, which readers of this process see at once, and waits for its commit where it is durable.
+    /// - Returns: true if there was an entry.
+    func remove(_ removal: PendingRemoval) throws -> Bool {
+        let generation = try submit(removal, mayWait: true) ?? 0
+        if removal.isDurable {
+            reach("wait.commit")
+            pending.wait(for: generation)
+            try requireCommitted(generation, removal)
+        }
+        return removal.hasExisted
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func remove(_ removal: PendingRemoval) async throws -> Bool {
+        let generation: UInt64
+        if let immediate = try submit(removal, mayWait: false) {
+            generation = immediate
+        } else {
+            generation = try await IOPool.shared.run { [self] in try submit(removal, mayWait: true) ?? 0 }
+        }
+        if removal.isDurable {
+            await pending.wait(for: generation)
+            try requireCommitted(generation, removal)
+        }
+        return removal.hasExisted
+    }
+
+    /// The generation of the batch that has it; nil if it would have had to wait and may not.
+    private func submit(_ removal: PendingRemoval, mayWait: Bool) throws -> UInt64? {
+        let memory = memory
+        let generation = try submit(removal, mayWait: mayWait) {
+            if memory.remove(removal.key, where: { removal.covers($0.version) }) != nil { removal.hasExisted = true }
+        }
+        if generation != nil, removal.hasExisted { noteRemoved(removal.key) }
+        return generation
+    }
+
+    /// - Parameter alongside: runs together with it, under the lock of the pending set; see `PendingSet.add`.
+    func submit(_ removal: PendingRemoval, mayWait: Bool, alongside: () -> Void) throws -> UInt64? {
         if mayWait { reach("wait.batch") }
         guard let added = try pending.add(removal, mayWait: mayWait, alongside: alongside) else { return nil }
         if let file = added.replaced?.stagedFile { staged.discardLater(file) }
         return added.generation
-    }
-
-    /// Waits for the commit of a durable removal.
-    func awaitCommit(_ generation: UInt64, _ removal: PendingRemoval) throws {
-        guard removal.isDurable else { return }
-        reach("wait.commit")
-        pending.wait(for: generation)
-        try requireCommitted(generation, removal)
-    }
-
-    /// As the synchronous form, without holding a thread.
-    func awaitCommit(_ generation: UInt64, _ removal: PendingRemoval) async throws {
-        guard removal.isDurable else { return }
-        await pending.wait(for: generation)
-        try requireCommitted(generation, removal)
     }
 
     // MARK: Jobs

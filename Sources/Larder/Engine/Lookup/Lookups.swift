@@ -98,29 +98,29 @@ final class Lookups: EnginePart {
         case damaged
     }
 
-    /// What a lookup came to.
-    enum Lookup {
-        case hit(Entry)
-        case miss
-        /// The answer takes reading a whole body file, or a change of the index: to be asked for where that may wait.
-        case due
-    }
-
     func get(_ key: Key, _ visibility: Visibility) throws -> Entry? {
         guard case .hit(let entry) = try lookup(key, visibility, mayWait: true) else { return nil }
         return entry
     }
 
+    /// The entry under a key, counted and now and then measured.
     /// - Parameter mayWait: false returns `due` instead of comparing a body with its digest, or looking for a file that
     ///   is not in its place.
     @inline(__always)
-    func findEntry(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
-        var found = Lookup.miss
+    func lookup(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Store.Lookup {
+        let began = visibility.isCounted && counters.isLookupMeasured ? uptime.uptime() : 0
+        var found = Store.Lookup.miss
         try whileMoving {
-            found = try lookUp(key, visibility, mayWait: mayWait)
+            found = try lookInEachPlace(key, visibility, mayWait: mayWait)
             if case .miss = found { return false }
             return true
         }
+        // Hits were counted where they were found. No entry is taken out of the result here, which would count its
+        // references a second time.
+        if case .miss = found, visibility.isCounted { counters.addMisses() }
+        if began == 0 { return found }
+        if case .due = found { return found }
+        counters.note(.lookup, nanoseconds: uptime.uptime() &- began)
         return found
     }
 
@@ -133,8 +133,9 @@ final class Lookups: EnginePart {
         }
     }
 
+    /// Memory, what is pending, the index.
     @inline(__always)
-    private func lookUp(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Lookup {
+    private func lookInEachPlace(_ key: Key, _ visibility: Visibility, mayWait: Bool) throws -> Store.Lookup {
         let use = uptime.uptime()
         // Memory first: an entry there has a removal pending for what was on disk under its key.
         if let put = memory.lookup(key, use: use, at: clock.now()) {
@@ -148,7 +149,7 @@ final class Lookups: EnginePart {
         // A file that is gone was displaced between lookup and open: look again. An entry that is still there then may
         // have its file in `trash/`, by a removal that was not committed; if not, it is a miss, and is noted as one.
         for attempt in 0..<3 {
-            switch try find(key, visibility, use: use) {
+            switch try read({ try readEntry(key, visibility, use: use, $0) }) {
             case nil, .damaged:
                 return .miss
             case .inline(let entry):
@@ -169,13 +170,9 @@ final class Lookups: EnginePart {
         return .miss
     }
 
+    /// What the index has under a key.
     @inline(__always)
-    private func find(_ key: Key, _ visibility: Visibility, use: UInt64) throws -> Found? {
-        try read { try find(key, visibility, use: use, $0) }
-    }
-
-    @inline(__always)
-    private func find(
+    private func readEntry(
         _ key: Key, _ visibility: Visibility, use: UInt64, _ transaction: ReadTransaction
     ) throws -> Found? {
         guard let (view, blobBytes) = try locate(key, visibility, transaction) else { return nil }
@@ -190,20 +187,26 @@ final class Lookups: EnginePart {
 
     /// The entries under many keys, as one snapshot of the index has them, and what was pending when it was taken. What
     /// a batch of this process did is seen in all of them, or in none.
-    func findEntries(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
+    func get(_ keys: [Key], _ visibility: Visibility) throws -> [Entry?] {
+        var uncounted = visibility
+        uncounted.isCounted = false
         let moves = memory.moves
-        var (result, gone) = try lookUp(keys, visibility)
-        for _ in 0..<3 where !gone.isEmpty { (result, gone) = try lookUp(keys, visibility) }
-        for place in gone { result[place] = try get(keys[place], visibility) }
-        if memory.moves == moves { return result }
-        // One that moved between memory and disk may have been missed at both.
-        for (place, key) in keys.enumerated() where result[place] == nil { result[place] = try get(key, visibility) }
+        var (result, gone) = try lookInEachPlace(keys, uncounted)
+        for _ in 0..<3 where !gone.isEmpty { (result, gone) = try lookInEachPlace(keys, uncounted) }
+        for place in gone { result[place] = try get(keys[place], uncounted) }
+        if memory.moves != moves {
+            // One that moved between memory and disk may have been missed at both.
+            for (place, key) in keys.enumerated() where result[place] == nil {
+                result[place] = try get(key, uncounted)
+            }
+        }
+        if visibility.isCounted { counters.addLookups(result.lazy.map(\.?.body)) }
         return result
     }
 
     /// As above. Also returns the places of entries whose files are gone: displaced since, or put again, perhaps by a
     /// batch that has changed others of them, too.
-    private func lookUp(_ keys: [Key], _ visibility: Visibility) throws -> (found: [Entry?], gone: [Int]) {
+    private func lookInEachPlace(_ keys: [Key], _ visibility: Visibility) throws -> (found: [Entry?], gone: [Int]) {
         let use = uptime.uptime()
         var result = [Entry?](repeating: nil, count: keys.count)
         var uncommitted: [(place: Int, put: PendingPut)] = []
@@ -218,7 +221,7 @@ final class Lookups: EnginePart {
                     } else if let change = pending[place] {
                         if case .put(let put) = change { uncommitted.append((place, put)) }
                     } else {
-                        switch try find(key, visibility, use: use, transaction) {
+                        switch try readEntry(key, visibility, use: use, transaction) {
                         case nil, .damaged: break
                         case .inline(let entry): result[place] = entry
                         case .file(let record, let head, let blob): files.append((place, record, head, blob))
@@ -260,7 +263,8 @@ final class Lookups: EnginePart {
     private func locate(_ key: Key, _ visibility: Visibility, _ transaction: ReadTransaction) throws -> (
         EntryView, UnsafeRawBufferPointer
     )? {
-        guard let (raw, blob) = try IndexKey.with(key, { try rows(of: $0, transaction) }), let view = EntryView(raw)
+        guard let (raw, blob) = try IndexKey.with(key, { try cachedRows(of: $0, transaction) }),
+            let view = EntryView(raw)
         else { return nil }
         if IndexKey.isLong(key), !view.hasLongKey(key) { return nil }
         if let version = visibility.version, view.version != version { return nil }
@@ -274,23 +278,23 @@ final class Lookups: EnginePart {
 
     /// The values under an index key and of the blob it leads to.
     @inline(__always)
-    private func rows(
+    private func cachedRows(
         of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
     ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
         // No entry has an empty key, and LMDB refuses to look for one.
         if key.isEmpty { return nil }
-        guard let slot = transaction.slot else { return try search(for: key, transaction) }
+        guard let slot = transaction.slot else { return try rows(of: key, transaction) }
         let snapshot = transaction.id
         let hash = LookupCache.hash(key)
         let cache = caches[slot]
         if let known = cache.find(key, hash, in: snapshot) { return known }
-        guard let found = try search(for: key, transaction) else { return nil }
+        guard let found = try rows(of: key, transaction) else { return nil }
         cache.note(key, hash, in: snapshot, entry: found.0, blob: found.1)
         return found
     }
 
-    private func search(
-        for key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
+    private func rows(
+        of key: UnsafeRawBufferPointer, _ transaction: ReadTransaction
     ) throws -> (UnsafeRawBufferPointer, UnsafeRawBufferPointer)? {
         guard let raw = try transaction.get(index.entries, key), let view = EntryView(raw),
             let blob = try transaction.get(index.blobs, view.blob)

@@ -28,9 +28,17 @@ final class MemoryStore: EnginePart {
 
     // MARK: Puts
 
-    /// Stores an entry, and queues the removal of what is on disk under its key. Returns false if the removal would
-    /// have had to wait and may not.
-    func put(_ put: PendingPut, mayWait: Bool) throws -> Bool {
+    /// Stores an entry, and queues the removal of what is on disk under its key. Waits only for room for that removal.
+    func put(_ put: PendingPut) throws { _ = try self.put(put, mayWait: true) }
+
+    /// As the synchronous form, without holding a thread.
+    func put(_ put: PendingPut) async throws {
+        if try self.put(put, mayWait: false) { return }
+        try await IOPool.shared.run { [self] in _ = try self.put(put, mayWait: true) }
+    }
+
+    /// False if it would have had to wait and may not.
+    private func put(_ put: PendingPut, mayWait: Bool) throws -> Bool {
         try reserve(put)
         do {
             if let old = try legacy(of: put) { put.inherit(old) }
