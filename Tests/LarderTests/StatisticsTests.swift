@@ -108,6 +108,22 @@ import Testing
         }
     }
 
+    /// A collection does not give it back.
+    @Test func aDryCollectionDoesNotCountTheReserve() throws {
+        try withStore { store in
+            for number in 0..<100 { try store.put(body(4000, number), for: Key("k\(number)")) }
+            try store.flush()
+            try store.remove(.all)
+            let before = try store.collect(dryRun: true).freedBytes
+            let reserve = try #require(store.engine.writing).room.reserve
+            try reserve.look(store.budget(), isFull: true)
+            try reserve.require()
+            #expect(reserve.bytes > 64 << 10)
+            // File systems round to their blocks.
+            try #expect(store.collect(dryRun: true).freedBytes.bytes < before.bytes + (16 << 10))
+        }
+    }
+
     @Test func aDryCollectionChangesNothing() throws {
         let clock = TestClock()
         try withStore(configuration: .testing(clock: clock)) { store in

@@ -48,6 +48,12 @@ public struct StoredResponse: Sendable, Hashable {
     /// The entity tag, nil when there is none, more than one, or a broken one.
     public var entityTag: EntityTag? { head.headerFields.single(.eTag).flatMap { EntityTag($0) } }
 
+    /// What `If-Range` may name (RFC 9110 section 13.1.5): the strong validator. Nil: there is none.
+    package var strongValidator: [UInt8]? {
+        guard policy.hasStrongValidator else { return nil }
+        return entityTag?.bytes ?? head.headerFields.single(.lastModified)
+    }
+
     /// The groups it belongs to (RFC 9875 section 2); groups are the same only within one origin.
     public var groups: [String] { head.headerFields.combined(.cacheGroups).flatMap { StringList.parse($0) } ?? [] }
 }

@@ -61,8 +61,7 @@ extension CacheRules {
         var sent = request
         for name: HTTPField.Name in [.ifNoneMatch, .ifModifiedSince, .ifRange] { sent.headerFields.remove(name) }
         sent.headerFields.set(.range, wanted)
-        if stored.policy.hasStrongValidator {
-            let validator = stored.entityTag.map { $0.bytes } ?? stored.head.headerFields.single(.lastModified) ?? []
+        if let validator = stored.strongValidator {
             sent.headerFields[fields: .ifRange] = [HTTPField(name: .ifRange, value: validator)]
         }
         return sent

@@ -240,7 +240,7 @@ struct Collector {
 
     private mutating func compact(_ writing: Engine.Writing?, everything: Bool) throws {
         guard !isDryRun, let writing else {
-            estimatedFreed += try engine.context.freeIndexBytes()
+            estimatedFreed += try engine.writing?.space.free() ?? engine.context.freeIndexBytes()
             return
         }
         // Two passes of long runs leave few short ones; compacting takes those too.

@@ -255,7 +255,7 @@ public final class BodyWriter: @unchecked Sendable {
             lock.locked { memory = [] }
         } else if let reserved = file?.reserved, needed > reserved {
             // On a full disk entries would give way for what may never come.
-            let step = try writing.fullDisk.isNear() ? Self.smallStep : Self.step
+            let step = try writing.fullDisk.isNearlyFull() ? Self.smallStep : Self.step
             let more = max(needed - reserved, Swift.min(step, budget.usableBytes / 16))
             try writing.roomMaker.reserve(more, for: name)
             lock.locked { file?.reserved += more }

@@ -67,17 +67,14 @@ extension Loader {
         {
             return ResponseBody(segments)
         }
-        let validator =
-            stored.policy.hasStrongValidator
-            ? stored.head.headerFields[.eTag] ?? stored.head.headerFields[.lastModified] : nil
         // Another answer of the origin may be another response, whose end does not fit.
-        guard let validator else {
+        guard let validator = stored.strongValidator else {
             throw FetchError(.origin, url: pending.request.url, "another process loaded it, and stopped before its end")
         }
         // What a process that died has left is of no use to anyone else.
         _ = try? await changes.store.perform { [pending] in try responses.arriving(pending.primary ?? "") }
         var sent = pending.forwardedRequest.sent
-        sent.headerFields[.ifRange] = validator
+        sent.headerFields[fields: .ifRange] = [HTTPField(name: .ifRange, value: validator)]
         return try await loadGap(offset..<total, of: stored.head, sent: sent, for: pending)
     }
 }

@@ -150,7 +150,7 @@ final class FullDisk: EnginePart {
     }
 
     /// True if the file system has little room.
-    func isNear() throws -> Bool { try FileSystem.freeBytes(files.staging) < IndexReserve.scarce }
+    func isNearlyFull() throws -> Bool { try FileSystem.freeBytes(files.staging) < IndexReserve.scarce }
 
     /// True if others are not kept from room by what takes `bytes`.
     private func hasPlenty(for bytes: Int64) throws -> Bool {
