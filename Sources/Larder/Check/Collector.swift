@@ -5,16 +5,21 @@ struct Collector {
     let engine: Engine
     let version: UInt16?
     let isDryRun: Bool
+    /// The byte budget that a dry run goes by. Nil: the store's.
+    let supposed: ByteCount?
     var report: CollectionReport
     /// Bytes that a real run would free, as far as a dry one can tell.
     private(set) var estimatedFreed: Int64 = 0
 
     var estimatedAfter: ByteCount { ByteCount(report.allocatedBefore.bytes - estimatedFreed) }
 
-    init(engine: Engine, version: UInt16?, isDryRun: Bool, report: CollectionReport) {
+    init(
+        engine: Engine, version: UInt16?, isDryRun: Bool, supposed: ByteCount?, report: CollectionReport
+    ) {
         self.engine = engine
         self.version = version
         self.isDryRun = isDryRun
+        self.supposed = supposed
         self.report = report
     }
 
@@ -204,43 +209,22 @@ struct Collector {
         }
     }
 
-    /// Counts victims in the order of displacement until enough bytes would be free.
+    /// Counts what would be displaced, without what has expired, which is counted already.
     private mutating func estimateDisplacement() throws {
-        let state = try engine.state()
-        guard state.budget.bytes != .unlimited else { return }
-        let taken = try engine.statistics().allocatedBytes.bytes - estimatedFreed
-        var excess = taken - state.budget.usableBytes
-        let engine = engine
-        var count = 0
-        var freed: Int64 = 0
-        let missing = excess
-        try Yielding.run(engine.files) { poll in
-            (excess, freed, count) = (missing, 0, 0)
-            try engine.readLong { transaction in
-                try transaction.withCursor(engine.index.recency) { cursor in
-                    var pair = try cursor.first()
-                    while excess > 0, let (_, key) = pair {
-                        try poll()
-                        if let record = try engine.index.entry(Array(key), transaction),
-                            let head = try engine.index.blob(record.blob, transaction)
-                        {
-                            let bytes = (head.location == .file ? head.allocated : head.storedLength).asBytes
-                            excess -= bytes
-                            freed &+= bytes
-                            count += 1
-                        }
-                        pair = try cursor.next()
-                    }
-                }
-            }
-        }
-        report.displacedEntries = count
-        estimatedFreed += freed
+        var budget = try engine.state().budget
+        if let supposed { budget.bytes = supposed }
+        guard budget.bytes != .unlimited else { return }
+        // Free pages of the index go first.
+        let taken = try engine.statistics().allocatedBytes.bytes - freeIndexBytes()
+        let excess = taken - estimatedFreed - budget.usableBytes
+        let found = try engine.displaceable(excess, skippingExpired: true)
+        report.displacedEntries = found.count
+        estimatedFreed += min(found.bytes, max(0, excess))
     }
 
     private mutating func compact(_ writing: Engine.Writing?, everything: Bool) throws {
         guard !isDryRun, let writing else {
-            estimatedFreed += try engine.writing?.space.free() ?? engine.context.freeIndexBytes()
+            estimatedFreed += try freeIndexBytes()
             return
         }
         // Two passes of long runs leave few short ones; compacting takes those too.
@@ -249,6 +233,10 @@ struct Collector {
         try writing.space.settleReserve()
         // The list of free pages is itself made of pages; a sync makes the next run see all of them.
         try writing.transactions.syncIndex()
+    }
+
+    private func freeIndexBytes() throws -> Int64 {
+        try engine.writing?.space.free() ?? engine.context.freeIndexBytes()
     }
 
     // MARK: Entries in memory

@@ -18,20 +18,49 @@ public enum DisplacementReason: Sendable, Hashable {
     case leastRecentlyUsed
 }
 
+/// The order in which entries go. Pinned entries are in none; leased ones are passed by.
+enum VictimOrder {
+    /// What has expired, the first one first; then what was used longest ago. Fresh entries with the stamp `before`, or
+    /// a later one, stay.
+    case byUse(before: UInt64 = .max)
+    /// What has expired by a moment, and nothing else.
+    case expired(by: Timestamp)
+    /// What gives room beside a held snapshot.
+    case beside(OrderBesideSnapshot)
+}
+
 extension Mutation {
-    /// Removes the next entry in the order of displacement: the one that expired first, else the least recently used
-    /// one. Pinned entries are in neither order; leased ones are passed by. Nil if nothing may go. O(log n).
-    /// - Parameter mark: entries that are fresh and have this stamp or a later one stay.
-    func displaceNext(before mark: UInt64 = .max) throws -> Victim? {
-        if let victim = try firstExpired() { return victim }
-        return try removeFirst(in: index.recency, .leastRecentlyUsed) { $0.field(0, as: UInt64.self) < mark }
+    /// Displaces at most `limit` entries, until `bytes` are free.
+    func displace(
+        _ order: inout VictimOrder, limit: Int, bytes: Int64 = .max
+    ) throws -> (victims: [Victim], freed: Int64) {
+        var victims: [Victim] = []
+        let before = bytes == .max ? 0 : try liveBytes()
+        var freed: Int64 = 0
+        while victims.count < limit, freed < bytes, let victim = try displaceNext(&order) {
+            victims.append(victim)
+            if bytes < .max { freed = before - (try liveBytes()) }
+        }
+        return (victims, freed)
+    }
+
+    /// Removes the next entry in an order; nil if nothing may go. O(log n).
+    func displaceNext(_ order: inout VictimOrder) throws -> Victim? {
+        switch order {
+        case .byUse(let mark):
+            if let victim = try removeExpired(by: now) { return victim }
+            return try removeFirst(in: index.recency, .leastRecentlyUsed) { $0.field(0, as: UInt64.self) < mark }
+        case .expired(let moment): return try removeExpired(by: moment)
+        case .beside(var place):
+            defer { order = .beside(place) }
+            return try removeNext(&place)
+        }
     }
 
     /// Removes the entry that expired first; nil if none has.
-    /// - Parameter moment: by when. Nil: by now.
-    func firstExpired(by moment: Timestamp? = nil) throws -> Victim? {
+    private func removeExpired(by moment: Timestamp) throws -> Victim? {
         if try reading.statistics(index.expiry).entries == 0 { return nil }
-        let end = Index.expiryEnd(moment ?? now)
+        let end = Index.expiryEnd(moment)
         return try removeFirst(in: index.expiry, .expired) { $0.precedes(end) }
     }
 
@@ -143,6 +172,8 @@ extension Mutation {
         let used = try environment.usedPages(in: reading, databases: index.databases)
         return Int64(used) * Int64(environment.pageSize)
     }
+
+    private func liveBytes() throws -> Int64 { try liveIndexBytes() + state.fileAllocated.asBytes }
 }
 
 extension EntryRecord {

@@ -60,6 +60,15 @@ extension Store {
         dryRun: Bool = false, compact: Bool = false,
         progress: (CollectionStep, CollectionReport) throws -> Void = { _, _ in }
     ) throws -> CollectionReport {
+        try collect(dryRun: dryRun, supposing: nil, compact: compact, progress: progress)
+    }
+
+    /// As `collect`.
+    /// - Parameter budget: the byte budget that a dry run goes by. Nil: the store's.
+    package func collect(
+        dryRun: Bool, supposing budget: ByteCount?, compact: Bool,
+        progress: (CollectionStep, CollectionReport) throws -> Void
+    ) throws -> CollectionReport {
         let writing = dryRun ? engine.writing : try writing()
         try requireOpen()
         // What is not found in a damaged index would be taken for garbage.
@@ -67,7 +76,7 @@ extension Store {
         engine.commitPending()
         var report = CollectionReport()
         report.allocatedBefore = try engine.statistics().allocatedBytes
-        var collector = Collector(engine: engine, version: version, isDryRun: dryRun, report: report)
+        var collector = Collector(engine: engine, version: version, isDryRun: dryRun, supposed: budget, report: report)
         for step in CollectionStep.allCases {
             try Cancellation.check()
             try progress(step, collector.report)

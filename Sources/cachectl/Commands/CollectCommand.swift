@@ -42,14 +42,12 @@ struct CollectCommand: ParsableCommand {
             let before = try store.statistics()
             if let budget, !dryRun { try store.setByteBudget(budget) }
             if !dryRun { try Blocking.run { try await Self.recoverPackages(store) } }
-            var report = try store.collect(dryRun: dryRun, compact: compact) { step, report in
+            var report = try store.collect(dryRun: dryRun, supposing: budget, compact: compact) { step, report in
                 try Interruption.check()
                 let number = Int64(CollectionStep.allCases.firstIndex(of: step) ?? 0)
                 bar.update(number, of: steps, "\(step.rawValue), \(Render.count(Self.found(report))) so far")
             }
-            if dryRun {
-                if let budget { try Self.estimate(budget, store, &report) }
-            } else {
+            if !dryRun {
                 // Setting the budget displaced entries before the collection started.
                 report.displacedEntries += try store.displacedDuring(before, report)
                 report.allocatedBefore = before.allocatedBytes
@@ -77,27 +75,6 @@ struct CollectCommand: ParsableCommand {
         table.add("allocated after", report.allocatedAfter.description)
         table.add("freed", report.freedBytes.description)
         return (dryRun ? "dry run: nothing changed\n" : "") + table.text
-    }
-
-    /// Adds what a byte budget would displace: the least recently used entries, until the rest fits.
-    private static func estimate(_ budget: ByteCount, _ store: Store, _ report: inout CollectionReport) throws {
-        var excess = report.allocatedAfter.bytes - budget.bytes
-        guard excess > 0 else { return }
-        var entries: [Attributes] = []
-        let now = store.now
-        try store.forEach { entry in
-            // Expired entries are counted already.
-            if !entry.isPinned, entry.expires.map({ $0 > now }) ?? true { entries.append(entry) }
-        }
-        entries.sort { $0.lastAccess < $1.lastAccess }
-        var count = 0
-        for entry in entries.dropFirst(report.displacedEntries) where excess > 0 {
-            let share = entry.storedLength.bytes / Int64(max(1, entry.references ?? 1))
-            excess -= entry.isInline ? share : (share + 4095) / 4096 * 4096
-            count += 1
-        }
-        report.displacedEntries += count
-        report.allocatedAfter = ByteCount(budget.bytes + max(0, excess))
     }
 }
 

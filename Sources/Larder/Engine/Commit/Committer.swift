@@ -312,9 +312,8 @@ final class Committer: EnginePart, @unchecked Sendable {
             hasGrown = mutation.lastPut > 0
             guard slice > 0 else { return ([], try watermarks.fill(mutation)) }
             let surplus = try watermarks.fill(mutation).overLow
-            let victims = try Displacement.displace(
-                in: mutation, limit: slice, bytes: surplus, before: watermarks.mark
-            ).0
+            var order = VictimOrder.byUse(before: watermarks.mark)
+            let victims = try mutation.displace(&order, limit: slice, bytes: surplus).victims
             return (victims, try watermarks.fill(mutation))
         }
         let purpose = try purpose(of: uses)

@@ -178,9 +178,9 @@ final class Transactions: EnginePart {
         try mutation.dropLeases(released)
         snapshots.note(mutation)
         let result = try body(mutation)
-        var victims: [Victim] = []
+        var (victims, order) = ([Victim](), VictimOrder.byUse())
         while mutation.state.entryCount > UInt64(clamping: mutation.state.budget.entries) {
-            guard let victim = try mutation.displaceNext(),
+            guard let victim = try mutation.displaceNext(&order),
                 victim.reason == .expired || victim.record.stamp != mutation.lastPut
             else {
                 // Removing must not fail for what is left, nor setting the limit itself.

@@ -4,16 +4,24 @@ import LMDB
 struct Displaceable {
     /// What records, rows and bodies take. A body that entries share counts once all of them were looked at.
     private(set) var bytes: Int64 = 0
+    /// How many entries take them.
+    private(set) var count = 0
     /// True if all rows were looked at.
     private(set) var isComplete = false
     /// A look continues at this stamp.
     private var position: UInt64 = 0
     private let rowBytes: Int64
+    private let skipsExpired: Bool
     /// Of bodies that entries share, how many of those are to come.
     private var sharers: [UInt64: UInt64] = [:]
 
-    /// - Parameter rowBytes: what the rows of an entry take in the index, without its record.
-    init(rowBytes: Int64) { self.rowBytes = rowBytes }
+    /// - Parameters:
+    ///   - rowBytes: what the rows of an entry take in the index, without its record.
+    ///   - skipsExpired: true leaves out entries whose lifetime is over.
+    init(rowBytes: Int64, skipsExpired: Bool = false) {
+        self.rowBytes = rowBytes
+        self.skipsExpired = skipsExpired
+    }
 
     /// Looks at further rows, the least recently used first.
     /// - Parameters:
@@ -32,24 +40,26 @@ struct Displaceable {
                 }
                 position = row.field(0, as: UInt64.self)
                 if position < .max { position += 1 }
-                try add(Array(value), index, reading, leasesAt: hasLeases ? now : nil)
+                try add(Array(value), index, reading, at: now, hasLeases: hasLeases)
                 pair = try cursor.next()
             }
         }
     }
 
     private mutating func add(
-        _ key: [UInt8], _ index: Index, _ reading: ReadTransaction, leasesAt now: Timestamp?
+        _ key: [UInt8], _ index: Index, _ reading: ReadTransaction, at now: Timestamp, hasLeases: Bool
     ) throws {
         guard let record = try index.entry(key, reading),
             let body = try index.blob(record.blob, reading)
         else { return }
-        if let now {
+        if skipsExpired, record.isExpired(at: now) { return }
+        if hasLeases {
             let isLeased = try index.isLeased(
                 record.wholeKey(key), record.tags + (record.ledTag.map { [$0] } ?? []),
                 digest: { body.digest }, version: record.version, at: now, reading)
             if isLeased { return }
         }
+        count += 1
         // What goes with a leader is in no order; it may be anything.
         if record.ledTag != nil { return bytes = .max }
         let isLast = try isLast(record.blob, body, index, reading)
@@ -71,5 +81,16 @@ struct Displaceable {
         }
         sharers[blob] = count - 1
         return false
+    }
+}
+
+extension EnginePart {
+    /// What displacement could free now, until `enough` bytes are found. One snapshot is held for 4,096 rows at most.
+    func displaceable(_ enough: Int64, rowBytes: Int64 = 0, skippingExpired: Bool = false) throws -> Displaceable {
+        var found = Displaceable(rowBytes: rowBytes, skipsExpired: skippingExpired)
+        while found.bytes < enough, !found.isComplete {
+            try read { try found.look(at: index, $0, now: clock.now(), rows: 4096, enough: enough) }
+        }
+        return found
     }
 }

@@ -55,11 +55,12 @@ final class Displacement: EnginePart {
         limit: Int, bytes: Int64
     ) throws -> (isEmpty: Bool, count: Int, freed: Int64) {
         if let mark = try snapshots.held() { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
+        var order = VictimOrder.byUse()
         for attempt in 0..<Self.waitsForReaders {
             // Beside a snapshot, removals fill pages and free none: a part of the headroom stays for the puts they are
             // made for.
             let outcome = try transactions.commitIfFitting(snapshots.isAnyHeld() ? .touch : .housekeeping) { mutation in
-                try Self.displace(in: mutation, limit: limit, bytes: bytes)
+                try mutation.displace(&order, limit: limit, bytes: bytes)
             }
             if let (victims, freed) = outcome { return noted(victims, freed) }
             guard try snapshots.isAnyHeld() else { break }
@@ -70,7 +71,7 @@ final class Displacement: EnginePart {
         if let mark = try snapshots.held() { return try displaceBatch(beside: mark, limit: limit, bytes: bytes) }
         if try snapshots.isAnyHeld() { return (true, 0, 0) }
         let (victims, freed) = try transactions.housekeep { mutation in
-            try Self.displace(in: mutation, limit: limit, bytes: bytes)
+            try mutation.displace(&order, limit: limit, bytes: bytes)
         }
         return noted(victims, freed)
     }
@@ -78,21 +79,6 @@ final class Displacement: EnginePart {
     private func noted(_ victims: [Victim], _ freed: Int64) -> (isEmpty: Bool, count: Int, freed: Int64) {
         log.report(victims)
         return (victims.isEmpty, victims.count, freed)
-    }
-
-    /// Displaces inside a transaction that is under way: at most `limit` entries, until `bytes` are free.
-    /// - Parameter mark: entries that are fresh and have this stamp or a later one stay.
-    static func displace(
-        in mutation: Mutation, limit: Int, bytes: Int64, before mark: UInt64 = .max
-    ) throws -> ([Victim], freed: Int64) {
-        var victims: [Victim] = []
-        let before = try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes
-        var freed: Int64 = 0
-        while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext(before: mark) {
-            victims.append(victim)
-            freed = before - (try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes)
-        }
-        return (victims, freed)
     }
 
     /// Displaces some entries whose bodies give room beside the snapshot that `mark` stands for.
@@ -103,17 +89,10 @@ final class Displacement: EnginePart {
         var limit = limit
         while limit > 0 {
             let outcome = try transactions.commitIfFitting(.housekeeping) { mutation in
-                var order = OrderBesideSnapshot(mark: mark, position: start)
-                var victims: [Victim] = []
-                let before = try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes
-                var freed: Int64 = 0
-                while victims.count < limit, freed < bytes, let victim = try mutation.displaceNext(&order) {
-                    victims.append(victim)
-                    freed = before - (try mutation.liveIndexBytes() + mutation.state.fileAllocated.asBytes)
-                }
-                return (victims, freed, order)
+                var order = VictimOrder.beside(OrderBesideSnapshot(mark: mark, position: start))
+                return (try mutation.displace(&order, limit: limit, bytes: bytes), order)
             }
-            if let (victims, freed, order) = outcome {
+            if case ((let victims, let freed), .beside(let order))? = outcome {
                 snapshots.position = order.position
                 let batch = noted(victims, freed)
                 // With rows left to look at, there may be victims.
@@ -138,7 +117,7 @@ final class Displacement: EnginePart {
                 var order = start
                 var victims: [Victim] = []
                 // Entries may share a file, which goes with the last of them.
-                while mutation.blobs.deadFiles.isEmpty, let victim = try mutation.displaceNext(&order) {
+                while mutation.blobs.deadFiles.isEmpty, let victim = try mutation.removeNext(&order) {
                     victims.append(victim)
                 }
                 return (victims, order)
@@ -169,9 +148,8 @@ final class Displacement: EnginePart {
         let limit = try context.removalLimit()
         // What does not fit the headroom while a snapshot is held waits: nothing needs it now.
         let removed = try transactions.commitIfFitting(.housekeeping) { mutation in
-            var victims: [Victim] = []
-            while victims.count < limit, let victim = try mutation.firstExpired(by: moment) { victims.append(victim) }
-            return victims
+            var order = VictimOrder.expired(by: moment)
+            return try mutation.displace(&order, limit: limit).victims
         }
         guard let victims = removed else { return false }
         log.report(victims)

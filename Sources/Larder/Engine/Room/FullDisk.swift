@@ -244,10 +244,6 @@ final class FullDisk: EnginePart {
 
     /// False if displacing all that may go does not free as many bytes.
     private func canFree(_ bytes: Int64) throws -> Bool {
-        var found = Displaceable(rowBytes: 0)
-        while found.bytes < bytes, !found.isComplete {
-            try read { try found.look(at: index, $0, now: clock.now(), rows: 4096, enough: bytes) }
-        }
-        return found.bytes >= bytes
+        try displaceable(bytes).bytes >= bytes
     }
 }

@@ -18,7 +18,7 @@ struct OrderBesideSnapshot {
 extension Mutation {
     /// Removes the next entry in the access order whose body is a file or younger than the snapshot; nil if there is
     /// none among the rows that may be looked at.
-    func displaceNext(_ order: inout OrderBesideSnapshot) throws -> Victim? {
+    func removeNext(_ order: inout OrderBesideSnapshot) throws -> Victim? {
         let hasLeases = try reading.statistics(index.leases).entries > 0
         let found = try reading.withCursor(index.recency) { cursor -> (key: [UInt8], record: EntryRecord)? in
             var pair = try cursor.seek(order.position)

@@ -150,9 +150,6 @@ final class RoomMaker: EnginePart {
         throw context.noRoom()
     }
 
-    /// Rows of the access order that one snapshot is held for.
-    private static let rowsOfLook = 4096
-
     /// False if `bytes` do not fit even when all is displaced that may go, and all is given up that others are writing.
     private func canMakeRoom(for bytes: Int64) throws -> Bool {
         transactions.dropReleasedLeases()
@@ -173,11 +170,7 @@ final class RoomMaker: EnginePart {
         // Beside a held snapshot puts may have a part of the headroom.
         let usable = budget.bytes == .unlimited ? .max : budget.bytes.bytes - budget.headroom / 4
         let lack = try room.excess(adding: bytes, state, usable: usable) - ledger.total - space.free()
-        var found = Displaceable(rowBytes: Self.rowBytes)
-        while found.bytes < lack, !found.isComplete {
-            try read { try found.look(at: index, $0, now: clock.now(), rows: Self.rowsOfLook, enough: lack) }
-        }
-        return found.bytes >= lack
+        return try displaceable(lack, rowBytes: Self.rowBytes).bytes >= lack
     }
 
     /// Bytes of the index that the rows of an entry take, without its record, at most: that of each tag has a page.
@@ -311,13 +304,9 @@ final class RoomMaker: EnginePart {
         while try state().entryCount > UInt64(clamping: budget.entries) {
             let limit = try context.removalLimit()
             let victims = try transactions.housekeep { mutation in
-                var victims: [Victim] = []
-                while victims.count < limit, mutation.state.entryCount > UInt64(clamping: budget.entries),
-                    let victim = try mutation.displaceNext()
-                {
-                    victims.append(victim)
-                }
-                return victims
+                let surplus = Int(clamping: mutation.state.entryCount) - budget.entries
+                var order = VictimOrder.byUse()
+                return try mutation.displace(&order, limit: min(limit, surplus)).victims
             }
             log.report(victims)
             if victims.isEmpty {
