@@ -13,20 +13,16 @@ extension Engine {
     /// As the synchronous form, without holding a thread.
     func commitPending(touches: Bool = true) async { await writing?.submission.flush(touches: touches) }
 
-    /// Does what a job is to do to entries in memory, then commits it and waits for it; see `Submission.run`.
+    /// Does what a job is to do in memory, commits the rest and waits for it; see `MemoryStore.run`.
     func run(_ job: PendingJob) throws {
         guard let writing else { throw context.readOnly() }
-        writing.memoryStore.apply(job)
-        defer { writing.memoryStore.restore(job) }
-        if !job.endIfOver() { try writing.submission.run(job) }
+        try writing.memoryStore.run(job)
     }
 
     /// As the synchronous form, without holding a thread.
     func run(_ job: PendingJob) async throws {
         guard let writing else { throw context.readOnly() }
-        writing.memoryStore.apply(job)
-        defer { writing.memoryStore.restore(job) }
-        if !job.endIfOver() { try await writing.submission.run(job) }
+        try await writing.memoryStore.run(job)
     }
 
     /// Sets the limits that an open asks for, unless they are set already.

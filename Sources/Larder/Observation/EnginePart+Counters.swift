@@ -34,7 +34,11 @@ extension Committer {
         counters.note(.commit, nanoseconds: took)
         var failed = failed
         for job in batch.jobs {
-            if job.isCommitted { count(job) } else { failed += job.changes.count }
+            if job.isCommitted {
+                count(job)
+            } else {
+                failed += job.changes.count { if case .over = $0 { false } else { true } }
+            }
         }
         if failed > 0 { counters.add(.failedChanges, UInt64(failed)) }
         logger(.commits).debug(
@@ -49,6 +53,9 @@ extension Committer {
                 counters.add(.puts)
                 if case .content = put.body {} else { counters.add(.bytesWritten, length) }
                 tellStored(put.key, length: length)
+            // Those in memory were counted when they went.
+            case (.removeContent(_, _, let fromMemory), .removed(let count)):
+                counters.add(.removed, UInt64(count - fromMemory))
             case (let change, .removed(let count)) where count > 0:
                 counters.add(.removed, UInt64(count))
                 if let key = change.key { tell(.removed(key: key)) }

@@ -77,10 +77,11 @@ extension Store {
         let began = engine.uptime.uptime()
         let bytes = body as? [UInt8] ?? Array(body)
         let digest = Digest.of(bytes)
-        let put =
-            try bytes.count <= inlineLimit(engine.budget())
-            ? makePut(of: bytes, Key(digest), options, .known(digest))
-            : await IOPool.shared.run { [self] in try makePut(of: bytes, Key(digest), options, .known(digest)) }
+        let limit = try inlineLimit(engine.budget())
+        let make: @Sendable () throws -> PendingPut = { [self] in
+            try makePut(of: bytes, Key(digest), options, .known(digest), inlineLimit: limit)
+        }
+        let put = try bytes.count <= limit ? make() : await IOPool.shared.run(make)
         return try await complete(put, since: began).key
     }
 

@@ -18,8 +18,9 @@ extension Store {
     // MARK: Bytes
 
     /// A put of an array, which is kept until the commit where it is short.
+    /// - Parameter limit: the longest body that is stored inline. Nil: `inlineLimit`.
     func makePut(
-        of body: [UInt8], _ key: Key, _ options: PutOptions, _ source: DigestSource
+        of body: [UInt8], _ key: Key, _ options: PutOptions, _ source: DigestSource, inlineLimit limit: Int64? = nil
     ) throws -> PendingPut {
         let budget = try engine.budget()
         let writing = try writing()
@@ -31,7 +32,7 @@ extension Store {
             case .computed(let declared):
                 try DigestWorker.shared.digest(of: body).requiring(declared, of: key)
             }
-        guard isStaged(body.count, options, budget) else {
+        guard options.storagePolicy != .memoryOnly, body.count > limit ?? inlineLimit(budget) else {
             return makePut(key, digest, UInt64(body.count), .inline(body), options)
         }
         let file = try body.withUnsafeBytes { bytes in
@@ -45,8 +46,9 @@ extension Store {
         of body: UnsafeRawBufferPointer, _ key: Key, _ options: PutOptions, _ source: DigestSource
     ) throws -> PendingPut {
         let budget = try engine.budget()
-        guard isStaged(body.count, options, budget) else {
-            return try makePut(of: Array(body), key, options, source)
+        let limit = inlineLimit(budget)
+        guard options.storagePolicy != .memoryOnly, body.count > limit else {
+            return try makePut(of: Array(body), key, options, source, inlineLimit: limit)
         }
         let writing = try writing()
         try options.validate(key: key)
@@ -76,11 +78,6 @@ extension Store {
         of body: borrowing RawSpan, _ key: Key, _ options: PutOptions, _ source: DigestSource
     ) throws -> PendingPut {
         try body.withUnsafeBytes { try makePut(of: $0, key, options, source) }
-    }
-
-    /// True for a body that is written to a file before its commit.
-    private func isStaged(_ count: Int, _ options: PutOptions, _ budget: Budget) -> Bool {
-        options.storagePolicy != .memoryOnly && count > inlineLimit(budget)
     }
 
     // MARK: Puts

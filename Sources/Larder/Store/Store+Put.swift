@@ -37,10 +37,11 @@ extension Store {
         try Task.checkCancellation()
         let began = engine.uptime.uptime()
         // Short ones stay in memory until the commit, and nothing waits.
-        let put =
-            try body.count <= inlineLimit(engine.budget())
-            ? makePut(of: body, key, options, .computed(declared: digest))
-            : await IOPool.shared.run { [self] in try makePut(of: body, key, options, .computed(declared: digest)) }
+        let limit = try inlineLimit(engine.budget())
+        let make: @Sendable () throws -> PendingPut = { [self] in
+            try makePut(of: body, key, options, .computed(declared: digest), inlineLimit: limit)
+        }
+        let put = try body.count <= limit ? make() : await IOPool.shared.run(make)
         return try await complete(put, since: began).digest
     }
 

@@ -6,7 +6,7 @@ extension Store {
     /// with or before them.
     ///
     /// An operation that cannot be done has its own result and leaves the others alone. Entries of policy `memoryOnly`
-    /// are changed and removed before the commit. A batch that cannot be committed throws, and then nothing else of it
+    /// are changed and removed when it is queued. A batch that cannot be committed throws, and then nothing else of it
     /// is in the store; room may have been made for it. It has to fit the budget as a whole, and its bodies up to the
     /// inline threshold are in memory until then. Calls from several threads and tasks share commits, so thousands of
     /// small batches a second cost some hundred commits.
@@ -50,7 +50,7 @@ extension Store {
         _ = try writing()
         let job = PendingJob([change], isDurable: isDurable(durability))
         try engine.run(job)
-        return job.results[0]
+        return try job.results[0].orThrow()
     }
 
     /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
@@ -59,7 +59,7 @@ extension Store {
         _ = try writing()
         let job = PendingJob([change], isDurable: isDurable(durability))
         try await engine.run(job)
-        return job.results[0]
+        return try job.results[0].orThrow()
     }
 
     /// The change of an entry that this store sees.
@@ -99,7 +99,8 @@ extension Store {
             for file in changes.compactMap(\.stagedFile) { writing.staged.discard(file) }
             throw error
         }
-        return PendingJob(changes, isDurable: isDurable(durability), isHousekeeping: batch.isHousekeeping)
+        return PendingJob(
+            changes, isDurable: isDurable(durability), isBatch: true, isHousekeeping: batch.isHousekeeping)
     }
 
     /// As the synchronous form. One body at a time is staged where that may wait for the disk, so others get their
@@ -133,7 +134,8 @@ extension Store {
             }
             throw error
         }
-        return PendingJob(changes, isDurable: isDurable(durability), isHousekeeping: batch.isHousekeeping)
+        return PendingJob(
+            changes, isDurable: isDurable(durability), isBatch: true, isHousekeeping: batch.isHousekeeping)
     }
 
     /// A batch that can never fit must not displace what is there.
@@ -271,6 +273,14 @@ extension WriteBatch.Operation {
         case .put(let body, _, _, _): body.count > inlineLimit
         case .change, .remove, .removeContent, .lease: false
         }
+    }
+}
+
+extension WriteResult {
+    /// The result, unless it is an error.
+    fileprivate func orThrow() throws(LarderError) -> WriteResult {
+        if case .failed(let error) = self { throw error }
+        return self
     }
 }
 

@@ -71,6 +71,18 @@ extension PendingSet {
         case removed
     }
 
+    /// What happened to a job.
+    enum Admission {
+        /// It is in the batch of this generation; 0: no part of it is left for the disk.
+        case added(UInt64)
+        /// The batch is full.
+        case full
+        /// Another job may change the same entries in memory: to be tried again when its batch is over.
+        case claimed(UInt64)
+        /// Entries in memory are others by now.
+        case stale
+    }
+
     /// What happened to a put or removal.
     struct Added {
         let generation: UInt64

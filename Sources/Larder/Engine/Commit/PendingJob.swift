@@ -5,7 +5,7 @@
 final class PendingJob: @unchecked Sendable {
     // SAFETY: only the caller changes it until `PendingSet.add`, only the thread of the committer until
     // `PendingSet.finish`, and only the caller after `PendingSet.wait`; the pending set's lock orders them.
-    private(set) var changes: [Change]
+    var changes: [Change]
     let isDurable: Bool
     /// Its alterations and puts of content make things smaller.
     private let isHousekeeping: Bool
@@ -18,10 +18,11 @@ final class PendingJob: @unchecked Sendable {
     private(set) var isCommitted = false
     /// Why it could not be committed, or is not sure to survive power loss.
     private(set) var failure: LarderError?
-    /// Entries in memory that it is to replace, taken out before.
-    var replaced: [PendingPut] = []
+    /// True if what was put and removed before is committed with it, even if no part of it is left for the disk.
+    let isBatch: Bool
 
-    init(_ changes: [Change], isDurable: Bool, isHousekeeping: Bool = false) {
+    init(_ changes: [Change], isDurable: Bool, isBatch: Bool = false, isHousekeeping: Bool = false) {
+        self.isBatch = isBatch
         self.changes = changes
         self.isDurable = isDurable
         self.isHousekeeping = isHousekeeping
@@ -78,17 +79,9 @@ final class PendingJob: @unchecked Sendable {
 
     // MARK: Before the transaction
 
-    func replace(_ place: Int, by change: Change) { changes[place] = change }
-
-    /// Ends the job without a commit if all its changes are over; false if they are not.
-    func endIfOver() -> Bool {
-        var outcomes: [Change.Outcome] = []
-        for change in changes {
-            guard case .over(let result) = change else { return false }
-            outcomes.append(.over(result))
-        }
-        self.outcomes = outcomes
-        return true
+    /// Ends the job without a commit: all its changes are over.
+    func endIfOver() {
+        outcomes = changes.compactMap { if case .over(let result) = $0 { .over(result) } else { nil } }
     }
 
     // MARK: The transaction

@@ -176,14 +176,19 @@ final class PendingSet: @unchecked Sendable {
         return result
     }
 
-    /// Adds a job to the open batch, which is committed at once. While that is full it waits, or returns nil if
-    /// `mayWait` is false.
-    /// - Parameter isPatient: no caller waits for it, so the batch need not be committed for a while.
-    /// - Returns: the generation to wait for.
+    /// Adds a job to the open batch, which is committed at once. While that is full it waits, unless `mayWait` is false.
+    /// - Parameters:
+    ///   - isPatient: no caller waits for it, so the batch need not be committed for a while.
+    ///   - memoryKeys: keys of entries in memory that it goes by.
+    ///   - alongside: runs under the lock, with the job, and changes those; false if they are others by now. It must not
+    ///     wait for anything.
     /// - Throws: `closed`.
-    func add(_ job: PendingJob, mayWait: Bool = true, isPatient: Bool = false) throws(LarderError) -> UInt64? {
+    func add(
+        _ job: PendingJob, mayWait: Bool = true, isPatient: Bool = false, memoryKeys: some Collection<Key> = [],
+        alongside: () -> Bool = { true }
+    ) throws(LarderError) -> Admission {
         var isOver = false
-        let generation: UInt64? = monitor.locked { () -> UInt64? in
+        let admission = monitor.locked { () -> Admission in
             // Small ones that fit would keep a large one, which needs an empty batch, waiting without end.
             let ticket = nextTicket
             nextTicket += 1
@@ -192,18 +197,35 @@ final class PendingSet: @unchecked Sendable {
                 line.removeAll { $0 == ticket }
                 if !line.isEmpty { monitor.signal(Condition.room) }
             }
-            guard waitForRoom(job.memory, mayWait, while: { line.first != ticket }) else { return nil }
+            guard waitForRoom(job.memory, mayWait, while: { line.first != ticket }) else { return .full }
             isOver = isClosing || isStopped
-            if isOver { return nil }
+            if isOver { return .full }
+            if let claimant = claimant(of: memoryKeys) { return .claimed(claimant) }
+            guard alongside() else { return .stale }
             if !open.isWanted { opened = uptime() }
             open.append(job, isPatient: isPatient)
             if !isPatient { isUrgent = true }
             if gathering > 0, open.callers >= gathering { monitor.signal(Condition.company) }
             monitor.signal(Condition.work)
-            return open.generation
+            return .added(open.generation)
         }
         if isOver { throw LarderError(.closed, "the store was closed") }
-        return generation
+        return admission
+    }
+
+    /// As above, where nothing is left for the disk.
+    func unlessClaimed(_ keys: some Collection<Key>, _ change: () -> Bool) -> Admission {
+        monitor.locked {
+            if let claimant = claimant(of: keys) { return .claimed(claimant) }
+            return change() ? .added(0) : .stale
+        }
+    }
+
+    /// The generation of a batch with a job that has one of the keys: it may replace what is in memory.
+    private func claimant(of keys: some Collection<Key>) -> UInt64? {
+        if keys.contains(where: { open.claims($0) }) { return open.generation }
+        guard let committing, keys.contains(where: { committing.claims($0) }) else { return nil }
+        return committing.generation
     }
 
     /// Waits until the open batch has room for `bytes`; false if it would have to and may not. Under the lock.

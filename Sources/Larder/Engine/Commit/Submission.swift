@@ -122,26 +122,23 @@ final class Submission: EnginePart {
 
     // MARK: Jobs
 
-    /// Commits a job together with what else is pending, and waits for it.
+    /// Commits a job together with what else is pending, and waits for it. It concerns no entry in memory.
     /// - Throws: `closed`, `readOnly`, or the error that prevented the commit: then no part of the job is in the store.
     func run(_ job: PendingJob) throws {
-        reach("wait.batch")
-        let generation = try submit(job, mayWait: true) ?? 0
-        reach("wait.commit")
-        pending.wait(for: generation)
-        try requireCommitted(generation, job)
+        if case .added(let generation) = try queue(job, mayWait: true) { try wait(for: generation, job) }
     }
 
-    /// As the synchronous form, without holding a thread.
-    func run(_ job: PendingJob) async throws {
-        let generation: UInt64
-        if let immediate = try submit(job, mayWait: false) {
-            generation = immediate
-        } else {
-            generation = try await IOPool.shared.run { [self] in try submit(job, mayWait: true) ?? 0 }
+    /// Adds a job to the open batch; see `PendingSet.add`.
+    func queue(
+        _ job: PendingJob, mayWait: Bool, memoryKeys: some Collection<Key> = [], alongside: () -> Bool = { true }
+    ) throws -> PendingSet.Admission {
+        if mayWait { reach("wait.batch") }
+        do {
+            return try pending.add(job, mayWait: mayWait, memoryKeys: memoryKeys, alongside: alongside)
+        } catch {
+            for file in job.stagedFiles { staged.discardLater(file) }
+            throw error
         }
-        await pending.wait(for: generation)
-        try requireCommitted(generation, job)
     }
 
     /// Adds a job that no caller waits for to the batch of what is pending, which is written when it is due.
@@ -149,13 +146,19 @@ final class Submission: EnginePart {
         _ = try pending.add(job, isPatient: true)
     }
 
-    private func submit(_ job: PendingJob, mayWait: Bool) throws -> UInt64? {
-        do {
-            return try pending.add(job, mayWait: mayWait)
-        } catch {
-            for file in job.stagedFiles { staged.discardLater(file) }
-            throw error
-        }
+    /// Waits for the commit of a job. Nothing to wait for: generation 0.
+    func wait(for generation: UInt64, _ job: PendingJob) throws {
+        guard generation > 0 else { return }
+        reach("wait.commit")
+        pending.wait(for: generation)
+        try requireCommitted(generation, job)
+    }
+
+    /// As the synchronous form, without holding a thread.
+    func wait(for generation: UInt64, _ job: PendingJob) async throws {
+        guard generation > 0 else { return }
+        await pending.wait(for: generation)
+        try requireCommitted(generation, job)
     }
 
     private func requireCommitted(_ generation: UInt64, _ job: PendingJob) throws {

@@ -74,90 +74,151 @@ final class MemoryStore: EnginePart {
         }
     }
 
-    // MARK: Batches
+    // MARK: Jobs
 
-    /// Does what a job is to do to entries in memory, at once: those changes are over then. What it puts to disk leaves
-    /// memory when the job is committed (`PendingSet.publish`).
-    func apply(_ job: PendingJob) {
-        if table.isEmpty { return }
-        // Changes of keys that it puts to disk come after those puts.
-        var stored: Set<Key> = []
-        for (place, change) in job.changes.enumerated() {
-            if let key = change.key, stored.contains(key) { continue }
-            let left: Change
-            do {
-                left = try apply(change, of: job)
-            } catch {
-                left = .over(.failed(translate(error)))
+    /// Does what a job is to do to entries in memory, commits the rest of it, and waits for that.
+    ///
+    /// What it does to memory is planned first, and done under the lock of the pending set when the job is queued, if
+    /// the entries are the same until then. From then on the job claims its keys: nothing else changes them in memory,
+    /// and what it puts to disk leaves memory when it is committed (`PendingSet.publish`).
+    func run(_ job: PendingJob) throws {
+        while true {
+            let plan = try plan(job)
+            switch try queue(job, plan, mayWait: true) {
+            case .added(let generation): return try submission.wait(for: generation, job)
+            case .claimed(let generation): pending.wait(for: generation)
+            case .stale, .full: continue
             }
-            job.replace(place, by: left)
-            if case .put(let put, _) = left { stored.insert(put.key) }
-            if case .over = left, let file = change.stagedFile { staged.discardLater(file) }
         }
     }
 
-    /// Makes a change as far as it concerns memory; returns what is left of it.
-    private func apply(_ change: Change, of job: PendingJob) throws -> Change {
+    /// As the synchronous form, without holding a thread.
+    func run(_ job: PendingJob) async throws {
+        var mayWait = false
+        while true {
+            let plan = try await mayWait ? IOPool.shared.run { [self] in try self.plan(job) } : plan(job)
+            let admission =
+                try await mayWait
+                ? IOPool.shared.run { [self] in try queue(job, plan, mayWait: true) } : queue(job, plan, mayWait: false)
+            switch admission {
+            case .added(let generation): return try await submission.wait(for: generation, job)
+            case .claimed(let generation): await pending.wait(for: generation)
+            case .stale: break
+            case .full: mayWait = true
+            }
+        }
+    }
+
+    private func queue(_ job: PendingJob, _ plan: MemoryPlan, mayWait: Bool) throws -> PendingSet.Admission {
+        let carryOut = { [table] in plan.carryOut(job, in: table) }
+        let isOver = !job.isBatch && plan.isOver
+        var isDone = false
+        defer { if !isDone { cancel(plan) } }
+        let admission =
+            isOver
+            ? pending.unlessClaimed(plan.keys, carryOut)
+            : try submission.queue(job, mayWait: mayWait, memoryKeys: plan.keys, alongside: carryOut)
+        guard case .added = admission else { return admission }
+        isDone = true
+        if isOver { job.endIfOver() }
+        for key in plan.removedKeys { noteRemoved(key) }
+        counters.add(.removed, UInt64(plan.removedContent))
+        for file in plan.unneeded { staged.discardLater(file) }
+        return admission
+    }
+
+    /// Gives back the memory that was reserved for a plan that was not carried out.
+    private func cancel(_ plan: MemoryPlan) {
+        for put in plan.reserved.values { table.cancel(put) }
+    }
+
+    private func plan(_ job: PendingJob) throws -> MemoryPlan {
+        var plan = MemoryPlan()
+        if table.isEmpty { return plan }
+        do {
+            for change in job.changes {
+                // Changes of keys that it puts to disk come after those puts.
+                if let key = change.key, plan.stored.contains(key) {
+                    plan.left.append(change)
+                    continue
+                }
+                let left = try left(of: change, &plan)
+                if case .put(let put, _) = left { plan.stored.insert(put.key) }
+                if case .over = left, let file = change.stagedFile { plan.unneeded.append(file) }
+                plan.left.append(left)
+            }
+        } catch {
+            cancel(plan)
+            for file in job.stagedFiles { staged.discardLater(file) }
+            throw error
+        }
+        return plan
+    }
+
+    /// What is left of a change for the disk, or its result.
+    private func left(of change: Change, _ plan: inout MemoryPlan) throws -> Change {
         switch change {
         case .put(let put, let condition):
-            guard let old = table.lookup(put.key, use: nil) else { return change }
+            guard let old = plan.entry(put.key, in: table) else { return change }
             var left = condition
             switch condition {
             case .none: break
             case .vacant: if put.overwrites(old.version), old.expires > clock.now() { return .over(.present) }
-            case .unchanged(let expected):
+            case .unchanged:
                 guard put.overwrites(old.version) else { return .over(.absent) }
-                guard old.isStill(expected), table.remove(put.key, where: { $0 === old }) != nil else {
-                    return .over(.changed)
-                }
-                job.replaced.append(old)
+                guard old.meets(condition) else { return .over(.changed) }
                 left = .none
             }
-            put.inherit(from: old)
+            plan.heirs.append((put, old))
             return .put(put, left)
-        case .alter(let alteration): return try alter(alteration).map(Change.over) ?? change
-        case .remove(let removal, let condition): return remove(removal, condition).map(Change.over) ?? change
+        case .alter(let alteration):
+            guard let old = plan.entry(alteration.key, in: table) else { return change }
+            return .over(try alter(old, alteration, &plan))
+        case .remove(let removal, let condition):
+            guard let old = plan.entry(removal.key, in: table) else { return change }
+            guard removal.covers(old.version) else { return .over(.absent) }
+            guard old.meets(condition) else { return .over(.changed) }
+            remove(removal.key, &plan)
+            plan.removedKeys.append(removal.key)
+            return .over(.done)
         case .removeContent(let digest, let keys, _):
-            return .removeContent(digest, keys, fromMemory: table.remove { $0.digest == digest })
-        case .lease, .endLease, .partial, .over: return change
-        }
-    }
-
-    /// Nil: there is no entry in memory.
-    private func alter(_ alteration: Change.Alteration) throws -> WriteResult? {
-        while let old = table.lookup(alteration.key, use: nil) {
-            guard alteration.sees(old.version) else { return .absent }
-            if let refusal = alteration.refusalInMemory { return .failed(refusal) }
-            guard old.meets(alteration.condition) else { return .changed }
-            let new = old.copy(alteration, at: clock.advance(), uptime: uptime.uptime())
-            try reserve(new)
-            if table.replace(old, by: new) { return .done }
-        }
-        return nil
-    }
-
-    /// Nil: there is no entry in memory.
-    private func remove(_ removal: PendingRemoval, _ condition: Change.Condition) -> WriteResult? {
-        while let old = table.lookup(removal.key, use: nil) {
-            guard removal.covers(old.version) else { return .absent }
-            guard old.meets(condition) else { return .changed }
-            if table.remove(removal.key, where: { $0 === old }) != nil {
-                noteRemoved(removal.key)
-                return .done
+            var count = 0
+            for put in table.all where put.digest == digest {
+                guard plan.entry(put.key, in: table)?.digest == digest else { continue }
+                remove(put.key, &plan)
+                count += 1
             }
+            plan.removedContent += count
+            return .removeContent(digest, keys, fromMemory: count)
+        case .partial(let step):
+            if case .begin(let put) = step.kind, let old = plan.entry(put.key, in: table) {
+                plan.heirs.append((put, old))
+            }
+            return change
+        case .lease, .endLease, .over: return change
         }
-        return nil
     }
 
-    /// Puts an entry back that a job was to replace, if the job has not, and nothing else has its place.
-    func restore(_ job: PendingJob) {
-        if job.replaced.isEmpty { return }
-        let stored = job.isCommitted ? Set(job.storedKeys) : []
-        for old in job.replaced where !stored.contains(old.key) {
-            guard pending.lookup(old.key, use: nil) == nil else { continue }
-            let isGone = try? read { try index.entry(old.indexKey, $0) == nil }
-            if isGone ?? false { _ = try? put(old, mayWait: true) }
+    private func remove(_ key: Key, _ plan: inout MemoryPlan) {
+        plan.changed.updateValue(nil, forKey: key)
+        if let earlier = plan.reserved.removeValue(forKey: key) { table.cancel(earlier) }
+    }
+
+    private func alter(
+        _ old: PendingPut, _ alteration: Change.Alteration, _ plan: inout MemoryPlan
+    ) throws -> WriteResult {
+        guard alteration.sees(old.version) else { return .absent }
+        if let refusal = alteration.refusalInMemory { return .failed(refusal) }
+        guard old.meets(alteration.condition) else { return .changed }
+        let new = old.copy(alteration, at: clock.advance(), uptime: uptime.uptime())
+        do {
+            try reserve(new)
+        } catch let error as LarderError where error.code == .tooLarge || error.code == .noSpace {
+            return .failed(error)
         }
+        if let earlier = plan.reserved.updateValue(new, forKey: old.key) { table.cancel(earlier) }
+        plan.changed[old.key] = new
+        return .done
     }
 
     // MARK: Selections
@@ -182,13 +243,10 @@ extension Change.Alteration {
 }
 
 extension PendingPut {
-    /// True if the entry has the body and the metadata that are expected.
-    fileprivate func isStill(_ expected: Change.Expected) -> Bool {
-        options.metadata == expected.metadata && digest == expected.digest
-    }
-
+    /// True unless another body or other metadata are expected.
     fileprivate func meets(_ condition: Change.Condition) -> Bool {
-        if case .unchanged(let expected) = condition { isStill(expected) } else { true }
+        guard case .unchanged(let expected) = condition else { return true }
+        return options.metadata == expected.metadata && digest == expected.digest
     }
 
     /// The entry with a change that can be made in memory.

@@ -112,6 +112,7 @@ final class MemoryTable: Sendable {
     // MARK: Changes
 
     /// Replaces an entry by `new`, whose memory is reserved, if it is still `old`; false if not.
+    @discardableResult
     func replace(_ old: PendingPut, by new: PendingPut) -> Bool {
         state.withLock { state in
             state.reserved -= new.memory

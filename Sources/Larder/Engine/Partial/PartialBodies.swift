@@ -292,7 +292,9 @@ final class PartialBodies: EnginePart {
         }
         for work in due {
             do {
-                if try pending.add(work.job(.suspend), mayWait: false, isPatient: true) == nil { settleLater(work) }
+                let admission = try pending.add(work.job(.suspend), mayWait: false, isPatient: true)
+                if case .added = admission { continue }
+                settleLater(work)
             } catch {
                 // The store is being closed: a sweep does the rest.
                 settleLater(work)
