@@ -176,12 +176,12 @@ final class PendingSet: @unchecked Sendable {
         return result
     }
 
-    /// Adds a job to the open batch, which is committed at once. While that is full it waits, unless `mayWait` is false.
+    /// Adds a job to the open batch, which is committed at once. While that is full it waits, unless it may not.
     /// - Parameters:
     ///   - isPatient: no caller waits for it, so the batch need not be committed for a while.
     ///   - memoryKeys: keys of entries in memory that it goes by.
-    ///   - alongside: runs under the lock, with the job, and changes those; false if they are others by now. It must not
-    ///     wait for anything.
+    ///   - alongside: runs under the lock, with the job, and changes those; false if they are others by now. It must
+    ///     not wait for anything.
     /// - Throws: `closed`.
     func add(
         _ job: PendingJob, mayWait: Bool = true, isPatient: Bool = false, memoryKeys: some Collection<Key> = [],
