@@ -153,6 +153,35 @@ import Testing
 
     // MARK: Memory
 
+    /// Changes that need no memory evict none, and work where all are pinned.
+    @Test func changesOfAFullMemoryTakeNone() throws {
+        try withStore(configuration: .testing { $0.memoryLimit = .kibibytes(64) }) { store in
+            let keys = (0..<6).map { Key("k\($0)") }
+            for key in keys {
+                try store.put(body(9_000), for: key, PutOptions(storagePolicy: .memoryOnly, isPinned: true))
+            }
+            var batch = WriteBatch()
+            for key in keys { batch.change(key, EntryChange(isPinned: false)) }
+            try #expect(store.results(batch) == keys.map { _ in "done" })
+            batch = WriteBatch()
+            for key in keys { batch.touch(key) }
+            try #expect(store.results(batch) == keys.map { _ in "done" })
+            try #expect(store.statistics().memoryEntryCount == 6)
+        }
+    }
+
+    /// Content that a batch replaces before it removes that content is not looked for under that key.
+    @Test func whatABatchReplacesIsNotRemovedForItsContent() throws {
+        try withStore { store in
+            try store.put([1], for: "k", Self.memoryOnly)
+            var batch = WriteBatch()
+            batch.put([2], for: "k")
+            batch.remove(digest: Digest.of([1]))
+            try #expect(store.results(batch) == ["stored \(Digest.of([2]))", "absent"])
+            try #expect(store.bytes("k") == [2])
+        }
+    }
+
     @Test func changesKeepTheMemoryLimit() throws {
         let limit = 128 << 10
         try withStore(configuration: .testing { $0.memoryLimit = ByteCount(Int64(limit)) }) { store in

@@ -223,7 +223,11 @@ final class PendingSet: @unchecked Sendable {
 
     /// The generation of a batch with a job that has one of the keys: it may replace what is in memory.
     private func claimant(of keys: some Collection<Key>) -> UInt64? {
-        if keys.contains(where: { open.claims($0) }) { return open.generation }
+        if keys.contains(where: { open.claims($0) }) {
+            isUrgent = true
+            monitor.signal(Condition.work)
+            return open.generation
+        }
         guard let committing, keys.contains(where: { committing.claims($0) }) else { return nil }
         return committing.generation
     }
@@ -375,7 +379,7 @@ final class PendingSet: @unchecked Sendable {
                 if !memory.isEmpty {
                     for key in job.storedKeys {
                         // The removal that came with a later put to memory.
-                        if case .remove? = open.changes[key] { continue }
+                        if case .remove(let removal, _)? = open.changes[key], removal.versions == nil { continue }
                         memory.remove(key)
                     }
                 }

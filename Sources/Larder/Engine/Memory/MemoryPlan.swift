@@ -38,12 +38,14 @@ struct MemoryPlan {
     func carryOut(_ job: PendingJob, in table: MemoryTable) -> Bool {
         if seen.isEmpty, table.isEmpty { return true }
         for (key, put) in seen where table.lookup(key, use: nil) !== put { return false }
-        for key in job.keys ?? [] where seen[key] == nil && table.lookup(key, use: nil) != nil { return false }
+        for change in job.changes {
+            if let key = change.key, seen[key] == nil, table.lookup(key, use: nil) != nil { return false }
+        }
         for (key, new) in changed {
             // Nothing in memory changes meanwhile, but entries may be evicted: then the change came first.
             guard let old = seen[key] else { continue }
             if let new {
-                table.replace(old, by: new)
+                table.replace(old, by: new, isReserved: reserved[key] != nil)
             } else {
                 table.remove(key) { $0 === old }
             }

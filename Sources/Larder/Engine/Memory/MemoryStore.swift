@@ -59,8 +59,14 @@ final class MemoryStore: EnginePart {
     }
 
     /// Takes the memory that an entry needs. Throws `tooLarge`, `noSpace`.
-    private func reserve(_ put: PendingPut) throws {
-        log.report(evicted: try table.reserve(for: put, at: clock.now(), kept: leases.kept))
+    /// - Parameter keys: of entries that stay, beside those that are pinned and leased.
+    private func reserve(
+        _ put: PendingPut, keeping keys: some Collection<Key> = [], mayEvict: Bool = true
+    ) throws {
+        let evicted = try table.reserve(for: put, at: clock.now()) { [leases] candidates in
+            mayEvict ? try leases.kept(candidates).union(keys) : Set(candidates.map(\.key))
+        }
+        log.report(evicted: evicted)
     }
 
     /// What `put` takes over from an entry on disk, or on its way there, that it replaces.
@@ -82,9 +88,9 @@ final class MemoryStore: EnginePart {
     /// the entries are the same until then. From then on the job claims its keys: nothing else changes them in memory,
     /// and what it puts to disk leaves memory when it is committed (`PendingSet.publish`).
     func run(_ job: PendingJob) throws {
-        while true {
+        for round in 1... {
             let plan = try plan(job)
-            switch try queue(job, plan, mayWait: true) {
+            switch try queue(job, plan, mayWait: true, isLast: round >= Self.rounds) {
             case .added(let generation): return try submission.wait(for: generation, job)
             case .claimed(let generation): pending.wait(for: generation)
             case .stale, .full: continue
@@ -94,12 +100,14 @@ final class MemoryStore: EnginePart {
 
     /// As the synchronous form, without holding a thread.
     func run(_ job: PendingJob) async throws {
-        var mayWait = false
-        while true {
+        var mayWait = job.isBatch && !table.isEmpty
+        for round in 1... {
+            let isLast = round >= Self.rounds
             let plan = try await mayWait ? IOPool.shared.run { [self] in try self.plan(job) } : plan(job)
             let admission =
                 try await mayWait
-                ? IOPool.shared.run { [self] in try queue(job, plan, mayWait: true) } : queue(job, plan, mayWait: false)
+                ? IOPool.shared.run { [self] in try queue(job, plan, mayWait: true, isLast: isLast) }
+                : queue(job, plan, mayWait: false, isLast: isLast)
             switch admission {
             case .added(let generation): return try await submission.wait(for: generation, job)
             case .claimed(let generation): await pending.wait(for: generation)
@@ -109,15 +117,30 @@ final class MemoryStore: EnginePart {
         }
     }
 
-    private func queue(_ job: PendingJob, _ plan: MemoryPlan, mayWait: Bool) throws -> PendingSet.Admission {
-        let carryOut = { [table] in plan.carryOut(job, in: table) }
-        let isOver = !job.isBatch && plan.isOver
+    /// How often a job is planned before others change its entries, at most. The last time it is planned under the lock
+    /// of the pending set, where they cannot.
+    private static let rounds = 4
+
+    private func queue(
+        _ job: PendingJob, _ planned: MemoryPlan, mayWait: Bool, isLast: Bool
+    ) throws -> PendingSet.Admission {
+        var plan = isLast ? MemoryPlan() : planned
         var isDone = false
-        defer { if !isDone { cancel(plan) } }
+        defer { if isLast || !isDone { cancel(planned) } }
+        let carryOut = { [self] in
+            // Without eviction, which reads the index, so that it does not throw.
+            if isLast, let locked = try? self.plan(job, mayEvict: false) { plan = locked }
+            return plan.carryOut(job, in: table)
+        }
+        let isOver = !isLast && !job.isBatch && plan.isOver
         let admission =
-            isOver
-            ? pending.unlessClaimed(plan.keys, carryOut)
-            : try submission.queue(job, mayWait: mayWait, memoryKeys: plan.keys, alongside: carryOut)
+            if isOver {
+                pending.unlessClaimed(plan.keys, carryOut)
+            } else {
+                try submission.queue(
+                    job, mayWait: mayWait, memoryKeys: isLast ? job.changes.compactMap(\.key) : Array(plan.keys),
+                    alongside: carryOut)
+            }
         guard case .added = admission else { return admission }
         isDone = true
         if isOver { job.endIfOver() }
@@ -132,7 +155,8 @@ final class MemoryStore: EnginePart {
         for put in plan.reserved.values { table.cancel(put) }
     }
 
-    private func plan(_ job: PendingJob) throws -> MemoryPlan {
+    /// - Parameter mayEvict: false refuses what needs the room of other entries.
+    private func plan(_ job: PendingJob, mayEvict: Bool = true) throws -> MemoryPlan {
         var plan = MemoryPlan()
         if table.isEmpty { return plan }
         do {
@@ -142,7 +166,7 @@ final class MemoryStore: EnginePart {
                     plan.left.append(change)
                     continue
                 }
-                let left = try left(of: change, &plan)
+                let left = try left(of: change, &plan, mayEvict)
                 if case .put(let put, _) = left { plan.stored.insert(put.key) }
                 if case .over = left, let file = change.stagedFile { plan.unneeded.append(file) }
                 plan.left.append(left)
@@ -156,7 +180,7 @@ final class MemoryStore: EnginePart {
     }
 
     /// What is left of a change for the disk, or its result.
-    private func left(of change: Change, _ plan: inout MemoryPlan) throws -> Change {
+    private func left(of change: Change, _ plan: inout MemoryPlan, _ mayEvict: Bool) throws -> Change {
         switch change {
         case .put(let put, let condition):
             guard let old = plan.entry(put.key, in: table) else { return change }
@@ -173,7 +197,7 @@ final class MemoryStore: EnginePart {
             return .put(put, left)
         case .alter(let alteration):
             guard let old = plan.entry(alteration.key, in: table) else { return change }
-            return .over(try alter(old, alteration, &plan))
+            return .over(try alter(old, alteration, &plan, mayEvict))
         case .remove(let removal, let condition):
             guard let old = plan.entry(removal.key, in: table) else { return change }
             guard removal.covers(old.version) else { return .over(.absent) }
@@ -183,7 +207,7 @@ final class MemoryStore: EnginePart {
             return .over(.done)
         case .removeContent(let digest, let keys, _):
             var count = 0
-            for put in table.all where put.digest == digest {
+            for put in table.all where put.digest == digest && !plan.stored.contains(put.key) {
                 guard plan.entry(put.key, in: table)?.digest == digest else { continue }
                 remove(put.key, &plan)
                 count += 1
@@ -205,18 +229,22 @@ final class MemoryStore: EnginePart {
     }
 
     private func alter(
-        _ old: PendingPut, _ alteration: Change.Alteration, _ plan: inout MemoryPlan
+        _ old: PendingPut, _ alteration: Change.Alteration, _ plan: inout MemoryPlan, _ mayEvict: Bool
     ) throws -> WriteResult {
         guard alteration.sees(old.version) else { return .absent }
         if let refusal = alteration.refusalInMemory { return .failed(refusal) }
         guard old.meets(alteration.condition) else { return .changed }
         let new = old.copy(alteration, at: clock.advance(), uptime: uptime.uptime())
-        do {
-            try reserve(new)
-        } catch let error as LarderError where error.code == .tooLarge || error.code == .noSpace {
-            return .failed(error)
+        if new.memory > plan.seen[old.key]?.memory ?? 0 {
+            do {
+                try reserve(new, keeping: plan.seen.keys, mayEvict: mayEvict)
+            } catch let error as LarderError where error.code == .tooLarge || error.code == .noSpace {
+                return .failed(error)
+            }
+            if let earlier = plan.reserved.updateValue(new, forKey: old.key) { table.cancel(earlier) }
+        } else if let earlier = plan.reserved.removeValue(forKey: old.key) {
+            table.cancel(earlier)
         }
-        if let earlier = plan.reserved.updateValue(new, forKey: old.key) { table.cancel(earlier) }
         plan.changed[old.key] = new
         return .done
     }

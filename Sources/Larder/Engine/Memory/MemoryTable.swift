@@ -111,15 +111,14 @@ final class MemoryTable: Sendable {
 
     // MARK: Changes
 
-    /// Replaces an entry by `new`, whose memory is reserved, if it is still `old`; false if not.
-    @discardableResult
-    func replace(_ old: PendingPut, by new: PendingPut) -> Bool {
+    /// Replaces an entry by `new`, if it is still `old`.
+    /// - Parameter isReserved: whether the memory of `new` is reserved; if not, it takes no more than `old`.
+    func replace(_ old: PendingPut, by new: PendingPut, isReserved: Bool) {
         state.withLock { state in
-            state.reserved -= new.memory
-            guard state.entries[old.key] === old else { return false }
+            if isReserved { state.reserved -= new.memory }
+            guard state.entries[old.key] === old else { return }
             state.bytes += new.memory - old.memory
             state.entries[old.key] = new
-            return true
         }
     }
 
