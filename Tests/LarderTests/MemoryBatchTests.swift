@@ -15,7 +15,7 @@ import Testing
 
     /// No part of it is for the disk. What was put before a batch is committed with it all the same.
     @Test func onlyABatchOfChangesInMemoryIsACommit() throws {
-        try withStore { store in
+        try withStore(configuration: .holding) { store in
             try store.put([1], for: "k", Self.memoryOnly)
             try store.put([2], for: "other", Self.memoryOnly)
             try store.flush()
