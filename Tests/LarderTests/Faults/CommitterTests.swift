@@ -178,6 +178,35 @@
             }
         }
 
+        // MARK: Batches that fail
+
+        /// Of what is committed one by one, files come first, and hold nothing that their displacement frees.
+        @Test func filesOfABatchThatFailedComeFirstAndAreClosed() throws {
+            try withFaults({ $0.commitDelay = .seconds(3600) }) { store, scope, _ in
+                let pending = try #require(store.engine.writing?.pending)
+                let content = body(90_000)
+                try store.put([1], for: "before")
+                try store.put(content, for: "file")
+                try store.put([2], for: "after")
+                guard case .put(let put) = pending.lookup("file", use: nil) else {
+                    Issue.record("it is not pending")
+                    return
+                }
+                try #expect(store.get("file")?.body.bytes() == content)
+                #expect(put.openFile != nil)
+                scope.set(try rules("mdb_txn_commit=EIO@1;mdb_txn_commit=stall@3"))
+                _ = pending.requestFlush()
+                scope.waitUntilStalled()
+                #expect(pending.lookup("file", use: nil) == nil && put.openFile == nil)
+                #expect(pending.lookup("before", use: nil) != nil && pending.lookup("after", use: nil) != nil)
+                try #expect(store.get("file")?.body.bytes() == content)
+                try #expect(store.get(["before", "file"]).map { try $0?.body.bytes() } == [[1], content])
+                scope.lift()
+                try store.flush()
+                try #expect(store.keys().count == 3)
+            }
+        }
+
         // MARK: Touches
 
         @Test func hitsOnACommittingBatchGoWithTheNextOne() throws {

@@ -15,6 +15,8 @@ extension Committer {
             }
         }
 
+        var isPutOfFile: Bool { if case .change(.put(let put, _), _) = self { put.stagedFile != nil } else { false } }
+
         /// The put or removal whose outcome a caller may have to hear of.
         var pending: PendingChange? { if case .change(_, let pending) = self { pending } else { nil } }
 

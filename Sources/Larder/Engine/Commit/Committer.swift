@@ -220,10 +220,13 @@ final class Committer: EnginePart, @unchecked Sendable {
     private static let failureLimit = 8
 
     /// One body too many, or a failing disk, must not take more of a batch with it than necessary.
+    ///
+    /// Files come first. On a full disk only a commit makes them displaceable, and they may have the reserve for that
+    /// (`FullDisk.committing`): what comes after them finds room.
     private func commitSingly(_ uses: ArraySlice<Use>) -> LarderError? {
         var last: LarderError?
         var failures = 0
-        for use in uses where !use.isTouch {
+        for use in uses.filter(\.isPutOfFile) + uses.filter({ !$0.isPutOfFile && !$0.isTouch }) {
             if failures == Self.failureLimit, let last {
                 fail(use, last)
                 continue
@@ -231,6 +234,7 @@ final class Committer: EnginePart, @unchecked Sendable {
             do {
                 _ = try apply(CollectionOfOne(use)[...], makingRoom: true)
                 failures = 0
+                if case .change(.put(let put, _), _) = use { pending.publish(put, as: latest) }
             } catch {
                 let failure = translate(error)
                 // If a batch does not fit, its caller gets the error. The store itself has no problem.

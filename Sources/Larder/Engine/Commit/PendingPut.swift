@@ -33,8 +33,15 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     let progress: EntryRecord.Progress?
     /// True if its file was that of a body in progress, which the index has under its key.
     let completesPartial: Bool
-    /// What the entry takes over from the one that the index has under its key, once that was looked up.
-    private let looked = EngineMutex<Inheritance?>(nil)
+    /// What readers need, and may change.
+    private struct Reading {
+        /// The file that becomes its body.
+        var file: OwnedDescriptor?
+        /// What the entry takes over from the one that the index has under its key, once that was looked up.
+        var inheritance: Inheritance?
+    }
+
+    private let reading: EngineMutex<Reading>
 
     init(
         key: Key, digest: BodyDigest, length: UInt64, body: Body, options: PutOptions, stored: Timestamp,
@@ -43,7 +50,13 @@ final class PendingPut: PendingChange, @unchecked Sendable {
     ) {
         bodyDigest = digest
         self.length = length
-        self.body = body
+        if case .staged(let file) = body {
+            self.body = .staged(file.closed)
+            reading = EngineMutex(Reading(file: file.descriptor))
+        } else {
+            self.body = body
+            reading = EngineMutex(Reading())
+        }
         self.options = options
         self.stored = stored
         self.expires = expires
@@ -77,8 +90,17 @@ final class PendingPut: PendingChange, @unchecked Sendable {
         if let moment { latestAccess.store(moment.microseconds, ordering: .relaxed) }
     }
 
+    /// The file that becomes its body, to read it. Nil where the body is not a file, and after `closeFile()`.
+    var openFile: OwnedDescriptor? { reading.withLock { $0.file } }
+
+    /// The index has the entry: readers open its file by name. What it takes is free as soon as it is displaced.
+    func closeFile() { reading.withLock { $0.file = nil } }
+
     /// The file that becomes its body.
-    var stagedFile: StagedFile? { if case .staged(let file) = body { file } else { nil } }
+    var stagedFile: StagedFile? {
+        guard case .staged(let file) = body else { return nil }
+        return openFile.map { file.opened(as: $0) } ?? file
+    }
 
     var indexKey: [UInt8] { IndexKey.bytes(for: key) }
 
@@ -125,15 +147,15 @@ final class PendingPut: PendingChange, @unchecked Sendable {
 
     /// Readers see the entry before its commit as it will be afterwards. `look` looks into the index, once.
     func inheritance(_ look: () throws -> Inheritance?) rethrows -> Inheritance {
-        if let known = looked.withLock({ $0 }) { return known }
+        if let known = reading.withLock({ $0.inheritance }) { return known }
         var result = Inheritance(created: created, isPinned: isPinned)
         if removal == nil, let old = try look() {
             result.created = old.created
             result.isPinned = result.isPinned || old.isPinned
         }
-        return looked.withLock { known in
-            if let known { return known }
-            known = result
+        return reading.withLock { reading in
+            if let known = reading.inheritance { return known }
+            reading.inheritance = result
             return result
         }
     }
@@ -149,6 +171,7 @@ final class PendingPut: PendingChange, @unchecked Sendable {
             key: key, digest: bodyDigest, length: length, body: body ?? self.body, options: options, stored: stored,
             expires: expires ?? self.expires, version: version, session: session, isDurable: isDurable,
             uptime: use?.uptime ?? lastUse, owner: owner, progress: progress, completesPartial: completesPartial)
+        if body == nil, let openFile { copy.reading.withLock { $0.file = openFile } }
         copy.created = created
         copy.isPinned = isPinned ?? self.isPinned
         copy.hitCount.store(hits, ordering: .relaxed)

@@ -394,6 +394,17 @@ final class PendingSet: @unchecked Sendable {
         }
     }
 
+    /// A put of the batch that is being written is committed before the others.
+    func publish(_ put: PendingPut, as transaction: UInt64) {
+        monitor.locked {
+            committedAs = max(committedAs, transaction)
+            guard case .put(let own, _)? = committing?.changes[put.key], own === put else { return }
+            committing?.changes[put.key] = nil
+            count.wrappingSubtract(1, ordering: .releasing)
+        }
+        put.closeFile()
+    }
+
     /// The batch is in the index, or failed and is not tried again.
     /// - Parameters:
     ///   - failed: changes that failed and whose callers do not wait.

@@ -21,9 +21,12 @@ struct StagedFile: Sendable {
 
     /// The file without its descriptor, for a file that is not read before the commit: thousands may wait for one
     /// commit.
-    var closed: StagedFile {
+    var closed: StagedFile { opened(as: .none) }
+
+    /// The file with another descriptor.
+    func opened(as descriptor: OwnedDescriptor) -> StagedFile {
         var copy = self
-        copy.descriptor = .none
+        copy.descriptor = descriptor
         return copy
     }
 }

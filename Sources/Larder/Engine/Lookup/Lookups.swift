@@ -139,11 +139,12 @@ final class Lookups: EnginePart {
         let use = uptime.uptime()
         // Memory first: an entry there has a removal pending for what was on disk under its key.
         if let put = memory.lookup(key, use: use, at: clock.now()) {
-            return isVisible(put, visibility) ? .hit(try countedEntry(put, visibility)) : .miss
+            guard isVisible(put, visibility), let entry = try countedEntry(put, visibility) else { return .miss }
+            return .hit(entry)
         }
         if let pending = withUses({ $0.pending.lookup(key, use: use) }) ?? nil {
             guard case .put(let put) = pending, isVisible(put, visibility) else { return .miss }
-            return .hit(try countedEntry(put, visibility))
+            if let entry = try countedEntry(put, visibility) { return .hit(entry) }
         }
         if !mayWait, bodies.isVerifying { return .due }
         // A file that is gone was displaced between lookup and open: look again. An entry that is still there then may
@@ -231,8 +232,11 @@ final class Lookups: EnginePart {
                 return true
             }
         }
-        for (place, put) in uncommitted where isVisible(put, visibility) { result[place] = try entry(put) }
         var gone: [Int] = []
+        for (place, put) in uncommitted where isVisible(put, visibility) {
+            result[place] = try entry(put)
+            if result[place] == nil { gone.append(place) }
+        }
         for (place, record, head, blob) in files {
             if let body = try bodies.open(head, blob, isDiscarded: false) {
                 noteHit(stamp: record.stamp, length: head.length, use: use, visibility)
@@ -372,21 +376,23 @@ final class Lookups: EnginePart {
         return false
     }
 
-    private func countedEntry(_ put: PendingPut, _ visibility: Visibility) throws -> Entry {
-        let entry = try entry(put)
+    /// Nil if the index has it by now.
+    private func countedEntry(_ put: PendingPut, _ visibility: Visibility) throws -> Entry? {
+        guard let entry = try entry(put) else { return nil }
         if visibility.isCounted { counters.addHits(bytes: put.length) }
         return entry
     }
 
-    private func entry(_ put: PendingPut) throws -> Entry {
+    private func entry(_ put: PendingPut) throws -> Entry? {
         let body: Body
         switch put.body {
         case .inline(let bytes): body = Body(bytes)
         case .content: preconditionFailure("readers do not see a put of content before its commit")
         case .staged(let file):
             // The file is renamed when the put is committed; its descriptor stays good.
+            guard let descriptor = put.openFile else { return nil }
             body = Body(
-                file: file.descriptor, at: BodyPlace(directory: files.staging, name: .token(file.token)),
+                file: descriptor, at: BodyPlace(directory: files.staging, name: .token(file.token)),
                 length: ByteCount(Int64(clamping: put.length)))
         }
         return Entry(key: put.key, body: body, source: .pending(put, try descriptions.description(of: put)))

@@ -88,12 +88,15 @@ final class MemoryStore: EnginePart {
     /// the entries are the same until then. From then on the job claims its keys: nothing else changes them in memory,
     /// and what it puts to disk leaves memory when it is committed (`PendingSet.publish`).
     func run(_ job: PendingJob) throws {
-        for round in 1... {
-            let plan = try plan(job)
-            switch try queue(job, plan, mayWait: true, isLast: round >= Self.rounds) {
+        var round = 1
+        while true {
+            let isLast = round >= Self.rounds
+            let plan = try isLast ? MemoryPlan() : plan(job)
+            switch try queue(job, plan, mayWait: true, isLast: isLast) {
             case .added(let generation): return try submission.wait(for: generation, job)
             case .claimed(let generation): pending.wait(for: generation)
-            case .stale, .full: continue
+            case .stale: round += 1
+            case .full: continue
             }
         }
     }
@@ -101,9 +104,15 @@ final class MemoryStore: EnginePart {
     /// As the synchronous form, without holding a thread.
     func run(_ job: PendingJob) async throws {
         var mayWait = job.isBatch && !table.isEmpty
-        for round in 1... {
+        var round = 1
+        while true {
             let isLast = round >= Self.rounds
-            let plan = try await mayWait ? IOPool.shared.run { [self] in try self.plan(job) } : plan(job)
+            let plan: MemoryPlan
+            if isLast {
+                plan = MemoryPlan()
+            } else {
+                plan = try await mayWait ? IOPool.shared.run { [self] in try self.plan(job) } : self.plan(job)
+            }
             let admission =
                 try await mayWait
                 ? IOPool.shared.run { [self] in try queue(job, plan, mayWait: true, isLast: isLast) }
@@ -111,22 +120,22 @@ final class MemoryStore: EnginePart {
             switch admission {
             case .added(let generation): return try await submission.wait(for: generation, job)
             case .claimed(let generation): await pending.wait(for: generation)
-            case .stale: break
+            case .stale: round += 1
             case .full: mayWait = true
             }
         }
     }
 
-    /// How often a job is planned before others change its entries, at most. The last time it is planned under the lock
+    /// How often a job is planned, at most, while others change its entries. The last time it is planned under the lock
     /// of the pending set, where they cannot.
     private static let rounds = 4
 
     private func queue(
         _ job: PendingJob, _ planned: MemoryPlan, mayWait: Bool, isLast: Bool
     ) throws -> PendingSet.Admission {
-        var plan = isLast ? MemoryPlan() : planned
+        var plan = planned
         var isDone = false
-        defer { if isLast || !isDone { cancel(planned) } }
+        defer { if !isDone { cancel(plan) } }
         let carryOut = { [self] in
             // Without eviction, which reads the index, so that it does not throw.
             if isLast, let locked = try? self.plan(job, mayEvict: false) { plan = locked }
