@@ -1,7 +1,7 @@
 import Foundation
 import HTTPTestSupport
 import HTTPTypes
-import Synchronization
+import Locks
 import SystemPackage
 import TestOrigin
 import TestSupport
@@ -61,19 +61,22 @@ struct SharedMissTests {
     ///   - isChunked: whether its length is not declared.
     ///   - validator: of the response.
     ///   - vary: of the response.
+    ///   - isShared: whether it answers other queries, too.
     ///   - configure: the cache of the second.
     private func withProcesses(
         _ content: String = content, _ cacheControl: String = "max-age=600", isChunked: Bool = false,
-        validator: String? = nil, vary: String? = nil, _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
+        validator: String? = nil, vary: String? = nil, isShared: Bool = false,
+        _ configure: @Sendable (inout HTTPCacheConfiguration) -> Void,
         _ body: @Sendable (Processes) async throws -> Void
     ) async throws {
         try await withOrigin { origin, place in
-            let (url, gate) = (origin.url + "/w", Gate())
+            let (url, gate) = (origin.url + "/w?id=1", Gate())
             let middle = content.utf8.count / 2
             var answer = OriginAnswer.ok(String(content.prefix(middle))).header("Cache-Control", cacheControl)
                 .then(gate).then(String(content.suffix(middle)))
             if let validator { answer = answer.header("ETag", validator) }
             if let vary { answer = answer.header("Vary", vary) }
+            if isShared { answer = answer.header("No-Vary-Search", "params=(\"id\")") }
             origin.script("/w", isChunked ? answer.chunked() : answer)
             let store = try await Store.open(at: FilePath(place.store))
             let first = try CommandRun.start(["fetch", url, "--store", place.store])
@@ -180,17 +183,38 @@ struct SharedMissTests {
 
     private static let long = String(repeating: "0123456789abcdef", count: 800_000)
 
-    /// A client would not get any byte before the whole is there, where it cannot follow.
-    @Test func aLongResponseOfUnknownLengthIsNotWaitedFor() async throws {
-        let second = try await second(Self.long, isChunked: true)
-        #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
-        #expect(second.pauses.reduce(.zero, +) < .seconds(36_000))
+    /// A long response, which the second follows.
+    struct LongResponse: Sendable, CustomTestStringConvertible {
+        var validator: String?
+        var vary: String?
+        var isChunked = false
+        /// Whether it answers other queries, too.
+        var isShared = false
+
+        static let all =
+            [false, true].flatMap { isChunked in
+                [nil, "\"1\""].flatMap { validator in
+                    [nil, "Accept-Encoding"].map {
+                        LongResponse(validator: validator, vary: $0, isChunked: isChunked)
+                    }
+                }
+            } + [
+                LongResponse(isShared: true), LongResponse(isChunked: true, isShared: true),
+                LongResponse(vary: "Accept-Encoding", isShared: true),
+            ]
+
+        var testDescription: String {
+            [validator, vary, isChunked ? "chunked" : nil, isShared ? "shared" : nil].compactMap(\.self).joined(
+                separator: " ")
+        }
     }
 
     /// The second gets the first half while the origin holds the other one, and all of it from the store.
-    @Test(arguments: [nil, "\"1\""], [nil, "Accept-Encoding"])
-    func aLongResponseIsFollowedWhileItArrives(_ validator: String?, _ vary: String?) async throws {
-        try await withProcesses(Self.long, validator: validator, vary: vary) { configuration in
+    @Test(arguments: LongResponse.all)
+    func aLongResponseIsFollowedWhileItArrives(_ long: LongResponse) async throws {
+        try await withProcesses(
+            Self.long, isChunked: long.isChunked, validator: long.validator, vary: long.vary, isShared: long.isShared
+        ) { configuration in
             configuration.otherProcessWait = .seconds(36_000)
             configuration.sleep = { pause in
                 if pause == Self.claiming { return try await Self.never() }
@@ -204,7 +228,8 @@ struct SharedMissTests {
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             let response = try await processes.cache.fetch(processes.url)
-            #expect(response.source == .network && response.body.length == Int64(Self.long.utf8.count))
+            #expect(response.source == .network)
+            #expect(response.body.length == (long.isChunked ? nil : Int64(Self.long.utf8.count)))
             var bytes: [UInt8] = []
             var reader = response.body.makeAsyncIterator()
             while bytes.count < 1 << 20, let piece = try await reader.next() { bytes += piece }
@@ -220,15 +245,16 @@ struct SharedMissTests {
             #expect(again.source == .hit)
             #expect(try await again.body.bytes() == bytes)
             // The part is gone, and a variant is there.
-            let left = try await processes.store.keys(.prefix(Key(processes.url + " ")))
-            #expect(left.count == (vary == nil ? 0 : 1) && !left.contains { $0.text.contains(" part=") })
+            let keys = try await processes.store.keys()
+            #expect(keys.count == 1 + (long.vary == nil ? 0 : 1) + (long.isShared ? 1 : 0), "\(keys)")
+            #expect(!keys.contains { $0.text.contains(" part=") })
         }
     }
 
     /// What others may not have is not waited for: it has to be validated, or is for other requests.
-    @Test(arguments: ["no-cache", "max-age=600"])
-    func aLongResponseThatCannotBeFollowed(_ control: String) async throws {
-        try await withProcesses(Self.long, control, validator: "\"1\"", vary: "X-Kind") {
+    @Test(arguments: ["no-cache", "max-age=600"], [false, true])
+    func aLongResponseThatCannotBeFollowed(_ control: String, _ isChunked: Bool) async throws {
+        try await withProcesses(Self.long, control, isChunked: isChunked, validator: "\"1\"", vary: "X-Kind") {
             $0.otherProcessWait = .seconds(36_000)
         } _: { processes in
             var request = try HTTPCache.request(for: processes.url)
@@ -239,8 +265,9 @@ struct SharedMissTests {
     }
 
     /// Another answer of the origin may have another end.
-    @Test func aLongResponseWithoutAValidatorEndsWithItsProcess() async throws {
-        try await withProcesses(Self.long) { configuration in
+    @Test(arguments: [false, true])
+    func aLongResponseWithoutAValidatorEndsWithItsProcess(_ isChunked: Bool) async throws {
+        try await withProcesses(Self.long, isChunked: isChunked) { configuration in
             configuration.otherProcessWait = .seconds(36_000)
             configuration.sleep = { pause in
                 if pause == Self.claiming { return try await Self.never() }
@@ -258,9 +285,52 @@ struct SharedMissTests {
         }
     }
 
+    /// After a second others can follow what is short, too, from its first byte.
+    @Test(arguments: [nil, 300] as [Int64?]) func aSlowResponseCanBeFollowed(_ length: Int64?) async throws {
+        let clock = TestClock()
+        try await withProcesses { configuration in
+            configuration.clock = clock
+            configuration.sleep = { _ in try await Self.never() }
+        } _: { processes in
+            let url = "http://slow.example/"
+            let (asked, gate) = (Latch(), Latch())
+            let pieces = Pieces((0..<3).map { [UInt8](repeating: $0, count: 100) })
+            let count = Atomic(0)
+            processes.transport.handler = { _ throws(TransportError) in
+                TransportResponse(
+                    head: HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=600"]),
+                    body: TransportBody(length: length) { () async throws(TransportError) in
+                        switch count.wrappingAdd(1, ordering: .relaxed).oldValue {
+                        case 1: clock.advance(by: .seconds(2))
+                        case 2:
+                            asked.open()
+                            await gate.wait()
+                        default: break
+                        }
+                        return try pieces.next()
+                    })
+            }
+            let response = try await processes.cache.fetch(url)
+            await asked.wait()
+            let arriving = try processes.cache.changes.responses.arriving(url, nil)
+            let part = try #require(arriving.first?.part)
+            try await #expect(
+                part.bytes(in: 0..<300) == [UInt8](repeating: 0, count: 100) + [UInt8](repeating: 1, count: 100))
+            gate.open()
+            let bytes = try await response.body.bytes()
+            var followed: [UInt8] = []
+            for try await piece in part.follow() { followed += piece }
+            await processes.cache.drain()
+            #expect(bytes.count == 300 && bytes.last == 2 && followed == bytes)
+            try await #expect(processes.cache.fetch(url).source == .hit)
+            try await #expect(processes.store.keys(.prefix(Key(url))).count == 1)
+        }
+    }
+
     /// The process that loads dies, or is stopped and keeps its locks: the rest comes from the origin, and only that.
-    @Test(arguments: [SIGKILL, SIGSTOP]) func aLongResponseIsContinuedWithoutItsProcess(_ signal: Int32) async throws {
-        try await withProcesses(Self.long, validator: "\"1\"") { configuration in
+    @Test(arguments: [SIGKILL, SIGSTOP], [false, true])
+    func aLongResponseIsContinuedWithoutItsProcess(_ signal: Int32, _ isChunked: Bool) async throws {
+        try await withProcesses(Self.long, isChunked: isChunked, validator: "\"1\"") { configuration in
             configuration.otherProcessWait = .seconds(36_000)
             if signal == SIGSTOP { configuration.timeouts.read = .milliseconds(300) }
             configuration.sleep = { pause in

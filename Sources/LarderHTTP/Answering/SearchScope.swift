@@ -22,8 +22,11 @@ struct SearchScope: Sendable {
     /// The key of the list of variations. No URI has a space.
     var listKey: String { path + " search" }
 
+    /// What the keys of all responses of the path begin with.
+    var prefix: String { path + " search=" }
+
     /// What all keys of a variation begin with.
-    func prefix(_ variation: URLVariation) -> String { "\(path) search=\(variation.text) " }
+    func prefix(_ variation: URLVariation) -> String { "\(prefix)\(variation.text) " }
 
     /// The primary key under a variation.
     func primary(_ variation: URLVariation) -> String { prefix(variation) + variation.canonical(query) }

@@ -31,10 +31,15 @@ final class AbandonedLoads: Sendable {
     init(_ policy: AbandonedLoadPolicy) { self.policy = policy }
 
     /// Takes a load in, if it is nearly done or `isIndispensable`, and there is a place.
-    func takes(length: Int64, received: Int64, isIndispensable: Bool) -> Bool {
-        let rest = length - received
-        let share = Double(rest) * 100 <= Double(length) * Double(policy.restPercent)
-        guard isIndispensable || rest <= policy.restBytes || share else { return false }
+    /// - Parameter length: nil if it is not known.
+    func takes(length: Int64?, received: Int64, isIndispensable: Bool) -> Bool {
+        var isNearlyDone = false
+        if let length {
+            let rest = length - received
+            isNearlyDone =
+                rest <= policy.restBytes || Double(rest) * 100 <= Double(length) * Double(policy.restPercent)
+        }
+        guard isIndispensable || isNearlyDone else { return false }
         return count.withLock { count in
             guard count < policy.limit else { return false }
             count += 1

@@ -210,7 +210,7 @@ struct LoadRun: Sendable {
         let spool = Spool(
             length: received.body.length, sink: storing?.sink,
             isDetached: isDetached || !hasReader || own?.head.status == .notModified, held: loader.held,
-            abandoned: loader.abandoned, isIndispensable: storing?.isIndispensable ?? false
+            abandoned: loader.abandoned, isIndispensable: { storing?.isIndispensable ?? false }
         ) { [weak load] in load?.cancel() }
         var range: Range<Int64>?
         if case .range(let wanted)? = own?.content { range = wanted }
@@ -231,7 +231,10 @@ struct LoadRun: Sendable {
             }
             arrive(.success(Load.Arrival(response: response, shared: shared)), isShareable: isShareable)
         }
-        let isWhole = await Pump(url: url, body: received.body, spool: spool, storing: storing, claim: claim).run()
+        let isWhole = await Pump(
+            url: url, body: received.body, spool: spool, storing: storing, claim: claim,
+            clock: loader.context.configuration.clock
+        ).run()
         if let joinKey { loader.joinable.leave(joinKey, load, isShareable: isShareable) }
         await claim?.release()
         if let storing { await carryThrough { await storing.settle(isWhole: isWhole) } }

@@ -3,8 +3,8 @@ import HTTPTypes
 import Larder
 import Locks
 
-/// Answering with a response that another process has begun to load: a long one, which no client should wait for the
-/// end of, and no origin send twice.
+/// Answering with a response that another process has begun to load: a long or slow one, whose end no client should
+/// wait for, and which no origin should send twice.
 extension Loader {
     /// What another process brings for a request.
     enum Arriving {
@@ -20,11 +20,12 @@ extension Loader {
     func arriving(_ pending: LoadRequest) async throws -> Arriving {
         guard let primary = pending.primary else { return .nothing }
         let responses = changes.responses
-        let all = try await changes.store.perform { try responses.arriving(primary) }
-            .filter { !stalled.contains($0.part.key) }
+        let all = try await changes.store.perform { [stalled, search = pending.search] in
+            try responses.arriving(primary, search).filter { !stalled.contains($0.part.key) }
+        }
         if all.isEmpty { return .nothing }
         let now = context.now
-        let stored = all.map(\.response)
+        let stored = all.map(\.whole)
         guard case .serve(let served) = context.rules.reuse(pending.subject, stored: stored, now: now),
             served.stale == nil, served.content == .whole
         else { return .unusable }
@@ -43,7 +44,7 @@ extension Loader {
         let body = ArrivingBody(part.follow(), total: total, timeout: pending.plan.timeouts.read) {
             [self] offset, why in
             if why == .timedOut { stalled.insert(part.key) }
-            return try await rest(of: stored, from: offset, to: total, for: pending)
+            return try await rest(of: arriving, from: offset, for: pending)
         }
         return .response(
             FetchResponse(
@@ -55,56 +56,83 @@ extension Loader {
 
     /// What is left of a response that its process has finished meanwhile, or given up, or that died or hangs with it.
     private func rest(
-        of stored: StoredResponse, from offset: Int64, to total: Int64, for pending: LoadRequest
+        of arriving: ResponseStore.Arriving, from offset: Int64, for pending: LoadRequest
     ) async throws -> ResponseBody {
-        let responses = changes.responses
+        let (responses, stored, total) = (changes.responses, arriving.response, arriving.total)
         let found = try await changes.store.perform { [pending] in
-            try responses.peek(pending.primary ?? "", for: pending.subject.headerFields)
+            try responses.peek(arriving.primary, for: pending.subject.headerFields)
         }
         // The same one by the time that it came.
         if let same = found.first(where: { $0.response.responseTime == stored.responseTime }),
-            case let segments = same.segments(offset..<total), !segments.isEmpty
+            let end = total ?? (same.response.body.isComplete ? same.response.body.total : nil), end >= offset
         {
-            return ResponseBody(segments)
+            if offset == end { return .empty }
+            let segments = same.segments(offset..<end)
+            if !segments.isEmpty { return ResponseBody(segments) }
         }
         // Another answer of the origin may be another response, whose end does not fit.
         guard let validator = stored.strongValidator else {
             throw FetchError(.origin, url: pending.request.url, "another process loaded it, and stopped before its end")
         }
         // What a process that died has left is of no use to anyone else.
-        _ = try? await changes.store.perform { [pending] in try responses.arriving(pending.primary ?? "") }
+        _ = try? await changes.store.perform { [pending] in try responses.arriving(arriving.primary, pending.search) }
         var sent = pending.forwardedRequest.sent
         sent.headerFields[fields: .ifRange] = [HTTPField(name: .ifRange, value: validator)]
-        return try await loadGap(offset..<total, of: stored.head, sent: sent, for: pending)
+        return try await loadGap(from: offset, to: total, of: stored.head, sent: sent, for: pending)
     }
 }
 
 extension ResponseStore {
-    /// A whole response that a process is writing, the part that it writes to, and the length of both, in bytes.
+    /// A whole response that a process is writing, and the part that it writes to.
     struct Arriving: Sendable {
         let response: StoredResponse
         let part: PartialBody
-        let total: Int64
+        /// The primary key of the response.
+        let primary: String
+
+        /// The length of both, in bytes; nil if it is not known.
+        var total: Int64? { response.body.total }
+
+        /// The response as it will be, for requests of the whole.
+        var whole: StoredResponse {
+            var whole = response
+            whole.body = .complete(length: total ?? 0)
+            return whole
+        }
     }
 
-    /// The whole responses that processes are writing under a key, as variants of it too. May wait.
-    func arriving(_ primary: String) throws -> [Arriving] {
-        var keys: [Key] = []
-        for prefix in [StoredKeys.partPrefix(of: Key(primary)), Key(primary + VariantIndex.separator)] {
+    /// The whole responses that processes are writing under a key, as variants of it too, and those with
+    /// `No-Vary-Search` that answer its query. May wait.
+    func arriving(_ primary: String, _ search: SearchScope?) throws -> [Arriving] {
+        var keys: [(key: Key, primary: String)] = []
+        func add(_ prefix: Key, _ primary: (StoredResponse, Key) -> String?) throws {
             try store.forEach(.prefix(prefix) && .incomplete) { entry in
-                if StoredPart.head(of: entry.metadata) != nil { keys.append(entry.key) }
+                guard let head = StoredPart.head(of: entry.metadata), let primary = primary(head, entry.key) else {
+                    return
+                }
+                keys.append((entry.key, primary))
+            }
+        }
+        for prefix in [StoredKeys.partPrefix(of: Key(primary)), Key(primary + VariantIndex.separator)] {
+            try add(prefix) { _, _ in primary }
+        }
+        if let search {
+            try add(Key(search.prefix)) { response, key in
+                guard let primary = URLVariation(of: response.head).map(search.primary) else { return nil }
+                let owner = StoredPart.owner(of: key)
+                let isMeant = owner == Key(primary) || owner.hasPrefix(Key(primary + VariantIndex.separator))
+                return isMeant ? primary : nil
             }
         }
         var found: [Arriving] = []
-        for key in keys {
+        for (key, primary) in keys {
             // What a record lists is no longer arriving: loads of ranges may write to it.
             let owner = StoredPart.owner(of: key)
             guard try !parts(at: owner).contains(where: { $0.key(owner) == key }),
-                let part = try store.partialBody(of: key), let response = StoredPart.head(of: part.metadata),
-                let total = response.body.total
+                let part = try store.partialBody(of: key), let response = StoredPart.head(of: part.metadata)
             else { continue }
             if part.isBeingWritten {
-                found.append(Arriving(response: response, part: part, total: total))
+                found.append(Arriving(response: response, part: part, primary: primary))
             } else {
                 // Its process died. No other load will continue it.
                 try store.remove(key)
@@ -143,7 +171,7 @@ private final class ArrivingBody: Sendable {
     }
 
     private let state: Mutex<State>
-    private let total: Int64
+    private let total: Int64?
     private let timeout: Duration
     private let load: @Sendable (Int64, End) async throws -> ResponseBody
 
@@ -151,7 +179,7 @@ private final class ArrivingBody: Sendable {
     ///   - timeout: how long a piece is waited for.
     ///   - load: the bytes from a position on.
     init(
-        _ chunks: PartialChunks, total: Int64, timeout: Duration,
+        _ chunks: PartialChunks, total: Int64?, timeout: Duration,
         load: @escaping @Sendable (Int64, End) async throws -> ResponseBody
     ) {
         state = Mutex(State(chunks: chunks.makeAsyncIterator()))
@@ -163,7 +191,7 @@ private final class ArrivingBody: Sendable {
     /// The next piece; nil at the end. For one reader at a time.
     func next() async throws -> [UInt8]? {
         var (chunks, offset, rest) = state.withLock { ($0.chunks, $0.offset, $0.rest) }
-        // What follows the last byte is the commit of the other process, which is not waited for.
+        // What follows the last byte is the commit of the other process. Only an unknown length is waited for.
         if offset == total { return nil }
         var piece: [UInt8]?
         if rest == nil {

@@ -20,6 +20,9 @@ extension Loader {
     /// A longer body is not waited for: it is followed while it arrives, or asked for.
     static let longestAwaited: Int64 = 4 << 20
 
+    /// One that takes longer to arrive is followed, too. 1 s.
+    static let longestHidden: UInt64 = 1_000_000_000
+
     /// How long a claim is waited for. It takes the writer lock, which a process that was stopped may hold.
     static let longestClaiming = Duration.milliseconds(100)
 

@@ -61,7 +61,7 @@ final class Spool: Sendable {
     /// Decides whether it continues without readers; nil: it does not.
     private let abandoned: AbandonedLoads?
     /// Whether other processes may follow it, and could not continue it.
-    private let isIndispensable: Bool
+    private let isIndispensable: @Sendable () -> Bool
     private let onAbandon: @Sendable () -> Void
     private let state: Mutex<State>
     private let share: HeldBytes.Share
@@ -71,7 +71,7 @@ final class Spool: Sendable {
     ///   - onAbandon: called once when the last reader leaves before the end.
     init(
         length: Int64?, sink: BodySink?, isDetached: Bool, held: HeldBytes, abandoned: AbandonedLoads? = nil,
-        isIndispensable: Bool = false, onAbandon: @escaping @Sendable () -> Void
+        isIndispensable: @escaping @Sendable () -> Bool = { false }, onAbandon: @escaping @Sendable () -> Void
     ) {
         share = HeldBytes.Share(of: held)
         share.set(Self.fixedBytes)
@@ -296,8 +296,8 @@ final class Spool: Sendable {
             guard state.positions.isEmpty, !(state.isDetached && state.isStoring), state.ending == nil else {
                 return false
             }
-            if state.isStoring, let length,
-                abandoned?.takes(length: length, received: state.tailStart, isIndispensable: isIndispensable) == true
+            if state.isStoring,
+                abandoned?.takes(length: length, received: state.tailStart, isIndispensable: isIndispensable()) == true
             {
                 state.isDetached = true
                 state.isOrphan = true

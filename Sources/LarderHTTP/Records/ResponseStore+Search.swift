@@ -49,10 +49,10 @@ extension ResponseStore {
     }
 
     /// Removes what is stored for queries of a path whose list is gone, before there is one again: no invalidation
-    /// reached it meanwhile. May wait.
+    /// reached it meanwhile. What is still arriving stays: its own load hears of invalidations. May wait.
     func forgetUnlisted(_ scope: SearchScope) throws {
         guard try variationsWaiting(scope).isEmpty else { return }
-        try store.remove(.prefix(Key(scope.path + " search=")))
+        try store.remove(.prefix(Key(scope.prefix)) && !.incomplete)
     }
 
     /// Removes everything that may answer the query, under every variation of the path. Returns how many. May wait.

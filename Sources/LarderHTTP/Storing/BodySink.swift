@@ -1,17 +1,19 @@
 import Larder
 import Locks
 
-/// Where the bytes of a load are stored: in a body of their own, or in a part in progress. One load writes; readers
-/// read what was written, at any time.
+/// Where the bytes of a load are stored: in a body of their own, or in a part in progress, or first the one and then
+/// the other. One load writes; readers read what was written, at any time.
 enum BodySink: Sendable {
     case body(BodyWriter)
     case part(PartSink)
+    case followable(FollowableSink)
 
     /// Takes the next bytes if that does not need the disk; false, having done nothing, if it does.
     func writeInMemory(_ piece: [UInt8]) throws -> Bool {
         switch self {
         case .body(let writer): try writer.writeInMemory(piece)
         case .part: false
+        case .followable(let sink): try sink.part == nil && sink.writer.writeInMemory(piece)
         }
     }
 
@@ -20,6 +22,7 @@ enum BodySink: Sendable {
         switch self {
         case .body(let writer): try await writer.write(piece)
         case .part(let sink): try await sink.write(piece)
+        case .followable(let sink): try await sink.current.write(piece)
         }
     }
 
@@ -28,7 +31,30 @@ enum BodySink: Sendable {
         switch self {
         case .body(let writer): try await writer.bytes(in: range)
         case .part(let sink): try await sink.bytes(in: range)
+        case .followable(let sink): try await sink.current.bytes(in: range)
         }
+    }
+}
+
+/// Takes a whole response that other processes may wait for: into a body of its own, which costs least, and once it
+/// turns out to be long or slow into a part in progress, where they can follow it.
+final class FollowableSink: Sendable {
+    /// Readers may still be reading what it has when the bytes are in the part.
+    let writer: BodyWriter
+    private let shown = Mutex<PartSink?>(nil)
+
+    init(_ writer: BodyWriter) { self.writer = writer }
+
+    /// The part, once there is one.
+    var part: PartSink? { shown.withLock { $0 } }
+
+    fileprivate var current: BodySink { part.map { .part($0) } ?? .body(writer) }
+
+    /// Moves the bytes that have come to a part, which gets the further ones. Not during a write.
+    /// - Parameter count: how many have come.
+    func move(_ count: Int64, to part: PartSink) async throws {
+        try await part.copy(count, from: writer)
+        shown.withLock { $0 = part }
     }
 }
 
@@ -80,6 +106,17 @@ final class PartSink: Sendable {
         }
     }
 
+    /// Writes the first bytes of a body.
+    func copy(_ count: Int64, from writer: BodyWriter) async throws {
+        var offset: Int64 = 0
+        while offset < count {
+            let piece = try await writer.bytes(in: offset..<min(offset + 256 << 10, count))
+            guard !piece.isEmpty else { throw MissingContent() }
+            try await write(piece)
+            offset += Int64(piece.count)
+        }
+    }
+
     fileprivate func bytes(in wanted: Range<Int64>) async throws -> [UInt8] {
         guard let part = self.part else { return [] }
         let first = range.lowerBound
@@ -91,3 +128,6 @@ final class PartSink: Sendable {
 
 /// A transport brought more than it said: no position can be relied on.
 struct SurplusContent: Error {}
+
+/// Fewer bytes were written than have come.
+struct MissingContent: Error {}

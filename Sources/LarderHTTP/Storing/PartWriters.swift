@@ -12,8 +12,8 @@ final class PartWriters: Sendable {
     struct Content: Sendable {
         /// As it would be stored.
         let response: StoredResponse
-        /// The length of the representation.
-        let total: Int64
+        /// The length of the representation; nil if it is not known: then no other load writes to the part.
+        let total: Int64?
         /// Whether nothing was invalidated since the response was asked for.
         let isCurrent: @Sendable () -> Bool
     }
@@ -98,7 +98,7 @@ final class PartWriters: Sendable {
             // Its bytes may be those that an invalidation was for, and bytes that are written stay.
             guard content.isCurrent() else { throw InvalidatedLoad() }
             let shared = join(key) { part in
-                part.content.isCurrent() && part.content.total == content.total
+                content.total != nil && part.content.isCurrent() && part.content.total == content.total
                     && rules.areCombinable(part.content.response, content.response)
             }
             if let shared {
@@ -110,7 +110,7 @@ final class PartWriters: Sendable {
                 }
                 return shared
             }
-            let listed = try listed()
+            let listed = try content.total == nil ? nil : listed()
             let options = listed.map { options.extending($0.entry) } ?? options
             // One with very many ranges might get too many.
             for part in listed?.parts ?? [] {
@@ -120,7 +120,7 @@ final class PartWriters: Sendable {
                 if let part = try resume(part.id, content, at: key, options) { return part }
             }
             let id = UInt64.random(in: .min ... .max)
-            let total = ByteCount(content.total)
+            let total = content.total.map { ByteCount($0) }
             return enter(
                 Part(
                     id: id, writer: try store.partialWriter(for: StoredPart.key(key, id), options, total: total),
@@ -180,10 +180,10 @@ final class PartWriters: Sendable {
         let partKey = StoredPart.key(key, id)
         // Where there is none, or one of another length, the writer would begin a new one.
         guard let body = try store.partialBody(of: partKey), !body.isBeingWritten,
-            StoredPart.isPlaced(body.metadata), body.total?.bytes == content.total
+            StoredPart.isPlaced(body.metadata), let total = body.total, total.bytes == content.total
         else { return nil }
         do {
-            let writer = try store.partialWriter(for: partKey, options, total: ByteCount(content.total))
+            let writer = try store.partialWriter(for: partKey, options, total: total)
             return enter(Part(id: id, writer: writer, content, options), key)
         } catch let error as LarderError where error.code == .locked {
             return nil

@@ -34,14 +34,8 @@ extension Storing {
         let sink = placed.sink(changes, tags: tags) { isCurrent }
         let result: Result<(isStored: Bool, isWhole: Bool), any Error>
         do {
-            var offset: Int64 = 0
-            while offset < range.count {
-                let piece = try await writer.bytes(in: offset..<min(offset + 256 << 10, Int64(range.count)))
-                guard !piece.isEmpty else { break }
-                try await BodySink.part(sink).write(piece)
-                offset += Int64(piece.count)
-            }
-            result = .success(offset == range.count ? try await finish(range, of: response, sink) : (false, false))
+            try await sink.copy(Int64(range.count), from: writer)
+            result = .success(try await finish(range, of: response, sink))
         } catch {
             result = .failure(error)
         }
@@ -86,7 +80,8 @@ extension Storing {
 /// representation that has no place in the store, or of unknown length, stays where it is.
 struct PlacedPart: Sendable {
     private let range: Range<Int64>
-    private let total: Int64
+    /// The length of the representation; nil if it is not known.
+    private let total: Int64?
     /// The response as it would be stored.
     private let response: StoredResponse
     private let key: Key
@@ -94,15 +89,15 @@ struct PlacedPart: Sendable {
     /// Whether other processes can see what arrives.
     private let isShown: Bool
 
-    /// A whole response that other processes follow while it arrives; nil if it cannot be written so: its length is not
-    /// known, or it has no place.
+    /// A whole response that other processes follow while it arrives; nil if it has no place.
     init?(
         whole new: NewResponse, length: Int64?, at key: Key, _ storagePolicy: StoragePolicy, _ changes: StoreChanges
     ) throws {
-        guard storagePolicy != .memoryOnly, let length, length > 0,
-            let response = new.finished(receivedBytes: length, isComplete: true), try changes.hasRoom(length, key)
+        guard var response = new.finished(receivedBytes: length ?? 0, isComplete: true),
+            try length.map({ try changes.hasRoom($0, key) }) ?? true
         else { return nil }
-        range = 0..<length
+        if length == nil { response.body = .partial(ByteRanges(), total: nil) }
+        range = 0..<(length ?? .max)
         total = length
         self.response = response
         self.key = key

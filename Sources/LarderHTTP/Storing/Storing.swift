@@ -12,6 +12,7 @@ struct Storing: Sendable {
         /// To an entry of its own under the key of a part with this id.
         case packed(BodyWriter, UInt64)
         case placed(PartSink)
+        case followable(FollowableSink)
     }
 
     let changes: StoreChanges
@@ -28,8 +29,16 @@ struct Storing: Sendable {
     /// What an invalidation since it was asked for would have changed.
     private let guards: [(key: String, generation: UInt32)]
     private let replaced: [ResponseStore.Found]
+    /// As far as it is known before the body has come.
+    private let length: Int64?
     /// Whether other processes can follow the body while it arrives.
-    let isShown: Bool
+    var isShown: Bool {
+        switch target {
+        case .whole, .packed: false
+        case .placed: new.announcedRange == nil
+        case .followable(let sink): sink.part != nil
+        }
+    }
     /// Whether they could not continue one that breaks off.
     var isIndispensable: Bool { isShown && !new.policy.hasStrongValidator }
 
@@ -44,6 +53,7 @@ struct Storing: Sendable {
         self.changes = changes
         self.lookup = lookup
         self.new = new
+        self.length = length
         storagePolicy = pending.plan.storagePolicy
         if let scope = pending.search, let variation = URLVariation(of: new.head) {
             primary = scope.primary(variation)
@@ -68,18 +78,17 @@ struct Storing: Sendable {
         do {
             key = try await changes.responses.key(for: new.selecting, primary: primary)
             replaced = new.replaces.map { found[$0] }.filter { [key] in $0.key != key }
-            // What others wait for the whole of costs fewer commits. What has to be validated they may not have.
-            if isAwaited, length.map({ $0 > Loader.longestAwaited }) ?? false, shared == nil,
-                new.announcedRange == nil, new.policy.isFresh(at: changes.context.now),
-                !new.policy.flags.contains(.noCache),
+            // What has to be validated they may not have.
+            let isFollowable =
+                isAwaited && new.announcedRange == nil && storagePolicy != .memoryOnly
+                && new.policy.isFresh(at: changes.context.now) && !new.policy.flags.contains(.noCache)
+            if isFollowable, let length, length > Loader.longestAwaited,
                 let whole = try PlacedPart(whole: new, length: length, at: key, storagePolicy, changes)
             {
-                isShown = true
                 target = .placed(
                     whole.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })
                 return
             }
-            isShown = false
             if let part = try PlacedPart(new, length: length, at: key, storagePolicy, changes) {
                 target = .placed(
                     part.sink(changes, tags: tags) { [guards] in Self.areCurrent(guards, changes.generations) })
@@ -89,7 +98,12 @@ struct Storing: Sendable {
             let entryKey = id.map { [key] in StoredPart.key(key, $0) } ?? key
             // Not declared to the writer: a body that is cut off may still be stored as a part.
             let writer = try changes.store.writer(for: entryKey, PutOptions(storagePolicy: storagePolicy))
-            target = id.map { .packed(writer, $0) } ?? .whole(writer)
+            target =
+                if let id {
+                    .packed(writer, id)
+                } else {
+                    isFollowable ? .followable(FollowableSink(writer)) : .whole(writer)
+                }
             if let length { try changes.checkRoom(length, entryKey) }
         } catch {
             changes.logRefusal(error, primary)
@@ -102,6 +116,30 @@ struct Storing: Sendable {
         switch target {
         case .whole(let writer), .packed(let writer, _): .body(writer)
         case .placed(let sink): .part(sink)
+        case .followable(let sink): .followable(sink)
+        }
+    }
+
+    /// Lets other processes follow the body from now on; false if they cannot. Not during a write.
+    /// - Parameter count: the bytes that were written.
+    func show(_ count: Int64) async -> Bool {
+        if isShown { return true }
+        guard case .followable(let sink) = target else { return false }
+        do {
+            guard let whole = try PlacedPart(whole: new, length: length, at: key, storagePolicy, changes) else {
+                return false
+            }
+            let part = whole.sink(changes, tags: tags) { isCurrent }
+            do {
+                try await sink.move(count, to: part)
+                return true
+            } catch {
+                try await release(part)
+                throw error
+            }
+        } catch {
+            changes.logRefusal(error, primary)
+            return false
         }
     }
 
@@ -133,6 +171,14 @@ struct Storing: Sendable {
                         StoredPart(id: id, ranges: ByteRanges([range])), of: response, writer)
                 }
             case .placed(let sink): (isStored, isWhole) = try await finish(range, of: response, sink)
+            case .followable(let sink):
+                if let part = sink.part {
+                    // One whose length is not known cannot be continued.
+                    let isKept = isComplete || length != nil
+                    (isStored, isWhole) = try await isKept ? finish(range, of: response, part) : (false, false)
+                } else {
+                    isStored = try await finish(response, sink.writer)
+                }
             }
             if isStored, key != Key(primary) {
                 try await changes.store.perform {
@@ -222,9 +268,15 @@ struct Storing: Sendable {
         } catch {
             changes.logRefusal(error, primary)
         }
-        guard case .placed(let sink) = target else { return }
         do {
-            try await release(sink)
+            switch target {
+            case .whole, .packed: break
+            case .placed(let sink): try await release(sink)
+            case .followable(let sink):
+                guard let part = sink.part else { break }
+                await sink.writer.cancelElsewhere()
+                try await release(part)
+            }
         } catch {
             changes.logRefusal(error, primary)
         }
@@ -242,6 +294,7 @@ struct Storing: Sendable {
         switch target {
         case .whole(let writer), .packed(let writer, _): await writer.cancelElsewhere()
         case .placed: break
+        case .followable(let sink): if sink.part == nil { await sink.writer.cancelElsewhere() }
         }
     }
 }
