@@ -1,6 +1,7 @@
 import HTTPTypes
 import LarderHTTP
 import LarderNIOTransport
+import Locks
 import TestSupport
 import Testing
 
@@ -138,12 +139,40 @@ struct RequestTests {
         }
     }
 
-    /// It is the caller's field, and not waited for.
+    /// RFC 9110 section 10.1.1. A server that says nothing gets the content all the same.
     @Test func anExpectationIsPassedOn() async throws {
         let text = try await received(2) {
             get($0, method: .put, fields: [.expect: "100-continue"], body: Self.pieces(2, ["hi"]))
         }
         #expect(text.contains("Expect: 100-continue\r\n") && text.hasSuffix("\r\n\r\nhi"))
+    }
+
+    @Test(arguments: [100, 413]) func expectedContentWaitsForTheServer(_ status: Int) async throws {
+        let pulled = Atomic(0)
+        let pulledBefore = Atomic(0)
+        try await ScriptedServer.run { peer in
+            _ = try await peer.head()
+            pulledBefore.store(pulled.load(ordering: .relaxed), ordering: .relaxed)
+            if status == 100 {
+                try await peer.write("HTTP/1.1 100 Continue\r\n\r\n")
+                _ = try await peer.read(2)
+                try await peer.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            } else {
+                try await peer.write("HTTP/1.1 \(status) No\r\nContent-Length: 0\r\n\r\n")
+            }
+            _ = await peer.readToEnd()
+        } _: { server in
+            try await withTransport { transport in
+                let body = RequestBody(length: 2) {
+                    pulled.wrappingAdd(1, ordering: .relaxed).oldValue == 0 ? Array("hi".utf8) : nil
+                }
+                let response = try await transport.send(
+                    get(server, method: .put, fields: [.expect: "100-continue"], body: body))
+                #expect(response.head.status.code == (status == 100 ? 200 : status))
+                #expect(pulledBefore.load(ordering: .relaxed) == 0)
+                #expect((pulled.load(ordering: .relaxed) > 0) == (status == 100))
+            }
+        }
     }
 
     @Test func aHeadThatCannotBeWrittenIsRefused() async throws {

@@ -38,6 +38,9 @@ final class Exchange: @unchecked Sendable {
     private var sent: Int64 = 0
     private(set) var isRequestComplete = false
     private var upload: Task<Void, Never>?
+    /// Begins the upload when the server has not answered an expectation for a while.
+    private var patience: Scheduled<Void>?
+    private var isUploadOver = false
     /// Given up before it began.
     private(set) var abortion: TransportError?
 
@@ -133,10 +136,25 @@ final class Exchange: @unchecked Sendable {
         isRequestComplete = message.stream == nil
     }
 
-    /// Begins to send content that comes from a source.
+    /// Begins to send content that comes from a source: at once, or with `Expect: 100-continue` when the server asks for
+    /// it, or has said nothing for a second. "Because of the presence of older implementations ... such a client SHOULD
+    /// NOT wait for an indefinite period before sending the content" (RFC 9110 section 10.1.1).
     func startUpload() {
-        guard let body = message.stream else { return }
+        guard message.stream != nil, !isUploadOver else { return }
+        guard message.expectsContinue else { return sendContent() }
+        patience = connection.channel.eventLoop.scheduleTask(in: .seconds(1)) { self.sendContent() }
+    }
+
+    private func sendContent() {
+        patience?.cancel()
+        guard let body = message.stream, upload == nil, !isUploadOver else { return }
         upload = Task { await Upload(body: body, exchange: self).run() }
+    }
+
+    private func endUpload() {
+        isUploadOver = true
+        patience?.cancel()
+        upload?.cancel()
     }
 
     /// Counts content that is handed to the connection: with the last byte of its declared length it is complete.
@@ -162,6 +180,7 @@ final class Exchange: @unchecked Sendable {
         interimCount += 1
         guard response.status.code != 101, interimCount <= Self.maximumInterim else { return false }
         interim = response
+        if response.status == .continue { sendContent() }
         return true
     }
 
@@ -169,7 +188,7 @@ final class Exchange: @unchecked Sendable {
     /// - Parameter length: of the content, in bytes; nil where it is not known.
     func receive(_ response: HTTPResponse, length: Int64?) {
         head = (response, length)
-        upload?.cancel()
+        endUpload()
     }
 
     /// Adds content. Small parts become one piece.
@@ -191,13 +210,13 @@ final class Exchange: @unchecked Sendable {
     /// The response is complete.
     func end() {
         isEnded = true
-        upload?.cancel()
+        endUpload()
     }
 
     /// The response will not be complete.
     func fail(_ error: TransportError) {
         failure = error
-        upload?.cancel()
+        endUpload()
     }
 
     /// It is given up before it has begun.
@@ -207,7 +226,7 @@ final class Exchange: @unchecked Sendable {
     /// - Returns: the task that waits for the head.
     func withdraw() -> Waiter<HeadEvent>? {
         defer { headWaiter = nil }
-        upload?.cancel()
+        endUpload()
         return headWaiter
     }
 

@@ -17,6 +17,8 @@ struct RequestMessage: Sendable {
     let isReplayable: Bool
     /// Content that is sent piece by piece.
     let stream: RequestBody?
+    /// Whether the server is to say first that it wants that.
+    let expectsContinue: Bool
     /// Whether the content that is sent piece by piece is sent in chunks; else it has its length in the head.
     let isChunked: Bool
 
@@ -74,6 +76,7 @@ struct RequestMessage: Sendable {
         } else {
             stream = length == 0 ? nil : request.body
         }
+        expectsContinue = head.headerFields[.expect]?.lowercased() == "100-continue"
         start = bytes
     }
 
