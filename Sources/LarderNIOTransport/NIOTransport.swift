@@ -25,8 +25,8 @@ import NIOSSL
 ///   holds when the server has closed the connection, all of it.
 /// - A final response that comes while the request's content is still being sent is delivered; no more content is sent,
 ///   and the connection is not used again.
-/// - With `Expect: 100-continue`, content of more than 64 KiB, or that cannot be read twice, follows when the server says
-///   so, or has not answered for a second.
+/// - With `Expect: 100-continue`, content of more than 64 KiB, or that cannot be read twice, follows when the server
+///   says so, or has not answered for a second.
 /// - Fields that belong to one connection are the transport's own, as are `Content-Length` and `Transfer-Encoding`:
 ///   those in a request are passed over.
 public final class NIOTransport: Transport {
