@@ -8,7 +8,7 @@ extension Engine {
         let room: Room
         let reaper: Reaper
         let pending: PendingSet
-        private let touchBuffer: TouchBuffer
+        let touchBuffer: TouchBuffer
         let leases: LeaseBook
         let staged: StagedFiles
         let snapshots: HeldSnapshots

@@ -209,6 +209,21 @@
 
         // MARK: Touches
 
+        /// Between being taken and being written they are in neither place: who wants exact figures waits for them.
+        @Test func touchesThatAreBeingWrittenAreWaitedFor() throws {
+            try withFaults({ $0.commitDelay = .seconds(3600) }) { store, _, _ in
+                let buffer = try #require(store.engine.writing?.touchBuffer)
+                try store.put([1], for: "k")
+                try store.flush()
+                _ = try store.get("k")
+                let touches = buffer.drain(at: store.engine.uptime.uptime())
+                #expect(touches.count == 1 && buffer.isDirty)
+                buffer.noteWritten(touches.count, in: 0)
+                #expect(!buffer.isDirty)
+                #expect(buffer.drain(at: store.engine.uptime.uptime()).isEmpty && !buffer.isDirty)
+            }
+        }
+
         @Test func hitsOnACommittingBatchGoWithTheNextOne() throws {
             try withFaults({ $0.commitDelay = .zero }) { store, scope, _ in
                 try store.put([0], for: "first", PutOptions(durability: .durable))

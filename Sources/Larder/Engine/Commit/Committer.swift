@@ -92,7 +92,7 @@ final class Committer: EnginePart, @unchecked Sendable {
         let isDisplacing = isDisplacing
         let touches = dueTouches(isForced: batch.isForced || isClosing, isDisplacing: isDisplacing)
         let began = uptime.uptime()
-        defer { touchBuffer.noteCost(uptime.uptime() &- began, of: touches.count) }
+        defer { touchBuffer.noteWritten(touches.count, in: uptime.uptime() &- began) }
         let uses = Self.ordered(batch, touches)
         guard !uses.isEmpty || !batch.isEmpty || isDisplacing else { return }
         var failure: LarderError?

@@ -22,6 +22,8 @@ final class TouchBuffer: Sendable {
 
     private let stripes = (0..<16).map { _ in Stripe() }
     private let dirty = Atomic<Bool>(false)
+    /// How many threads have taken touches that are not written yet.
+    private let writers = Atomic<Int>(0)
     private let lastDrain = Atomic<UInt64>(0)
     /// Nanoseconds that writing many touches took lately.
     private let cost = Atomic<UInt64>(0)
@@ -38,12 +40,12 @@ final class TouchBuffer: Sendable {
         if isFirst, !dirty.load(ordering: .relaxed) { dirty.store(true, ordering: .relaxed) }
     }
 
-    /// True if there is anything to drain.
-    var isDirty: Bool { dirty.load(ordering: .relaxed) }
+    /// True if there is anything that the index does not have.
+    var isDirty: Bool { dirty.load(ordering: .acquiring) || writers.load(ordering: .acquiring) > 0 }
 
     /// True if the touches should go with a commit that is made at `uptime` anyway.
     func isDue(at uptime: UInt64, isDisplacing: Bool) -> Bool {
-        guard isDirty else { return false }
+        guard dirty.load(ordering: .relaxed) else { return false }
         let elapsed = uptime &- lastDrain.load(ordering: .relaxed)
         // No more than a tenth of the time goes into it, and a half while the order decides what goes: in a store of a
         // million entries each touch copies two pages.
@@ -58,13 +60,21 @@ final class TouchBuffer: Sendable {
         return true
     }
 
-    /// Notes how long it took to write `count` touches.
-    func noteCost(_ nanoseconds: UInt64, of count: Int) {
+    /// Touches that were drained are written, or lost. Notes how long that took.
+    func noteWritten(_ count: Int, in nanoseconds: UInt64) {
+        if count > 0 { writers.wrappingSubtract(1, ordering: .releasing) }
         if count > Self.smallCount { cost.store(nanoseconds, ordering: .relaxed) }
     }
 
-    /// Takes all touches, one an entry, in the order of the last use of each.
+    /// Takes all touches, one an entry, in the order of the last use of each. Call `noteWritten(_:in:)` after it.
     func drain(at uptime: UInt64) -> [TouchTable.Line] {
+        writers.wrappingAdd(1, ordering: .acquiringAndReleasing)
+        let taken = take(at: uptime)
+        if taken.isEmpty { writers.wrappingSubtract(1, ordering: .releasing) }
+        return taken
+    }
+
+    private func take(at uptime: UInt64) -> [TouchTable.Line] {
         guard dirty.exchange(false, ordering: .acquiringAndReleasing) else { return [] }
         lastDrain.store(uptime, ordering: .relaxed)
         var taken: [TouchTable.Line] = []

@@ -17,8 +17,10 @@ final class Touches: EnginePart {
     func writeIfDue() {
         let now = uptime.uptime()
         guard buffer.isDue(at: now, isDisplacing: true) else { return }
+        let touches = buffer.drain(at: now)
+        defer { buffer.noteWritten(touches.count, in: uptime.uptime() &- now) }
         do {
-            try write(buffer.drain(at: now)[...])
+            try write(touches[...])
             succeeded(.touches)
         } catch {
             failed(.touches, error)
