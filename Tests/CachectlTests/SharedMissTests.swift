@@ -37,6 +37,8 @@ struct SharedMissTests {
         /// How long it waited, each time.
         let pauses: [Duration]
         let requestCount: Int
+        /// What it gets the next time.
+        let again: String
     }
 
     /// The machine's date, and no time that passes: what a wait takes is the sum of its pauses.
@@ -139,10 +141,14 @@ struct SharedMissTests {
             _ = processes.transport.takeSent()
             let response = try await processes.cache.fetch(processes.url)
             let text = String(decoding: try await response.body.bytes(), as: UTF8.self)
+            let requestCount = processes.transport.sent.count
+            processes.gate.open()
+            await processes.first.exit()
+            let again = try await processes.cache.fetch(processes.url).body.bytes()
             outcome.withLock { result in
                 result = Outcome(
                     source: response.source, text: text, pauses: pauses.withLock { $0 },
-                    requestCount: processes.transport.sent.count)
+                    requestCount: requestCount, again: String(decoding: again, as: UTF8.self))
             }
         }
         running.withLock { $0 = nil }
@@ -280,8 +286,11 @@ struct SharedMissTests {
             await processes.first.exit()
             await #expect(throws: FetchError.self) { while try await reader.next() != nil {} }
             #expect(processes.transport.sent.isEmpty)
+            try await #expect(processes.store.keys(.incomplete).count == 1)
             let again = try await processes.cache.fetch(processes.url)
             #expect(try await again.body.bytes() == Array("own".utf8))
+            // What the first has left is gone.
+            try await #expect(processes.store.keys(.incomplete).isEmpty)
         }
     }
 
@@ -387,6 +396,8 @@ struct SharedMissTests {
         }
         #expect(second.source == .network && second.text == "own" && second.requestCount == 1)
         #expect(second.pauses == [.milliseconds(5)])
+        // What it asked for after the purge is stored, and what is older does not take its place.
+        #expect(second.again == "own")
     }
 
     /// All who waited get what one of them fetches then.

@@ -32,6 +32,13 @@ extension Loader {
         return answer(pending, with: served, all[served.index], now: now)
     }
 
+    /// Removes what processes that died have left of a response that no other process loads.
+    func forgetAbandoned(_ pending: LoadRequest) async {
+        guard let primary = pending.primary else { return }
+        let responses = changes.responses
+        _ = try? await changes.store.perform { [search = pending.search] in try responses.arriving(primary, search) }
+    }
+
     private func answer(
         _ pending: LoadRequest, with served: ServedResponse, _ arriving: ResponseStore.Arriving, now: Instant
     ) -> Arriving {
@@ -75,7 +82,7 @@ extension Loader {
             throw FetchError(.origin, url: pending.request.url, "another process loaded it, and stopped before its end")
         }
         // What a process that died has left is of no use to anyone else.
-        _ = try? await changes.store.perform { [pending] in try responses.arriving(arriving.primary, pending.search) }
+        await forgetAbandoned(pending)
         var sent = pending.forwardedRequest.sent
         sent.headerFields[fields: .ifRange] = [HTTPField(name: .ifRange, value: validator)]
         return try await loadGap(from: offset, to: total, of: stored.head, sent: sent, for: pending)

@@ -38,7 +38,10 @@ extension Loader {
         var held: KeyClaim?
         switch await claim(key, within: min(limit, Self.longestClaiming)) {
         case .late: return .ask(pending, nil)
-        case .held(let claim): held = claim
+        case .held(let claim):
+            held = claim
+            // What is arriving now has no process any more.
+            await forgetAbandoned(pending)
         // It is not claimed again: of a response that cannot be stored, each process asks for its own at once.
         case .elsewhere:
             if let response = await waitForClaim(key, pending, limit - .nanoseconds(clock.uptime() - began)) {
@@ -46,9 +49,8 @@ extension Loader {
             }
         }
         // What another process brings may be from before an invalidation by this one.
-        guard isSettled(pending), let result = try? await answering.answer(question(again: pending)) else {
-            return .ask(pending, held)
-        }
+        guard isSettled(pending) else { return .ask(current(pending), held) }
+        guard let result = try? await answering.answer(question(again: pending)) else { return .ask(pending, held) }
         switch result.answer {
         case .response(let response):
             // Stale: it has to be validated anyway, and the others who wait can only have what this load brings.
@@ -72,6 +74,14 @@ extension Loader {
         let generations = changes.generations
         return pending.primary.map { generations.isSettled($0, since: pending.generation) } ?? true
             && pending.search.map { generations.isSettled($0.listKey, since: $0.generation) } ?? true
+    }
+
+    /// The request as one that is made now: its answer will be from after all invalidations until here.
+    private func current(_ pending: LoadRequest) -> LoadRequest {
+        var pending = pending
+        if let primary = pending.primary { pending.generation = changes.generations.current(primary) }
+        if let scope = pending.search { pending.search?.generation = changes.generations.current(scope.listKey) }
+        return pending
     }
 
     /// Waits for the end of another process's load; returns what that brings, if it is long and can be followed while
