@@ -86,18 +86,17 @@ public final class Gateway: Sendable {
     public static func start(
         _ configuration: GatewayConfiguration, cache: HTTPCache
     ) async throws(GatewayError) -> Gateway {
-        try await start(configuration, cache: cache, service: nil)
+        try await start(configuration, CacheService(cache, configuration))
     }
 
-    /// As above, with something else that answers the requests. The cache then only tells how its store does.
+    /// As above, with something else that answers the requests.
     package static func start(
-        _ configuration: GatewayConfiguration, cache: HTTPCache, service: (any GatewayService)?
+        _ configuration: GatewayConfiguration, _ service: any GatewayService
     ) async throws(GatewayError) -> Gateway {
         let tls = try checked(configuration)
         let log = try configuration.accessLog.map { settings throws(GatewayError) in try AccessLogWriter(settings) }
         let descriptors = DescriptorLimit.raise()
-        let core = GatewayCore(
-            cache, configuration, service: service, accessLog: log, descriptors: descriptors)
+        let core = GatewayCore(service, configuration, accessLog: log, descriptors: descriptors)
         let count = configuration.eventLoops ?? System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: count)
         let workers = group.makeIterator().map {
@@ -174,10 +173,13 @@ public final class Gateway: Sendable {
 
     /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with
     /// the one they began with.
-    package func use(_ cache: HTTPCache) async {
-        core.cache = cache
+    package func use(_ cache: HTTPCache) async { await use(CacheService(cache, core.configuration)) }
+
+    /// Takes another service from now on, or the same one over another store.
+    package func use(_ service: any GatewayService) async {
+        core.service = service
         // An event loop that is gone serves nothing any more.
-        for worker in workers { try? await worker.eventLoop.submit { worker.cache = cache }.get() }
+        for worker in workers { try? await worker.eventLoop.submit { worker.service = service }.get() }
     }
 
     /// Some of what has been counted.

@@ -41,28 +41,29 @@ public final class ObjectServer: Sendable {
     public static func start(
         _ configuration: ObjectServerConfiguration, store: Store
     ) async throws(GatewayError) -> ObjectServer {
-        let service = ObjectService(
-            ObjectStore(
-                store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults,
-                configuration.connections.logger),
-            configuration)
-        let gateway = try await Gateway.start(
-            configuration.connections, cache: cache(over: store, configuration), service: service)
-        return ObjectServer(gateway, service)
+        try await start(configuration, health(of: store, configuration))
     }
 
-    /// What tells the gateway how its store does. It answers nothing.
-    package static func cache(over store: Store, _ configuration: ObjectServerConfiguration) -> HTTPCache {
-        var caching = HTTPCacheConfiguration()
-        caching.logger = configuration.connections.logger
-        return HTTPCache(store: store, transport: NoOrigin(), configuration: caching)
+    package static func start(
+        _ configuration: ObjectServerConfiguration, _ health: StoreHealth
+    ) async throws(GatewayError) -> ObjectServer {
+        let service = ObjectService(
+            ObjectStore(
+                health.store, promiseTime: configuration.promiseTime, replacesResults: configuration.replacesResults,
+                configuration.connections.logger),
+            health, configuration)
+        return ObjectServer(try await Gateway.start(configuration.connections, service), service)
+    }
+
+    /// What tells how a store does.
+    package static func health(of store: Store, _ configuration: ObjectServerConfiguration) -> StoreHealth {
+        StoreHealth(store, configuration.connections.logger)
     }
 
     /// Answers from a store that was opened again.
-    /// - Parameter cache: one over it, by ``cache(over:_:)``.
-    package func use(_ cache: HTTPCache) async {
-        service.objects = service.objects.over(cache.store)
-        await gateway.use(cache)
+    package func use(_ health: StoreHealth) async {
+        service.use(health)
+        await gateway.use(service)
     }
 
     /// Stops: no connection is accepted any more, idle ones are closed, requests under way are finished. Ends what is
@@ -101,12 +102,5 @@ public final class ObjectServer: Sendable {
         public var uploads: Int
         /// Objects that were not, because there was no room.
         public var uploadsWithoutRoom: Int
-    }
-}
-
-/// Objects have no origin.
-private struct NoOrigin: Transport {
-    func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
-        throw TransportError(.cannotConnect, mayHaveBeenSeen: false, "an object server has no origin")
     }
 }

@@ -67,13 +67,13 @@ final class AdminHandler: ChannelInboundHandler {
     private static func page(_ path: String, _ reader: MetricsReader) async -> OwnAnswer {
         switch path {
         case "/metrics":
-            let cache = reader.core.cache
+            let health = reader.core.service.health
             let text = PrometheusText(
                 await reader.counters(), await reader.statistics(), reader.core,
-                troubles: await cache.storeTroubles(), storeFailures: cache.storeFailures)
+                troubles: await health.troubles(), storeFailures: health.failures)
             return body(text.text, PrometheusText.contentType)
         case "/healthz":
-            let troubles = await reader.core.cache.storeTroubles()
+            let troubles = await reader.core.service.health.troubles()
             if troubles.isEmpty { return OwnAnswer(200, "ok") }
             let causes = troubles.map { "\($0)" }.joined(separator: "\n")
             return OwnAnswer(503, "requests are served from the origin, the store is in trouble\n\(causes)")

@@ -20,5 +20,5 @@ struct MetricsReader: Sendable {
     func counters() async -> GatewayCounters { await Self.sum(workers) }
 
     /// The store's figures; nil when it is closed or cannot be read.
-    func statistics() async -> Statistics? { try? await core.cache.store.statistics() }
+    func statistics() async -> Statistics? { try? await core.service.health.store.statistics() }
 }

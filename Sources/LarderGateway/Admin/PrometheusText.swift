@@ -16,7 +16,7 @@ struct PrometheusText {
         addLimits(counters, core)
         add("larder_gateway_log_dropped_bytes_total", "counter", "Bytes of access log lines that were given up.")
         sample("larder_gateway_log_dropped_bytes_total", core.accessLog?.droppedBytes ?? 0)
-        for metric in core.service?.metrics ?? [] {
+        for metric in core.service.metrics {
             add(metric.name, "counter", metric.help)
             sample(metric.name, metric.value)
         }

@@ -52,66 +52,35 @@ final class Delivery: @unchecked Sendable {
         tasks = sink.worker.core.tasks
     }
 
-    /// Loads what the store could not answer.
-    func load(_ pending: LoadRequest, from cache: HTTPCache, body: RequestBody?, relaysInformational: Bool) {
+    /// Lets a service answer.
+    /// - Parameters:
+    ///   - body: the content of the request.
+    ///   - isHead: whether the answer is without content.
+    func work(_ work: ServiceWork, body: RequestBody?, isHead: Bool, relaysInformational: Bool) {
         eventLoop.assertInEventLoop()
+        let relay: ServiceWork.Interim = { head in await self.onLoop { $0.deliver(informational: head) } }
         task = tasks.start {
-            let result = await self.load(pending, cache, body, relaysInformational)
-            let hasContent =
-                await self.onLoop { self.deliver(result, isHead: pending.request.method == .head, to: $0) } ?? false
-            if hasContent, case .success(let response) = result { await self.pump(response.body) }
+            let answer = await work.run(body, relaysInformational ? relay : nil)
+            let body = await self.onLoop { self.deliver(answer, isHead: isHead, to: $0) } ?? nil
+            if let body { await self.pump(body) }
         }
     }
 
-    /// Returns whether content has to be brought.
-    private func deliver(
-        _ result: Result<FetchResponse, FetchError>, isHead: Bool, to sink: any DeliverySink
-    ) -> Bool {
-        switch result {
-        case .failure(let error):
+    /// Returns content that has to be brought.
+    private func deliver(_ answer: ServiceAnswer, isHead: Bool, to sink: any DeliverySink) -> ResponseBody? {
+        if answer.isOriginFault { sink.worker.counters.upstreamErrors += 1 }
+        switch answer.dated(at: sink.worker.core.time.wallSeconds()) {
+        case .own(let own):
             place = nil
-            if error.transport != nil { sink.worker.counters.upstreamErrors += 1 }
-            sink.deliver(GatewayCore.answer(to: error))
-            return false
-        case .success(let response) where response.isRefusal:
-            sink.deliver(.notStored)
-            return false
-        case .success(let response):
-            if response.originError != nil { sink.worker.counters.upstreamErrors += 1 }
+            sink.deliver(own)
+            return nil
+        case .response(let response):
             isStored = response.isStored
             isLoading = response.source == .network
             sink.worker.shedding?.watch()
             // What is stored asks nothing more of the origin, nor does an answer without content.
             if case .live = response.body.source, response.body.length != 0, !isHead {} else { place = nil }
-            return sink.deliver(response)
-        }
-    }
-
-    private func load(
-        _ pending: LoadRequest, _ cache: HTTPCache, _ body: RequestBody?, _ relaysInformational: Bool
-    ) async -> Result<FetchResponse, FetchError> {
-        do throws(FetchError) {
-            guard relaysInformational else {
-                return .success(try await cache.load(pending, body: body, onInformational: nil))
-            }
-            return .success(
-                try await cache.load(pending, body: body) { head in
-                    await self.onLoop { $0.deliver(informational: head) }
-                })
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// Lets a service answer.
-    func work(_ work: @escaping @Sendable (RequestBody?) async -> ServiceAnswer, body: RequestBody?) {
-        eventLoop.assertInEventLoop()
-        task = tasks.start {
-            let answer = await work(body)
-            await self.onLoop { sink in
-                self.place = nil
-                _ = sink.deliver(answer.response(at: sink.worker.core.time.wallSeconds()))
-            }
+            return sink.deliver(response) ? response.body : nil
         }
     }
 
@@ -119,16 +88,6 @@ final class Delivery: @unchecked Sendable {
     func send(_ body: ResponseBody) {
         eventLoop.assertInEventLoop()
         task = tasks.start { await self.pump(body) }
-    }
-
-    /// Removes stored responses: that may wait for the disk, so it is done away from the event loop.
-    func purge(_ order: PurgeOrder) {
-        eventLoop.assertInEventLoop()
-        guard let core = sink?.worker.core else { return }
-        task = tasks.start {
-            let answer = await core.perform(order)
-            await self.onLoop { $0.deliver(answer) }
-        }
     }
 
     /// About what the load behind it takes up, in bytes. Next to none where nothing arrives: an event stream that is

@@ -11,8 +11,10 @@ import Locks
 final class Worker: @unchecked Sendable {
     let eventLoop: any EventLoop
     let core: GatewayCore
-    /// The cache in use, as ``GatewayCore/cache``.
-    var cache: HTTPCache
+    /// What answers, as ``GatewayCore/service``.
+    var service: any GatewayService { didSet { store = service.health.store } }
+    /// That of the service.
+    private(set) var store: Store
     var counters = GatewayCounters()
     /// Answers on their way to the connection that is being served; empty when its handler returns.
     var output: ByteBuffer
@@ -36,7 +38,8 @@ final class Worker: @unchecked Sendable {
     init(_ eventLoop: any EventLoop, _ core: GatewayCore, hotBodies: HotBodies) {
         self.eventLoop = eventLoop
         self.core = core
-        cache = core.cache
+        service = core.service
+        store = service.health.store
         output = ByteBufferAllocator().buffer(capacity: Self.outputRoom)
         sent = output
         self.hotBodies = hotBodies

@@ -20,24 +20,17 @@ extension HTTP1Handler {
         if case .length(let length) = head.framing, length > limits.bodyBytes {
             return refuse(413, "The content of the request is over the limit of \(limits.bodyBytes) bytes.")
         }
-        var request = head.request
-        // HTTP/1.0 clients may leave out the host: the request is for the server's "fixed URI authority" (RFC 9112
-        // section 3.3), the origin of all hosts.
-        if request.authority == nil { request.authority = worker.core.configuration.routes.otherwise?.authority }
         // Content of no bytes says as much as none: some clients declare it with every GET.
         var length: Int64?
         if case .length(let declared) = head.framing { length = declared }
-        let decision = worker.core.decide(
-            &request, hasContent: hasContent && head.framing != .length(0), isAbsolute: head.targetForm == .absolute,
-            isLoopback: isLoopback, length: length)
-        switch decision {
-        case .own(let answer): responder.write(answer)
-        case .stored(let response): responder.write(response)
-        case .load(let pending):
-            forward(length, content) { responder.load(pending, body: $0, place: $1) }
-        case .work(let work):
+        let request = ServiceRequest(
+            head: head.request, hasContent: hasContent && head.framing != .length(0), contentLength: length,
+            isLoopback: isLoopback, isAbsolute: head.targetForm == .absolute, isHTTP2: false)
+        switch worker.core.decide(request, by: worker.service) {
+        case .answer(let answer): responder.write(answer)
+        case .later(let work) where work.isLimited:
             forward(length, content) { responder.work(work, body: $0, place: $1) }
-        case .purge(let order): responder.purge(order)
+        case .later(let work): responder.work(work, body: nil, place: nil)
         case .tunnel(let host, let port): openTunnel(host, port)
         }
     }
@@ -48,7 +41,7 @@ extension HTTP1Handler {
     ) {
         let address = output.context?.remoteAddress
         guard let place = worker.core.place(for: address, isLoopback: isLoopback) else {
-            return responder.write(.tooManyRequests)
+            return responder.write(OwnAnswer.tooManyRequests)
         }
         var body: RequestBody?
         if let content {

@@ -38,7 +38,7 @@ final class HTTP1Responder {
         self.worker = worker
         self.output = output
         self.isPlaintext = isPlaintext
-        damagedBodies = worker.cache.store.damagedBodies
+        damagedBodies = worker.store.damagedBodies
     }
 
     func attach(_ delegate: any HTTP1ResponderDelegate) { self.delegate = delegate }
@@ -63,35 +63,24 @@ final class HTTP1Responder {
         write(OwnAnswer(status, text))
     }
 
-    /// Loads what the store could not answer.
-    /// - Parameters:
-    ///   - place: held for as long as the load runs.
-    ///   - body: the content of the request.
-    func load(_ pending: LoadRequest, body: RequestBody?, place: ClientTable.Place?) {
-        let delivery = Delivery(worker.eventLoop, to: self)
-        self.delivery = delivery
-        delivery.place = place
-        delivery.load(pending, from: worker.core.cache, body: body, relaysInformational: current?.version == .http11)
-    }
-
     /// Lets a service answer.
     /// - Parameters:
     ///   - body: the content of the request.
-    ///   - place: held until it has.
-    func work(
-        _ work: @escaping @Sendable (RequestBody?) async -> ServiceAnswer, body: RequestBody?, place: ClientTable.Place
-    ) {
+    ///   - place: held until no more is asked for.
+    func work(_ work: ServiceWork, body: RequestBody?, place: ClientTable.Place?) {
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
         delivery.place = place
-        delivery.work(work, body: body)
+        delivery.work(
+            work, body: body, isHead: current?.method == .head, relaysInformational: current?.version == .http11)
     }
 
-    /// Removes stored responses, which may wait for the disk.
-    func purge(_ order: PurgeOrder) {
-        let delivery = Delivery(worker.eventLoop, to: self)
-        self.delivery = delivery
-        delivery.purge(order)
+    /// Writes an answer that is there.
+    func write(_ answer: ServiceAnswer) {
+        switch answer.dated(at: worker.core.time.wallSeconds()) {
+        case .own(let own): write(own)
+        case .response(let response): write(response)
+        }
     }
 
     /// Tells a client that waits for it to send the content of its request.
@@ -161,7 +150,7 @@ final class HTTP1Responder {
     private func writeHead(_ head: HTTPResponse, length: Int64?) -> Bool {
         guard let current else { return false }
         // A client that met a damaged body gets no more on this connection.
-        if worker.cache.store.damagedBodies != damagedBodies { current.closes = true }
+        if worker.store.damagedBodies != damagedBodies { current.closes = true }
         worker.scratch.removeAll(keepingCapacity: true)
         do throws(WireError) {
             current.begin(try ResponseHeadWriter.append(head, length: length, to: current, into: &worker.scratch))

@@ -63,35 +63,28 @@ final class HTTP2Responder {
         output.flush()
     }
 
-    /// Loads what the store could not answer.
-    /// - Parameters:
-    ///   - body: the content of the request.
-    ///   - place: held for as long as the load runs.
-    func load(_ pending: LoadRequest, body: RequestBody?, place: ClientTable.Place) {
-        let delivery = makeDelivery()
-        delivery.place = place
-        delivery.load(pending, from: worker.core.cache, body: body, relaysInformational: true)
-    }
-
     /// Lets a service answer.
     /// - Parameters:
     ///   - body: the content of the request.
-    ///   - place: held until it has.
-    func work(
-        _ work: @escaping @Sendable (RequestBody?) async -> ServiceAnswer, body: RequestBody?, place: ClientTable.Place
-    ) {
+    ///   - place: held until no more is asked for.
+    func work(_ work: ServiceWork, body: RequestBody?, place: ClientTable.Place?) {
         let delivery = makeDelivery()
         delivery.place = place
-        delivery.work(work, body: body)
+        delivery.work(work, body: body, isHead: method == .head, relaysInformational: true)
     }
-
-    /// Removes stored responses, which may wait for the disk.
-    func purge(_ order: PurgeOrder) { makeDelivery().purge(order) }
 
     private func makeDelivery() -> Delivery {
         let delivery = Delivery(worker.eventLoop, to: self)
         self.delivery = delivery
         return delivery
+    }
+
+    /// Writes an answer that is there.
+    func write(_ answer: ServiceAnswer) {
+        switch answer.dated(at: worker.core.time.wallSeconds()) {
+        case .own(let own): write(own)
+        case .response(let response): write(response)
+        }
     }
 
     // MARK: Answers

@@ -165,30 +165,21 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
         answer(request)
     }
 
-    private func answer(_ received: HTTPRequest) {
+    private func answer(_ request: HTTPRequest) {
         let core = worker.core
-        var request = received
         let length = request.headerFields[.contentLength].flatMap { HTTP2RequestCheck.length($0) }
         if let length, length > core.configuration.limits.bodyBytes {
             return refuse(413, "The content of the request is over the limit.")
         }
         if request.headerFields[.expect]?.lowercased() == "100-continue" { content.expectContinue() }
-        let forwards = core.configuration.mayForward(request)
-        // What the client sees of a host that is served here is this scheme.
-        if !forwards { request.scheme = "https" }
-        guard forwards || core.service != nil || core.configuration.serves(request) else {
-            return refuse(421, "This gateway has no origin for the host of the request.")
-        }
-        let decision = core.decide(
-            &request, hasContent: hasContent, isAbsolute: forwards, isLoopback: connection.isLoopback, length: length)
-        switch decision {
-        case .own(let answer): responder.write(answer)
-        case .stored(let response): responder.write(response)
-        case .load(let pending):
-            forward(length: length) { responder.load(pending, body: $0, place: $1) }
-        case .work(let work):
+        let asked = ServiceRequest(
+            head: request, hasContent: hasContent, contentLength: length, isLoopback: connection.isLoopback,
+            isAbsolute: true, isHTTP2: true)
+        switch core.decide(asked, by: worker.service) {
+        case .answer(let answer): responder.write(answer)
+        case .later(let work) where work.isLimited:
             forward(length: length) { responder.work(work, body: $0, place: $1) }
-        case .purge(let order): responder.purge(order)
+        case .later(let work): responder.work(work, body: nil, place: nil)
         case .tunnel: refuse(501, "This gateway does not open tunnels over HTTP/2.")
         }
     }
@@ -197,7 +188,7 @@ final class HTTP2StreamHandler: ChannelDuplexHandler {
     private func forward(length: Int64?, _ begin: (RequestBody?, ClientTable.Place) -> Void) {
         let address = connection.remoteAddress
         guard let place = worker.core.place(for: address, isLoopback: connection.isLoopback) else {
-            return responder.write(.tooManyRequests)
+            return responder.write(OwnAnswer.tooManyRequests)
         }
         var body: RequestBody?
         if hasContent {
@@ -287,21 +278,5 @@ extension HTTP2StreamHandler: HTTP2Applicant {
         answer(request)
         content.release()
         resumeReading()
-    }
-}
-
-extension GatewayConfiguration {
-    /// Whether the host has an origin here. A PURGE has none to go to.
-    fileprivate func serves(_ request: HTTPRequest) -> Bool {
-        routes.origin(for: request.authority ?? "") != nil
-            || (request.method.rawValue == "PURGE" && purging.isEnabled)
-    }
-
-    /// Whether the request is one for a forward proxy. HTTP/2 has the same form for those and for requests to a server,
-    /// so that a host without an origin here would be all it takes to reach any server: the operator has to want that.
-    fileprivate func mayForward(_ request: HTTPRequest) -> Bool {
-        routes.allowsForwarding && tls?.allowsForwarding == true
-            && (request.scheme == "http" || request.scheme == "https")
-            && routes.origin(for: request.authority ?? "") == nil
     }
 }

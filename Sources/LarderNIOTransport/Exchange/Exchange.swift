@@ -137,8 +137,8 @@ final class Exchange: @unchecked Sendable {
     }
 
     /// Begins to send content that comes from a source: at once, or with `Expect: 100-continue` when the server asks
-    /// for it, or has said nothing for a second. "Because of the presence of older implementations ... such a client SHOULD
-    /// NOT wait for an indefinite period before sending the content" (RFC 9110 section 10.1.1).
+    /// for it, or has said nothing for a second. "Because of the presence of older implementations ... such a client
+    /// SHOULD NOT wait for an indefinite period before sending the content" (RFC 9110 section 10.1.1).
     func startUpload() {
         guard message.stream != nil, !isUploadOver else { return }
         guard message.expectsContinue else { return sendContent() }

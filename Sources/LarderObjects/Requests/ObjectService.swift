@@ -15,23 +15,27 @@ package struct ObjectService: GatewayService {
     /// In bytes. Over HTTP the connections see to it.
     package let largestObject: Int64
 
-    init(_ objects: ObjectStore, _ configuration: ObjectServerConfiguration) {
-        current = CurrentObjects(objects)
+    init(_ objects: ObjectStore, _ health: StoreHealth, _ configuration: ObjectServerConfiguration) {
+        current = CurrentObjects(objects, health)
         access = configuration.access
         logger = configuration.connections.logger
         largestObject = configuration.connections.limits.bodyBytes
     }
 
     /// Those of the store in use: another takes its place where it had to be opened again.
-    package internal(set) var objects: ObjectStore {
-        get { current.objects.withLock { $0 } }
-        nonmutating set { current.objects.withLock { $0 = newValue } }
+    package var objects: ObjectStore { current.state.withLock { $0.objects } }
+    package var health: StoreHealth { current.state.withLock { $0.health } }
+    package var heldBytes: Int { 0 }
+
+    /// Continues with a store that was opened again.
+    func use(_ health: StoreHealth) {
+        current.state.withLock { $0 = ($0.objects.over(health.store), health) }
     }
 
     private final class CurrentObjects: Sendable {
-        let objects: Mutex<ObjectStore>
+        let state: Mutex<(objects: ObjectStore, health: StoreHealth)>
 
-        init(_ objects: ObjectStore) { self.objects = Mutex(objects) }
+        init(_ objects: ObjectStore, _ health: StoreHealth) { state = Mutex((objects, health)) }
     }
 
     package var metrics: [ServiceMetric] {
@@ -91,8 +95,9 @@ package struct ObjectService: GatewayService {
         }
     }
 
-    package func withPlainHit(_ target: UnsafeRawBufferPointer, _ body: (ServiceHit) -> Void) {
-        guard access.anonymous >= .read, let name = ObjectPath.plainBlob(target) else { return }
+    package func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
+        guard access.anonymous >= .read, !request.hasCredentials, let name = ObjectPath.plainBlob(request.target)
+        else { return }
         let objects = objects
         // What fails is asked for again the long way, which tells of it.
         guard let hit = try? objects.withPlainBlob(name, body), hit else { return }

@@ -96,7 +96,7 @@ package struct ObjectStore: Sendable {
             fields += Self.plainFields
             fields.append(contentsOf: name)
             fields += [UInt8(ascii: "\""), 13, 10]
-            body(ServiceHit(fields: fields, content: content, length: length))
+            fields.withUnsafeBytes { body(ServiceHit(fields: $0, content: content, length: length)) }
         }
         var isPlain = false
         // As `Key(Digest)` makes it.

@@ -14,12 +14,12 @@
 
         var logger: Logger { configuration.connections.logger }
 
-        func cache(over store: Store) -> HTTPCache { ObjectServer.cache(over: store, configuration) }
+        func user(of store: Store) -> StoreHealth { ObjectServer.health(of: store, configuration) }
 
-        func start(_ store: Store, _ cache: HTTPCache) async throws -> any RunningServer {
+        func start(_ health: StoreHealth) async throws -> any RunningServer<StoreHealth> {
             let server: ObjectServer
             do {
-                server = try await ObjectServer.start(configuration, store: store)
+                server = try await ObjectServer.start(configuration, health)
             } catch {
                 throw CommandError(error)
             }
@@ -42,7 +42,7 @@
                     plain: server.address, tls: server.tlsAddress, grpc: calls?.url, admin: server.adminAddress)
             }
 
-            func use(_ cache: HTTPCache) async { await server.use(cache) }
+            func use(_ health: StoreHealth) async { await server.use(health) }
             func reopenAccessLog() throws(GatewayError) -> Bool { try server.reopenAccessLog() }
             func reloadCertificate() throws(GatewayError) -> Bool { try server.reloadCertificate() }
 

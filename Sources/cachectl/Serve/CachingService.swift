@@ -20,7 +20,7 @@ struct CachingService: ServedService {
 
     var logger: Logger { setup.gateway.logger }
 
-    func cache(over store: Store) -> HTTPCache {
+    func user(of store: Store) -> HTTPCache {
         var configuration = HTTPCacheConfiguration()
         configuration.caching = setup.caching
         // The pseudonym distinguishes a loop from another gateway in front of this one.
@@ -35,7 +35,7 @@ struct CachingService: ServedService {
         return HTTPCache(store: store, transport: routed, configuration: configuration)
     }
 
-    func start(_ store: Store, _ cache: HTTPCache) async throws -> any RunningServer {
+    func start(_ cache: HTTPCache) async throws -> any RunningServer<HTTPCache> {
         do {
             return Running(
                 gateway: try await Gateway.start(setup.gateway, cache: cache), transport: transport,

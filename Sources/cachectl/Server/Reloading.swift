@@ -14,7 +14,8 @@ struct Reloading {
     private static let fileSignals = Atomic<Int>(0)
 
     private let server: any RunningServer
-    private let keeper: StoreKeeper
+    /// The store in use.
+    private let store: @Sendable () -> Store?
     private let levels: LogLevels
     private var source: Source?
     private var seen = (log: 0, file: 0)
@@ -28,9 +29,11 @@ struct Reloading {
     }
 
     /// - Parameter source: nil without a settings file.
-    init(_ server: any RunningServer, _ keeper: StoreKeeper, _ levels: LogLevels, _ source: Source?) {
+    init(
+        _ server: any RunningServer, _ levels: LogLevels, _ source: Source?, _ store: @escaping @Sendable () -> Store?
+    ) {
         self.server = server
-        self.keeper = keeper
+        self.store = store
         self.levels = levels
         self.source = source
     }
@@ -70,7 +73,7 @@ struct Reloading {
             Output.note("the log levels are now those of the settings")
             changes.removeAll { $0 == "logLevel" }
         }
-        if changes.contains("budget"), let store = keeper.store {
+        if changes.contains("budget"), let store = store() {
             if let bytes = try new.budget() {
                 try store.setByteBudget(ofServer: bytes)
                 Output.note("the budget is now \(Render.size(bytes))")

@@ -6,26 +6,31 @@ import Logging
 
 /// What a server program runs on a store: the caching gateway, or the object server.
 protocol ServedService: Sendable {
+    /// What uses the store.
+    associatedtype User: StoreUser
+
     /// Where the keeper of the store tells what it does.
     var logger: Logger { get }
 
-    /// The cache over the store, also over one that was opened again.
-    func cache(over store: Store) -> HTTPCache
+    /// What uses the store, also one that was opened again.
+    func user(of store: Store) -> User
 
     /// Opens the addresses.
     /// - Throws: `CommandError`; then none is open.
-    func start(_ store: Store, _ cache: HTTPCache) async throws -> any RunningServer
+    func start(_ user: User) async throws -> any RunningServer<User>
 }
 
 /// A server whose addresses are open.
-protocol RunningServer: Sendable {
+protocol RunningServer<User>: Sendable {
+    associatedtype User: StoreUser
+
     var addresses: Announcement.Addresses { get }
 
     /// What other servers on the store must not see before this one is sure to run.
     func recover(_ store: Store) async throws
 
-    /// Continues with the cache over a store that was opened again.
-    func use(_ cache: HTTPCache) async
+    /// Continues with a store that was opened again.
+    func use(_ user: User) async
 
     /// False without a file of its own.
     func reopenAccessLog() throws(GatewayError) -> Bool
@@ -71,8 +76,8 @@ struct ServerProgram: Sendable {
     private func serve(_ store: Store, _ service: some ServedService, _ source: Reloading.Source?) async throws {
         var opening = options.configuration(.creating)
         opening.logger = levels.logger(opening.logger)
-        let keeper = StoreKeeper(at: options.path, opening, logger: service.logger) { service.cache(over: $0) }
-        let server = try await service.start(store, keeper.use(store))
+        let keeper = Keeper(at: options.path, opening, logger: service.logger) { service.user(of: $0) }
+        let server = try await service.start(keeper.use(store))
         // Not before everything is open that can fail: other servers may be using the store.
         let hasDefaultBudget: Bool
         do {
@@ -88,7 +93,7 @@ struct ServerProgram: Sendable {
             server.addresses, try await store.statistics(), store.path.string, hasDefaultBudget: hasDefaultBudget
         )
         .write(asJSON: options.json)
-        var reloading = Reloading(server, keeper, levels, source)
+        var reloading = Reloading(server, levels, source) { keeper.store }
         while !Task.isCancelled {
             try? await Task.sleep(for: .milliseconds(100))
             reloading.obey()
@@ -102,7 +107,7 @@ struct ServerProgram: Sendable {
             await watching.value
             await server.stop(drain: drain)
         }.value
-        await keeper.cache?.drain()
+        await keeper.user?.drain()
         await server.closeOrigins()
         try keeper.close()
     }

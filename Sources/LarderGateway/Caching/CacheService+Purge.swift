@@ -2,9 +2,9 @@ import HTTPTypes
 import LarderHTTP
 
 /// PURGE: taking responses out of the store.
-extension GatewayCore {
+extension CacheService {
     /// Whether the client may, and what it asks for.
-    func purge(_ request: HTTPRequest, isLoopback: Bool) -> Decision {
+    func purge(_ request: HTTPRequest, isLoopback: Bool) -> ServiceDecision {
         guard (isLoopback && configuration.purging.allowsLoopback) || hasToken(request) else {
             return .own(OwnAnswer(403, "PURGE is not allowed from here."))
         }
@@ -20,17 +20,17 @@ extension GatewayCore {
             guard isURL || prefix.hasPrefix("/") else {
                 return .own(OwnAnswer(400, "Purge-Prefix must be a URL or a path."))
             }
-            return .purge(.prefix(isURL ? prefix : base + prefix))
+            return removal(.prefix(isURL ? prefix : base + prefix))
         }
         if let group = request.headerFields[.purgeGroup] {
             return group.isEmpty
-                ? .own(OwnAnswer(400, "Purge-Group is empty.")) : .purge(.group(group, origin: base))
+                ? .own(OwnAnswer(400, "Purge-Group is empty.")) : removal(.group(group, origin: base))
         }
         if let tags = request.headerFields[.purgeTag] {
             let list = tags.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }).map(String.init)
-            return list.isEmpty ? .own(OwnAnswer(400, "Purge-Tag is empty.")) : .purge(.tags(list))
+            return list.isEmpty ? .own(OwnAnswer(400, "Purge-Tag is empty.")) : removal(.tags(list))
         }
-        return .purge(.url(base + (request.path ?? "/")))
+        return removal(.url(base + (request.path ?? "/")))
     }
 
     /// What is wrong with the fields that say what to remove: a purge that went by some of them would remove more than
@@ -55,8 +55,19 @@ extension GatewayCore {
         return zip(given, expected).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
     }
 
-    /// Removes.
-    func perform(_ order: PurgeOrder) async -> OwnAnswer {
+    private enum PurgeOrder: Sendable {
+        case url(String)
+        case prefix(String)
+        case tags([String])
+        case group(String, origin: String)
+    }
+
+    /// It may wait for the disk.
+    private func removal(_ order: PurgeOrder) -> ServiceDecision {
+        .later(ServiceWork(isLimited: false) { _, _ in ServiceAnswer(await self.perform(order)) })
+    }
+
+    private func perform(_ order: PurgeOrder) async -> OwnAnswer {
         do {
             var count = 0
             switch order {

@@ -1,0 +1,45 @@
+import HTTPWire
+import Larder
+import LarderHTTP
+
+/// Hits whose key is the URL: it is made of the bytes of the head.
+extension CacheService {
+    func withPlainHit(_ request: PlainRequest, _ body: (ServiceHit) -> Void) {
+        guard allowsPlainHits, let authority = request.authority, Self.isNormal(authority, request.head) else { return }
+        cache.withPlainHit(Key(bytes: Self.key(authority, request))) { body(ServiceHit($0, hitFields)) }
+    }
+
+    /// The key of the target URI.
+    private static func key(_ authority: Range<Int>, _ request: PlainRequest) -> [UInt8] {
+        let prefix: StaticString = request.isPlaintext ? "http://" : "https://"
+        let (head, path) = (request.head, request.path)
+        return [UInt8](
+            unsafeUninitializedCapacity: prefix.utf8CodeUnitCount + authority.count + path.count
+        ) { buffer, count in
+            let target = UnsafeMutableRawBufferPointer(buffer)
+            func append(_ bytes: UnsafeRawBufferPointer) {
+                UnsafeMutableRawBufferPointer(rebasing: target[count...]).copyMemory(from: bytes)
+                count += bytes.count
+            }
+            append(UnsafeRawBufferPointer(start: prefix.utf8Start, count: prefix.utf8CodeUnitCount))
+            append(UnsafeRawBufferPointer(rebasing: head[authority]))
+            append(UnsafeRawBufferPointer(rebasing: head[path]))
+        }
+    }
+
+    /// Whether host and port are as they are in a key: lower case, no default port.
+    private static func isNormal(_ authority: Range<Int>, _ head: UnsafeRawBufferPointer) -> Bool {
+        var colon: Int?
+        for index in authority {
+            switch head[index] {
+            case 0x61...0x7A, 0x30...0x39, UInt8(ascii: "."), UInt8(ascii: "-"): break
+            case UInt8(ascii: ":") where colon == nil: colon = index
+            default: return false
+            }
+        }
+        guard let colon else { return true }
+        let port = colon + 1..<authority.upperBound
+        return port.count >= 1 && head[port.lowerBound] != UInt8(ascii: "0") && !head.spells("80", at: port)
+            && !head.spells("443", at: port)
+    }
+}

@@ -1,0 +1,48 @@
+import Larder
+import Logging
+
+/// How a store is for those who use it: what failed of what they asked for, and what the store says itself.
+package struct StoreHealth: Sendable {
+    package let store: Store
+    let watch: StoreWatch
+
+    init(_ store: Store, _ watch: StoreWatch) {
+        self.store = store
+        self.watch = watch
+    }
+
+    package init(_ store: Store, _ logger: Logger) { self.init(store, StoreWatch(logger)) }
+
+    /// Times that the store could not be read or written.
+    package var failures: UInt64 { watch.failures }
+
+    /// Takes over the count of what was used before.
+    package func continueCounting(after failures: UInt64) { watch.add(failures) }
+
+    /// See ``HTTPCache/storeTroubles()``.
+    package func troubles() async -> [StoreTrouble] {
+        var troubles = watch.troubles
+        do {
+            try await store.perform { [store] in try store.checkPlace() }
+        } catch {
+            troubles.append(Self.trouble(.place, error))
+        }
+        do {
+            for failure in try await store.statistics().failures {
+                troubles.append(
+                    StoreTrouble(
+                        work: .upkeep, code: failure.code, message: "\(failure.work.rawValue): \(failure.message)",
+                        count: failure.count))
+            }
+        } catch is CancellationError {
+            // It says nothing about the store.
+        } catch {
+            if !troubles.contains(where: { $0.work == .read }) { troubles.append(Self.trouble(.read, error)) }
+        }
+        return troubles
+    }
+
+    private static func trouble(_ work: StoreTrouble.Work, _ error: any Error) -> StoreTrouble {
+        StoreTrouble(work: work, code: (error as? LarderError)?.code, message: "\(error)", count: 1)
+    }
+}
