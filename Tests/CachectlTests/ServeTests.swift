@@ -60,6 +60,33 @@ struct ServeTests {
         }
     }
 
+    /// A bit that flipped on the disk is a miss, and the origin is asked again.
+    @Test func readsCanBeVerified() async throws {
+        try await withOrigin { origin, place in
+            origin.script(
+                "/long", .ok(String(repeating: "0123456789", count: 30_000)).header("Cache-Control", "max-age=60"))
+            let gateway = try await RunningGateway(place, "--origin", origin.url, "--verify-reads")
+            let client = try Workplace()
+            func source() async throws -> String {
+                let run = try await client.run("fetch", gateway.address + "/long", "-i", "--policy", "do-not-read")
+                #expect(run.status == 0 && run.text.hasSuffix("0123456789"), "\(run.errors)")
+                return run.text
+            }
+            try await #expect(source().contains("fwd=uri-miss"))
+            try await #expect(source().contains("; hit"))
+            let name = try #require(place.contents(of: "store/blobs").keys.first)
+            let handle = try #require(FileHandle(forUpdatingAtPath: place.store + "/blobs/" + name))
+            try handle.seek(toOffset: 150_000)
+            try handle.write(contentsOf: [UInt8(ascii: "x")])
+            try handle.close()
+            try await #expect(!source().contains("; hit"))
+            try await #expect(source().contains("; hit"))
+            #expect(origin.requests(for: "/long").count == 2)
+            gateway.signal(SIGTERM)
+            #expect(try await gateway.end() == 0)
+        }
+    }
+
     @Test func aStoreWithoutABudgetGetsOneAndTheStartLineSaysSo() async throws {
         try await withOrigin { origin, place in
             let gateway = try await RunningGateway(place, "--origin", "a.example=\(origin.url)", "--forward")

@@ -66,16 +66,20 @@ struct ServerProgram: Sendable {
     /// Runs until SIGINT or SIGTERM.
     /// - Parameter source: the file with settings, if there is one.
     func run(_ service: some ServedService, _ source: Reloading.Source? = nil) throws {
-        try options.withStore(.creating, rebuildsIndex: true) {
-            $0.logger = levels.logger($0.logger)
-        } _: { store in
+        try options.withStore(.creating, rebuildsIndex: true, configure) { store in
             try Blocking.untilInterrupted { try await serve(store, service, source) }
         }
     }
 
+    /// How the store is opened, the first time and again.
+    private func configure(_ configuration: inout Configuration) {
+        configuration.logger = levels.logger(configuration.logger)
+        if settings.verifyReads == true { configuration.verification = .always }
+    }
+
     private func serve(_ store: Store, _ service: some ServedService, _ source: Reloading.Source?) async throws {
         var opening = options.configuration(.creating)
-        opening.logger = levels.logger(opening.logger)
+        configure(&opening)
         let keeper = Keeper(at: options.path, opening, logger: service.logger) { service.user(of: $0) }
         let server = try await service.start(keeper.use(store))
         // Not before everything is open that can fail: other servers may be using the store.

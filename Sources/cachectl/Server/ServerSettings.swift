@@ -35,6 +35,11 @@ struct ServerSettings: ParsableArguments {
         transform: SizeArgument.parseBudget)
     var budget: ByteCount?
 
+    @Flag(
+        inversion: .prefixedNo, exclusivity: .chooseLast,
+        help: "Compare each body with its digest before it is sent; 0.6 ms a MiB. Default: no.")
+    var verifyReads: Bool?
+
     @Option(
         help: ArgumentHelp("Access log, one line per request; - is standard output.", valueName: "file"),
         completion: .file())
