@@ -36,7 +36,9 @@ enum CounterLayout {
         case displacedExpired, displacedLeastRecentlyUsed, evictedExpired, evictedLeastRecentlyUsed
         case commits, failedChanges, damagedBodies
         case commitFailures, publicationFailures, touchFailures, displacementFailures, expiryFailures
-        case checkpointFailures, leaseFailures, orphanFailures
+        case checkpointFailures, leaseFailures
+        /// Of earlier versions, which had a place for failures that they did not count.
+        case unused
     }
 
     static let scalarsAt = laneCount * laneWords

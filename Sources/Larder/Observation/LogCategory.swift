@@ -42,7 +42,6 @@ extension StandingFailure.Work {
         case .commit, .publication, .touches, .leases: .commits
         case .displacement, .expiry: .displacement
         case .checkpoint: .checkpoints
-        case .orphans: .recovery
         }
     }
 }

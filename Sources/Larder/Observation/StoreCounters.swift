@@ -164,7 +164,6 @@ extension StandingFailure.Work {
         case .expiry: .expiryFailures
         case .checkpoint: .checkpointFailures
         case .leases: .leaseFailures
-        case .orphans: .orphanFailures
         }
     }
 }

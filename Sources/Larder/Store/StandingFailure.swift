@@ -17,8 +17,6 @@ public struct StandingFailure: Sendable, Hashable {
         case checkpoint
         /// Deletion of leases that were released: they hold until their time is over.
         case leases
-        /// The scan for orphan blobs after an unclean shutdown.
-        case orphans
     }
 
     /// What fails.
