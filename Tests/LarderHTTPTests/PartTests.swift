@@ -80,6 +80,33 @@ struct PartTests {
         }
     }
 
+    /// It answers a range that the client did not ask for.
+    @Test(arguments: [204, 302, 400, 403, 404, 405, 410, 500, 501]) func aRefusalOfARangeIsNoAnswerToTheWhole(
+        _ status: Int
+    ) async throws {
+        try await Fixture.run { fixture in
+            let fields: HTTPFields = [.cacheControl: "max-age=600", .eTag: "\"a\""]
+            let count = Atomic(0)
+            fixture.transport.handler = { request throws(TransportError) in
+                if request.head.headerFields.contains(.range) { return .answer(status, [.cacheControl: "max-age=60"]) }
+                let isFirst = count.wrappingAdd(1, ordering: .relaxed).oldValue == 0
+                let bytes = RangeOrigin.bytes(0..<(isFirst ? 500 : 1_000))
+                var fields = fields
+                fields[.contentLength] = "1000"
+                return TransportResponse(
+                    head: HTTPResponse(status: .ok, headerFields: fields),
+                    body: Pieces([bytes], isComplete: !isFirst).body(length: 1_000))
+            }
+            await #expect(throws: FetchError.self) { _ = try await fixture.getRange() }
+            await fixture.cache.drain()
+            let (response, bytes) = try await fixture.getRange()
+            #expect(response.head.status == .ok && bytes == RangeOrigin.bytes(0..<1_000))
+            await fixture.cache.drain()
+            try await #expect(fixture.getRange().0.source == .hit)
+            #expect(fixture.transport.sent.count == 3)
+        }
+    }
+
     @Test func aRepresentationThatChangesWhileItsGapsAreFilledIsNotMixed() async throws {
         try await Fixture.run { fixture in
             fixture.serveRanges(of: 100)

@@ -157,6 +157,30 @@ struct FileTests {
         }
     }
 
+    /// RFC 9110 sections 13.1.1 and 13.1.2: whatever a request would do, it does not where its precondition is false.
+    @Test func preconditionsOfOtherRequests() async throws {
+        try await Setting.run { setting in
+            func delete(_ fields: HTTPFields) async throws -> Int {
+                try await setting.send("DELETE", "/notes/a", nil, fields).status
+            }
+            try await #expect(setting.put("/notes/a", Array("0123456789".utf8)) == 201)
+            let tag = try #require(try await setting.get("/notes/a").fields[.eTag])
+            let other: HTTPFields = [.ifMatch: "\"other\""]
+            try await #expect(setting.get("/notes/a", other).status == 412)
+            try await #expect(setting.get("/notes/a", [.ifMatch: "\"other\"", .range: "bytes=5-"]).status == 412)
+            try await #expect(setting.send("HEAD", "/notes/a", nil, other).status == 412)
+            try await #expect(setting.get("/notes/a", [.ifMatch: tag, .range: "bytes=5-"]).bytes == Array("56789".utf8))
+            // If-Match comes first (section 13.2.2).
+            try await #expect(setting.get("/notes/a", [.ifMatch: tag, .ifNoneMatch: "\"x\""]).status == 200)
+            try await #expect(delete(other) == 412)
+            try await #expect(delete([.ifNoneMatch: "*"]) == 412)
+            try await #expect(delete([.ifNoneMatch: tag]) == 412)
+            try await #expect(setting.get("/notes/a").status == 200)
+            try await #expect(delete([.ifMatch: tag]) == 204)
+            try await #expect(delete(other) == 404)
+        }
+    }
+
     /// RFC 9110 section 14: parts of files, of blobs and of results.
     @Test func ranges() async throws {
         try await Setting.run { setting in

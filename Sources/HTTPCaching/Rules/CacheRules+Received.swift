@@ -296,7 +296,12 @@ extension CacheRules {
             decision.removals.append(selected)
             decision.store = nil
             decision.answer = .fetch(unconditional(forwardedRequest))
-        default: break
+        case 200: break
+        default:
+            // The client did not ask for a range, so a refusal of one says nothing to it.
+            guard !forwardedRequest.request.headerFields.contains(.range) else { break }
+            decision.store = nil
+            decision.answer = .fetch(unconditional(forwardedRequest))
         }
     }
 }

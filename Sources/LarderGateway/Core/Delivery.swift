@@ -75,10 +75,12 @@ final class Delivery: @unchecked Sendable {
             sink.deliver(own)
             return nil
         case .response(let response):
-            isStored = response.isStored
-            isLoading = response.source == .network
-            sink.worker.shedding?.watch()
-            // What is stored asks nothing more of the origin, nor does an answer without content.
+            if answer.mayArrive {
+                isStored = response.isStored
+                isLoading = response.source == .network
+                sink.worker.shedding?.watch()
+            }
+            // What is there asks nothing more of the origin, nor does an answer without content.
             if case .live = response.body.source, response.body.length != 0, !isHead {} else { place = nil }
             return sink.deliver(response) ? response.body : nil
         }

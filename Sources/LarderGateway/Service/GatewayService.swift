@@ -61,7 +61,7 @@ package struct ServiceWork: Sendable {
     typealias Interim = @Sendable (HTTPResponse) async -> Void
 
     /// Whether it counts among the requests that a client may have at once, and gets the content of the request.
-    var isLimited = true
+    let isLimited: Bool
     let run: @Sendable (RequestBody?, Interim?) async -> ServiceAnswer
 
     init(isLimited: Bool = true, _ run: @escaping @Sendable (RequestBody?, Interim?) async -> ServiceAnswer) {

@@ -9,17 +9,17 @@ package struct ServiceAnswer: Sendable {
         case response(FetchResponse)
     }
 
-    private(set) var content: Content
+    let content: Content
+    /// Whether it may come from an origin. Others need no memory of a load, and have no date yet.
+    let mayArrive: Bool
     /// Whether a server that was asked for it is to blame.
     private(set) var isOriginFault = false
-    /// Whether its head lacks a date.
-    private let isUndated: Bool
 
     /// - Parameter isHit: whether the content is from the store, which the figures count as a hit.
     package init(_ status: Int, _ fields: HTTPFields = [:], body: ResponseBody = .empty, isHit: Bool = false) {
         let head = HTTPResponse(status: HTTPResponse.Status(code: status).withReason, headerFields: fields)
         content = .response(FetchResponse(head: head, body: body, source: isHit ? .hit : .network))
-        isUndated = true
+        mayArrive = false
     }
 
     /// An answer with a line of text.
@@ -32,20 +32,20 @@ package struct ServiceAnswer: Sendable {
     init(_ answer: OwnAnswer, isOriginFault: Bool = false) {
         content = .own(answer)
         self.isOriginFault = isOriginFault
-        isUndated = false
+        mayArrive = false
     }
 
     /// A response of the cache.
     init(_ response: FetchResponse) {
         content = response.isRefusal ? .own(.notStored) : .response(response)
         isOriginFault = response.originError != nil
-        isUndated = false
+        mayArrive = true
     }
 
     /// With a date: who makes an answer dates it (RFC 9110 section 6.6.1).
     /// - Parameter seconds: the time, since 1970.
     func dated(at seconds: @autoclosure () -> Int64) -> Content {
-        guard isUndated, case .response(var response) = content, !response.head.headerFields.contains(.date) else {
+        guard !mayArrive, case .response(var response) = content, !response.head.headerFields.contains(.date) else {
             return content
         }
         response.head.headerFields[.date] = LogTime.http(seconds())

@@ -79,7 +79,17 @@ extension Call {
         }
     }
 
+    /// Whether a precondition forbids to do anything (RFC 9110 sections 13.1.1 and 13.1.2).
+    /// - Parameter tag: of what is there.
+    func isRefused(_ tag: String?) -> Bool {
+        if request.head.headerFields.contains(.ifMatch) { return !(tag.map { names($0, in: .ifMatch) } ?? false) }
+        return tag.map { names($0, in: .ifNoneMatch) } ?? false
+    }
+
+    var refused: ServiceAnswer { ServiceAnswer(412, text: "The object is not as the precondition says.") }
+
     private func hit(_ object: StoredObject) -> ServiceAnswer {
+        if request.head.headerFields.contains(.ifMatch), isRefused(Self.tag(object.digest)) { return refused }
         objects.counters.hits.add(1, ordering: .relaxed)
         var fields = object.metadata.isEmpty ? ObjectNotes([:]).fields : ObjectNotes(metadata: object.metadata).fields
         let tag = Self.tag(object.digest)

@@ -60,15 +60,9 @@ extension Call {
                 try await objects.put(content, for: key, options)
                 return stored(created)
             }
-            // RFC 9110 sections 13.1.1 and 13.1.2.
-            let refusal = ServiceAnswer(412, text: "The object is not as the precondition says.")
             let entry = try await objects.store.get(key)
-            if fields.contains(.ifMatch) {
-                guard let entry, names(Self.tag(entry.digest), in: .ifMatch) else { return refusal }
-            } else if let entry, names(Self.tag(entry.digest), in: .ifNoneMatch) {
-                return refusal
-            }
-            return try await objects.put(content, for: key, inPlaceOf: entry, options) ? stored(created) : refusal
+            if isRefused(entry.map { Self.tag($0.digest) }) { return refused }
+            return try await objects.put(content, for: key, inPlaceOf: entry, options) ? stored(created) : refused
         }
     }
 
@@ -87,7 +81,14 @@ extension Call {
             await answered {
                 switch path.name {
                 case .file(let key), .artifact(let key), .record(let key):
-                    return try await objects.store.remove(key) ? ServiceAnswer(204) : miss
+                    // Without a precondition it would be a miss: then that is what it is (RFC 9110 section 13.2.1).
+                    guard let entry = try await objects.store.get(key) else { return miss }
+                    if isRefused(Self.tag(entry.digest)) { return refused }
+                    let fields = request.head.headerFields
+                    guard fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) else {
+                        return try await objects.store.remove(key) ? ServiceAnswer(204) : miss
+                    }
+                    return try await objects.store.remove(entry) ? ServiceAnswer(204) : refused
                 case .collection, .blob, .result, .status, .artifacts: return ServiceAnswer(405)
                 }
             }
