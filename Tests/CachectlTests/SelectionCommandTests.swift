@@ -133,6 +133,21 @@ import Testing
         #expect(try keys(place, []) == ["k"])
     }
 
+    /// A FIFO that no one writes to is waited for where a signal is heard.
+    @Test func aSignalEndsTheWaitForAFIFO() async throws {
+        let place = try Workplace()
+        try place.run("put", "k", input: [1])
+        let fifo = place.path.appending("fifo").string
+        #expect(mkfifo(fifo, 0o600) == 0)
+        let staging = FilePath(place.store).appending("staging")
+        let process = try CommandRun.start(["put", "big", fifo, "--store", place.store])
+        // Once the store is open, the handlers are there.
+        try await waitWhile { TestFiles.names(in: staging) == [] && process.isRunning }
+        kill(process.processIdentifier, SIGTERM)
+        await process.exit()
+        #expect(process.terminationReason == .exit && process.terminationStatus == 130)
+    }
+
     /// An option that is given twice selects what both select.
     @Test(arguments: [
         (["--where", "tag=x", "--where", "tag=y"], ["a/2"]), (["--prefix", "a/", "--prefix", "a/1"], ["a/1"]),

@@ -169,7 +169,8 @@ struct FileTests {
             try await #expect(setting.get("/notes/a", other).status == 412)
             try await #expect(setting.get("/notes/a", [.ifMatch: "\"other\"", .range: "bytes=5-"]).status == 412)
             try await #expect(setting.send("HEAD", "/notes/a", nil, other).status == 412)
-            try await #expect(setting.get("/notes/a", [.ifMatch: tag, .range: "bytes=5-"]).bytes == Array("56789".utf8))
+            try await #expect(
+                setting.get("/notes/a", [.ifMatch: tag, .range: "bytes=5-"]).bytes == Array("56789".utf8))
             // If-Match comes first (section 13.2.2).
             try await #expect(setting.get("/notes/a", [.ifMatch: tag, .ifNoneMatch: "\"x\""]).status == 200)
             try await #expect(delete(other) == 412)

@@ -52,13 +52,16 @@ package struct FileInput {
 
     private static func open(_ path: FilePath) throws -> FileDescriptor {
         do {
-            return try FileDescriptor.open(path, .readOnly)
+            // A FIFO is not waited for here: `awaitInput` does, and hears signals.
+            let file = try FileDescriptor.open(path, .readOnly, options: .nonBlocking)
+            file.blockAgain()
+            return file
         } catch let error as Errno {
             throw CommandError(ExitStatus(error), "cannot open \(path)", path: path, cause: error)
         }
     }
 
-    /// Waits until there is something to read: read(2) continues after a signal, and no command has to.
+    /// Waits until there is something to read, or a writer of a FIFO has come and gone: read(2) continues after a signal, and no command has to.
     private static func awaitInput(_ file: FileDescriptor) throws {
         var one = pollfd(fd: file.rawValue, events: Int16(POLLIN), revents: 0)
         while true {

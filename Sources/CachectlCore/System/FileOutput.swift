@@ -8,7 +8,7 @@ package enum FileOutput {
         var status = stat()
         let exists = path.withPlatformString { stat($0, &status) } == 0
         if exists, status.st_mode & S_IFMT != S_IFREG {
-            let file = try open(path, .writeOnly, [], as: path)
+            let file = try openSpecial(path, isFIFO: status.st_mode & S_IFMT == S_IFIFO)
             return try writing(path) { try file.closeAfter { try write(file) } }
         }
         // In the directory of the target, because rename(2) does not cross file systems.
@@ -21,6 +21,20 @@ package enum FileOutput {
         } catch {
             _ = temporary.withPlatformString { unlink($0) }
             throw error
+        }
+    }
+
+    /// Opens a device or a pipe. A FIFO without a reader is waited for here, where a signal can end that.
+    private static func openSpecial(_ path: FilePath, isFIFO: Bool) throws -> FileDescriptor {
+        while true {
+            do {
+                let file = try open(path, .writeOnly, isFIFO ? .nonBlocking : [], as: path)
+                if isFIFO { file.blockAgain() }
+                return file
+            } catch let error as CommandError where isFIFO && (error.cause as? Errno) == .noSuchAddressOrDevice {
+                try Interruption.check()
+                usleep(50_000)
+            }
         }
     }
 
@@ -43,5 +57,13 @@ package enum FileOutput {
         } catch let error as Errno {
             throw CommandError(ExitStatus(error), "writing to \(path) failed", path: path, cause: error)
         }
+    }
+}
+
+extension FileDescriptor {
+    /// Lets reads and writes wait: fcntl(2), O_NONBLOCK. No effect where the system does not say what is set.
+    func blockAgain() {
+        let flags = fcntl(rawValue, F_GETFL)
+        if flags >= 0 { _ = fcntl(rawValue, F_SETFL, flags & ~O_NONBLOCK) }
     }
 }
