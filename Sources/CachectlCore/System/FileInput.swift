@@ -61,7 +61,8 @@ package struct FileInput {
         }
     }
 
-    /// Waits until there is something to read, or a writer of a FIFO has come and gone: read(2) continues after a signal, and no command has to.
+    /// Waits until there is something to read, or a writer of a FIFO has come and gone: read(2) continues after a
+    /// signal, and no command has to.
     private static func awaitInput(_ file: FileDescriptor) throws {
         var one = pollfd(fd: file.rawValue, events: Int16(POLLIN), revents: 0)
         while true {
