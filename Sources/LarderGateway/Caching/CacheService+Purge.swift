@@ -87,3 +87,9 @@ extension CacheService {
         }
     }
 }
+
+extension HTTPField.Name {
+    fileprivate static let purgePrefix = HTTPField.Name("Purge-Prefix")!
+    fileprivate static let purgeGroup = HTTPField.Name("Purge-Group")!
+    fileprivate static let purgeTag = HTTPField.Name("Purge-Tag")!
+}

@@ -31,7 +31,6 @@ final class CacheService: GatewayService {
 
     var health: StoreHealth { cache.health }
     var heldBytes: Int { cache.heldBytes }
-    var metrics: [ServiceMetric] { [] }
 
     func decide(_ asked: ServiceRequest) -> ServiceDecision {
         var (request, isAbsolute) = (asked.head, asked.isAbsolute)
@@ -153,6 +152,11 @@ final class CacheService: GatewayService {
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         return .tunnel(host: host, port: port)
     }
+}
+
+extension HTTPField.Name {
+    static let via = HTTPField.Name("Via")!
+    fileprivate static let maxForwards = HTTPField.Name("Max-Forwards")!
 }
 
 extension GatewayConfiguration {

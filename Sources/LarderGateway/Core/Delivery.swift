@@ -11,7 +11,7 @@ protocol DeliverySink: AnyObject {
     func deliver(informational head: HTTPResponse)
     /// An answer of the gateway's own.
     func deliver(_ answer: OwnAnswer)
-    /// An answer of the cache. Returns whether its content has to be brought piece by piece.
+    /// A response of the service. Returns whether its content has to be brought piece by piece.
     func deliver(_ response: FetchResponse) -> Bool
     /// A piece of the content.
     func deliver(piece: [UInt8])
@@ -23,7 +23,7 @@ protocol DeliverySink: AnyObject {
     var takesMore: Bool { get }
 }
 
-/// What of an exchange cannot be done at once: asking the origin, and content that arrives or comes from a disk. One
+/// What of an exchange cannot be done at once: work of the service, and content that arrives or comes from a disk. One
 /// task, which a client that leaves cancels.
 ///
 // SAFETY: everything that changes is touched on `eventLoop` only, which the methods assert that the sink calls;

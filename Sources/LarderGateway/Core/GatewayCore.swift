@@ -98,7 +98,7 @@ final class GatewayCore: Sendable {
         return decision
     }
 
-    /// A place among the requests that a client has at origins.
+    /// A place among the requests of a client that the service works on.
     /// - Returns: nil if the client has all that it may; one that is not counted where no limit applies.
     func place(for address: SocketAddress?, isLoopback: Bool) -> ClientTable.Place? {
         guard configuration.limits.limitsLoopback || !isLoopback, let client = ClientAddress(address) else {
@@ -106,16 +106,10 @@ final class GatewayCore: Sendable {
         }
         return clients.place(for: client)
     }
-
 }
 
 extension HTTPField.Name {
-    static let via = HTTPField.Name("Via")!
-    static let maxForwards = HTTPField.Name("Max-Forwards")!
     static let allow = HTTPField.Name("Allow")!
-    static let purgePrefix = HTTPField.Name("Purge-Prefix")!
-    static let purgeGroup = HTTPField.Name("Purge-Group")!
-    static let purgeTag = HTTPField.Name("Purge-Tag")!
     static let referer = HTTPField.Name("Referer")!
     static let retryAfter = HTTPField.Name("Retry-After")!
     static let keepAlive = HTTPField.Name("Keep-Alive")!

@@ -56,7 +56,7 @@ extension HTTP1Handler {
         begin(body, place)
     }
 
-    /// The load asks for content: the client that waits for 100 gets it now, and not where the origin refuses the
+    /// The service asks for content: the client that waits for 100 gets it now, and not where it refuses the
     /// request before.
     private func contentWanted() {
         guard phase == .exchange, output.context != nil else { return }

@@ -111,7 +111,7 @@ final class HTTP1Responder {
         finish()
     }
 
-    /// Writes an answer of the cache: all of it, if it is there, or its head, and the rest as it comes.
+    /// Writes a response of the service: all of it, if it is there, or its head, and the rest as it comes.
     func write(_ response: FetchResponse) {
         guard writeHead(of: response) else { return }
         guard case .segments(let segments) = response.body.source, isImmediate(segments) else {
@@ -130,7 +130,7 @@ final class HTTP1Responder {
         }
     }
 
-    /// Writes the head of an answer of the cache. Returns whether content has to follow.
+    /// Writes the head of a response of the service. Returns whether content has to follow.
     private func writeHead(of response: FetchResponse) -> Bool {
         current?.record.source = response.source
         guard writeHead(response.head, length: response.body.length) else {

@@ -95,7 +95,7 @@ final class HTTP2Responder {
         send(method == .head ? HTTP2Content([]) : HTTP2Content(answer.body))
     }
 
-    /// Writes an answer of the cache.
+    /// Writes a response of the service.
     func write(_ response: FetchResponse) {
         record?.source = response.source
         do {

@@ -23,6 +23,11 @@ package protocol GatewayService: Sendable {
     var metrics: [ServiceMetric] { get }
 }
 
+extension GatewayService {
+    package var heldBytes: Int { 0 }
+    package var metrics: [ServiceMetric] { [] }
+}
+
 /// A request for a service.
 package struct ServiceRequest: Sendable {
     /// With scheme and path; the authority is that of `Host`, if the client sent one.

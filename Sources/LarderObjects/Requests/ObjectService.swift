@@ -25,7 +25,6 @@ package struct ObjectService: GatewayService {
     /// Those of the store in use: another takes its place where it had to be opened again.
     package var objects: ObjectStore { current.state.withLock { $0.objects } }
     package var health: StoreHealth { current.state.withLock { $0.health } }
-    package var heldBytes: Int { 0 }
 
     /// Continues with a store that was opened again.
     func use(_ health: StoreHealth) {
