@@ -16,7 +16,7 @@ public struct ContentRange: Sendable, Hashable {
     }
 
     /// Parses a value: nil for another unit, for a last position before the first, and for a complete length that
-    /// does not reach past the last position.
+    /// does not reach past the last position, or is not below 2^56.
     ///
     /// - Parameter bytes: the value of `Content-Range` (RFC 9110 section 14.4).
     public init?(_ bytes: [UInt8]) {
@@ -28,7 +28,8 @@ public struct ContentRange: Sendable, Hashable {
         if total.elementsEqual([UInt8(ascii: "*")]) {
             completeLength = nil
         } else {
-            guard let length = FieldBytes.number(total, ceiling: ceiling) else { return nil }
+            // A greater one would come back from the store as the ceiling.
+            guard let length = FieldBytes.number(total, ceiling: ceiling), length < ceiling else { return nil }
             completeLength = length
         }
         let positions = bytes[6..<max(6, slash)]

@@ -68,6 +68,8 @@ struct FieldParserTests {
             ("lines 0-4/10", nil), ("bytes 0-4", nil),
             ("bytes 0/10", nil), ("bytes -4/10", nil), ("bytes 0-/10", nil), ("", nil), ("bytes ", nil),
             ("bytes /", nil), ("bytes 0-4/-1", nil),
+            ("bytes 0-1/72057594037927935", ContentRange(range: 0..<2, completeLength: (1 << 56) - 1)),
+            ("bytes 0-1/72057594037927936", nil), ("bytes 0-1/99999999999999999999", nil),
         ] as [(String, ContentRange?)])
     func contentRanges(text: String, expected: ContentRange?) {
         #expect(ContentRange(Array(text.utf8)) == expected)
