@@ -347,10 +347,7 @@ struct SharedMissTests {
             }
         } _: { processes in
             let total = Self.long.utf8.count
-            let response = try await processes.cache.fetch(processes.url)
-            var bytes: [UInt8] = []
-            var reader = response.body.makeAsyncIterator()
-            while bytes.count < 1 << 20, let piece = try await reader.next() { bytes += piece }
+            // On a busy machine the first process may seem to hang before it does.
             processes.transport.handler = { request throws(TransportError) in
                 let range = request.head.headerFields[.range] ?? ""
                 let first = Int(range.dropFirst("bytes=".count).prefix { $0 != "-" }) ?? 0
@@ -361,6 +358,10 @@ struct SharedMissTests {
                         .contentRange: "bytes \(first)-\(total - 1)/\(total)",
                     ], String(Self.long.dropFirst(first)))
             }
+            let response = try await processes.cache.fetch(processes.url)
+            var bytes: [UInt8] = []
+            var reader = response.body.makeAsyncIterator()
+            while bytes.count < 1 << 20, let piece = try await reader.next() { bytes += piece }
             kill(processes.first.processIdentifier, signal)
             if signal == SIGKILL { await processes.first.exit() }
             while let piece = try await reader.next() { bytes += piece }
