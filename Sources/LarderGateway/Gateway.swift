@@ -21,14 +21,14 @@ import Locks
 /// await gateway.stop(drain: .seconds(10))
 /// ```
 ///
-/// It owns its sockets, its threads and the access log, not the cache. Give the cache a `viaName` that no other gateway
-/// has: by it requests are known that come back (508). Safe to use from any thread.
+/// It owns its sockets, its threads and the access log, but not the cache. Give the cache a `viaName` that no other
+/// gateway has: it identifies requests that come back to the gateway (508). Safe to use from any thread.
 public final class Gateway: Sendable {
-    /// Where it listens for HTTP without TLS; nil if it does not.
+    /// The address for HTTP without TLS; nil if there is none.
     public let address: SocketAddress?
-    /// Where it listens for TLS; nil if it does not.
+    /// The address for TLS; nil if there is none.
     public let tlsAddress: SocketAddress?
-    /// Where the admin server listens; nil without one.
+    /// The address of the admin server; nil without one.
     public let adminAddress: SocketAddress?
 
     let tls: ServerTLS?
@@ -171,18 +171,18 @@ public final class Gateway: Sendable {
         try? await shedding.run().get()
     }
 
-    /// Takes another cache from now on, one with the same configuration over another store. Requests under way end with
-    /// the one they began with.
+    /// Replaces the cache, from now on, by one with the same configuration over another store. Requests in progress
+    /// keep the cache that they began with.
     package func use(_ cache: HTTPCache) async { await use(CacheService(cache, core.configuration)) }
 
-    /// Takes another service from now on, or the same one over another store.
+    /// Replaces the service from now on, or uses the same one over another store.
     package func use(_ service: any GatewayService) async {
         core.service = service
         // An event loop that is gone serves nothing any more.
         for worker in workers { try? await worker.eventLoop.submit { worker.service = service }.get() }
     }
 
-    /// Some of what has been counted.
+    /// Some of the gateway's figures.
     package struct Readings: Sendable {
         package var requests: UInt64
         package var openConnections: Int64
@@ -192,7 +192,7 @@ public final class Gateway: Sendable {
         package var bytesOut: UInt64
         /// Memory that waits for clients and origins.
         package var heldBytes: Int
-        /// Of it, responses that HTTP/2 clients have not taken yet.
+        /// The part of this memory in responses that HTTP/2 clients have not read yet.
         package var heldForHTTP2: Int64
         /// Requests refused because memory ran short, or because their client had too many.
         package var refusedRequests: Int
@@ -200,7 +200,7 @@ public final class Gateway: Sendable {
         package var shedConnections: UInt64
     }
 
-    /// What has been counted so far.
+    /// The figures so far.
     package func readCounters() async -> Readings {
         let sum = await MetricsReader.sum(workers)
         return Readings(
@@ -211,12 +211,12 @@ public final class Gateway: Sendable {
             shedConnections: sum.connectionsShed)
     }
 
-    /// Stops: no connection is accepted any more, idle ones are closed, responses under way are finished, with
-    /// `Connection: close` where their head is not written yet. Ends what is left when time is up. When it returns,
-    /// every connection is closed and no part of the gateway runs any more.
+    /// Stops the gateway: it accepts no new connections, closes idle ones, and finishes responses in progress, with
+    /// `Connection: close` if their head has not been written yet. When the time is up, it ends the remaining
+    /// responses. When this method returns, every connection is closed and the gateway has stopped completely.
     ///
-    /// A further call waits for the end, too, and can only bring it forward: `stop(drain: .zero)` while another call
-    /// gives responses their time cuts them at once.
+    /// A further call also waits for the end, and can only bring it forward: `stop(drain: .zero)` cuts responses
+    /// immediately while another call gives them time.
     /// - Parameter drain: how long responses may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
         let task = stopping.withLock { state in

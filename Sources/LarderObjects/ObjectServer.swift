@@ -24,11 +24,11 @@ public final class ObjectServer: Sendable {
         self.service = service
     }
 
-    /// Where it listens for HTTP without TLS; nil if it does not.
+    /// The address for HTTP without TLS; nil if there is none.
     public var address: SocketAddress? { gateway.address }
-    /// Where it listens for TLS; nil if it does not.
+    /// The address for TLS; nil if there is none.
     public var tlsAddress: SocketAddress? { gateway.tlsAddress }
-    /// Where the admin server listens; nil without one.
+    /// The address of the admin server; nil without one.
     public var adminAddress: SocketAddress? { gateway.adminAddress }
 
     /// Starts a server.
@@ -55,7 +55,7 @@ public final class ObjectServer: Sendable {
         return ObjectServer(try await Gateway.start(configuration.connections, service), service)
     }
 
-    /// What tells how a store does.
+    /// The health of a store, as the server reports it.
     package static func health(of store: Store, _ configuration: ObjectServerConfiguration) -> StoreHealth {
         StoreHealth(store, configuration.connections.logger)
     }
@@ -66,13 +66,13 @@ public final class ObjectServer: Sendable {
         await gateway.use(service)
     }
 
-    /// Stops: no connection is accepted any more, idle ones are closed, requests under way are finished. Ends what is
-    /// left when time is up.
+    /// Stops the server: it accepts no new connections, closes idle ones and finishes requests in progress. When the
+    /// time is up, it ends the remaining requests.
     ///
     /// - Parameter drain: how long requests may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async { await gateway.stop(drain: drain) }
 
-    /// Opens the access log again, for programs that rotate it; see `Gateway.reopenAccessLog()`.
+    /// Reopens the access log, for programs that rotate it; see `Gateway.reopenAccessLog()`.
     @discardableResult
     public func reopenAccessLog() throws(GatewayError) -> Bool { try gateway.reopenAccessLog() }
 
@@ -80,7 +80,7 @@ public final class ObjectServer: Sendable {
     @discardableResult
     public func reloadCertificate() throws(GatewayError) -> Bool { try gateway.reloadCertificate() }
 
-    /// What has been counted since the start.
+    /// The figures since the start.
     public var figures: Figures {
         Figures(
             hits: service.objects.counters.hits.load(ordering: .relaxed),
@@ -90,17 +90,17 @@ public final class ObjectServer: Sendable {
             uploadsWithoutRoom: service.objects.counters.uploadsWithoutRoom.load(ordering: .relaxed))
     }
 
-    /// What a server has counted.
+    /// The figures of a server.
     public struct Figures: Sendable, Hashable {
-        /// GET and HEAD that found an object.
+        /// GET and HEAD requests that found an object.
         public var hits: Int
-        /// GET and HEAD that did not.
+        /// GET and HEAD requests that did not find one.
         public var misses: Int
-        /// Of the misses, results of actions that were there without all of their blobs.
+        /// Of the misses, results of actions that exist but lack some of their blobs.
         public var incompleteResults: Int
-        /// Objects that were stored.
+        /// Stored objects.
         public var uploads: Int
-        /// Objects that were not, because there was no room.
+        /// Objects that were not stored because there was no room.
         public var uploadsWithoutRoom: Int
     }
 }

@@ -15,16 +15,16 @@ import NIOCore
 /// await server.stop()
 /// ```
 ///
-/// Its threads are those of SwiftNIO's singleton, which all that use it in a process share.
+/// Its threads are those of SwiftNIO's singleton, which everything in the process that uses the singleton shares.
 ///
-/// It has `Capabilities`, `ActionCache`, `ContentAddressableStorage` and `ByteStream`. What is stored over HTTP is
-/// found over gRPC, and the reverse. Safe to use from any thread.
+/// It implements `Capabilities`, `ActionCache`, `ContentAddressableStorage` and `ByteStream`. Objects stored over HTTP
+/// are found over gRPC, and the reverse. Safe to use from any thread.
 public final class GRPCObjectServer: Sendable {
     /// The address that it listens on.
     public let host: String
     /// The port that it listens on.
     public let port: Int
-    /// What clients take as its address: `grpc://127.0.0.1:8980`, or `grpcs://` with TLS.
+    /// The address for the settings of clients: `grpc://127.0.0.1:8980`, or `grpcs://` with TLS.
     public var url: String {
         "\(hasTLS ? "grpcs" : "grpc")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
@@ -130,7 +130,8 @@ public final class GRPCObjectServer: Sendable {
         }
     }
 
-    /// Stops: no connection is accepted any more, calls under way are finished. Ends what is left when time is up.
+    /// Stops the server: it accepts no new connections and finishes calls in progress. When the time is up, it ends the
+    /// remaining calls.
     ///
     /// - Parameter drain: how long calls may take to finish. Default: 10 s.
     public func stop(drain: Duration = .seconds(10)) async {
@@ -146,21 +147,21 @@ public final class GRPCObjectServer: Sendable {
     }
 }
 
-/// Limits that no setting changes.
+/// Fixed limits.
 enum Limits {
-    /// The most of a message that a client may send, in bytes.
+    /// The largest message that a client may send, in bytes.
     static let message = 4 << 20
-    /// The most of a message that is sent: what gRPC's clients take by default.
+    /// The largest message that the server sends, in bytes: the default limit of gRPC's clients.
     static let sentMessage = 4 << 20
-    /// What the blobs of one message may have together. About 90 bytes come with each, so with small blobs a message
-    /// has more in it than blobs.
+    /// The most bytes that the blobs of one message may have in total. Each blob adds about 90 bytes, so with small
+    /// blobs a message contains more than its blobs.
     static let batch = 2 << 20
-    /// What a message has in it beside the bytes of a blob, at most.
+    /// The most bytes of a message in addition to those of a blob.
     static let blobOverhead: Int64 = 160
-    /// Blobs that may be looked for in one call: a message has no more in it.
+    /// The most blobs in one call of `FindMissingBlobs`, which is as many as fit in a message.
     static let digests = 1 << 17
     /// Bytes of a blob in one message of a stream.
     static let piece: Int64 = 64 << 10
-    /// What a result may have in it in place of blobs.
+    /// The most bytes that a result may contain in place of blobs.
     static let inlined: Int64 = 1 << 20
 }

@@ -4,24 +4,24 @@ import LarderHTTP
 import Logging
 import SystemPackage
 
-/// The packages of a store: zip archives of responses, which fill an HTTP cache before it has asked any origin.
+/// The packages of a store: zip archives of responses, which fill an HTTP cache before it has contacted any origin.
 ///
 ///     let packages = PackageStore(store)
 ///     try await packages.install("maps.zip")
 ///     let answer = try await cache.fetch("https://maps.example/7/1.png", FetchOptions(isOffline: true))
 ///
-/// An installation becomes visible with one commit, to every process that has the store open: all members or none,
-/// whenever the process is killed. The members are entries like those that came over the network, and an `HTTPCache`
-/// over the same store answers with them.
+/// One commit makes an installation visible to every process that has the store open: all members or none, even if the
+/// process is killed. The members are entries like those that came over the network, and an `HTTPCache` over the same
+/// store answers with them.
 ///
-/// A value that can be made again at any time; everything is in the store. One installation or removal runs at a time
-/// in a store, across processes; a second one throws ``PackageError/Code/busy``.
+/// You can create this value again at any time, because all state is in the store. A store runs one installation or
+/// removal at a time, across processes; a second one throws ``PackageError/Code/busy``.
 public struct PackageStore: Sendable {
     private let store: Store
     private let rules: CacheRules
     private let clock: any StoreClock
     private let logger: Logger
-    /// Told of steps, for tests.
+    /// Called with the steps, for tests.
     private let reach: @Sendable (String) -> Void
 
     /// The packages of a store.
@@ -29,8 +29,8 @@ public struct PackageStore: Sendable {
     /// - Parameters:
     ///   - store: an open store, which stays the caller's to close.
     ///   - caching: the rules of the cache that answers with the members. Default: those of a private cache.
-    ///   - clock: where the time comes from. Default: the machine's clock.
-    ///   - logger: told what is installed and removed, at level debug. Default: one labelled `larder.packages`.
+    ///   - clock: the source of the time. Default: the machine's clock.
+    ///   - logger: logs installations and removals, at level debug. Default: one labelled `larder.packages`.
     public init(
         _ store: Store, caching: CachingOptions = .privateCache, clock: any StoreClock = SystemClock(),
         logger: Logger = Logger(label: "larder.packages")
@@ -49,12 +49,12 @@ public struct PackageStore: Sendable {
         self.reach = reach
     }
 
-    /// The key of a URL's response in the store; nil for a URL that nothing is stored for.
+    /// The key of a URL's response in the store; nil for a URL that cannot have a stored response.
     ///
     /// - Parameter url: absolute, with `http` or `https`.
     public static func key(of url: String) -> Key? { PackagedResponse.key(of: url, rules: CacheRules()) }
 
-    /// Whether an entry is a part of what is known of packages, and no response of one.
+    /// Tells if an entry is a record about packages, and not a response.
     ///
     /// - Parameter entry: any entry of a store.
     public static func isOwn(_ entry: Attributes) -> Bool {
@@ -64,16 +64,16 @@ public struct PackageStore: Sendable {
 
     // MARK: Installing
 
-    /// Installs a package, or another version of it. Memory stays bounded, whatever the archive has: about 350 bytes
-    /// for each member, and some megabytes.
+    /// Installs a package, or another version of it. Memory is bounded for any archive: about 350 bytes for each
+    /// member, and some megabytes.
     ///
-    /// What is needed beside the members of the earlier version is the room for those that have changed. A package
-    /// whose archive is installed already changes nothing, unless ``InstallOptions/restoresMembers`` is set.
+    /// In addition to the members of the earlier version, the store needs room for those that have changed. Installing
+    /// an archive that is already installed changes nothing, unless ``InstallOptions/restoresMembers`` is set.
     ///
     /// - Parameters:
     ///   - archive: the path of a zip archive.
     ///   - options: how to install it.
-    /// - Returns: what was done.
+    /// - Returns: the result, with counts.
     /// - Throws: ``PackageError``; `LarderError` of the store; `CancellationError` in a cancelled task, until the
     ///   members are visible. Nothing has changed then.
     @discardableResult
@@ -121,8 +121,8 @@ public struct PackageStore: Sendable {
         }
     }
 
-    /// Finishes or takes back what a killed process has left. Each installation and removal does so first; a program
-    /// that calls it when it starts gets the room back earlier.
+    /// Finishes or undoes the work of a killed process. Each installation and removal does this first; a program that
+    /// calls it at its start frees the space earlier.
     ///
     /// - Throws: `LarderError` of the store, ``PackageError/Code/busy``.
     public func recover() async throws {
@@ -187,8 +187,8 @@ public struct PackageStore: Sendable {
 
     // MARK: What is installed
 
-    /// Whether readers of an HTTP cache find an entry: it is not a member of a package that is being installed, nor of
-    /// one that was displaced as a whole.
+    /// Tells if readers of an HTTP cache find an entry. They do not find a member of a package that is being installed,
+    /// or of one that was displaced as a whole.
     ///
     /// - Parameter entry: any entry of the store.
     /// - Throws: `LarderError` of the store.
@@ -203,7 +203,7 @@ public struct PackageStore: Sendable {
         try await store.performLong { [store] in try PackageRecords(store).all() }
     }
 
-    /// The package of a name; nil if it is not installed.
+    /// The package with a name; nil if it is not installed.
     ///
     /// - Parameter name: as it was installed.
     /// - Throws: `LarderError` of the store.
@@ -211,7 +211,7 @@ public struct PackageStore: Sendable {
         try await store.performLong { [store] in try PackageRecords(store).package(name) }
     }
 
-    /// Calls `body` with each member of a package, from its list: as it was installed, even if it is gone by now.
+    /// Calls `body` with each member in the list of a package: as it was installed, even if it has been removed since.
     ///
     /// - Parameters:
     ///   - name: of the package.
@@ -266,12 +266,12 @@ public struct PackageStore: Sendable {
             .missingMember, "the list of the members of '\(package.name)' is gone or damaged: install it again")
     }
 
-    /// Looks at every member of a package.
+    /// Checks every member of a package.
     ///
     /// - Parameters:
     ///   - name: of the package.
-    ///   - isDeep: reads each body and compares it with its digest. Default: false, the index alone is asked.
-    /// - Returns: what was found.
+    ///   - isDeep: reads each body and compares it with its digest. Default: false, only the index is read.
+    /// - Returns: the state of the members.
     /// - Throws: ``PackageError/Code/notInstalled``; `LarderError` of the store; `CancellationError`.
     public func verify(_ name: String, isDeep: Bool = false) async throws -> PackageReport {
         try await store.performCancellable { [store, rules] in

@@ -97,7 +97,7 @@ package struct SelectionExpression: Sendable, Hashable {
 
     // MARK: Grammar
 
-    /// Parentheses within each other. A deeper expression is no one's.
+    /// The deepest nesting of parentheses. No real expression is deeper.
     private static let deepest = 100
 
     private struct Parser {

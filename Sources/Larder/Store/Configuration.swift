@@ -21,9 +21,9 @@ public struct Configuration: Sendable {
     public var expiredRetention = Duration.seconds(60)
     /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
     public var maximumLifetime: Duration?
-    /// The application's version. Entries of another version are not there for any call but those about the whole store
-    /// (`clear`, `collect`, `check`, statistics, pins of tags, the budget) and `Selection.otherVersions`; they are
-    /// reclaimed. Nil (the default): entries are put without a version, and those of every version are seen.
+    /// The application's version. Entries of other versions are invisible to every call except those that concern the
+    /// whole store (`clear`, `collect`, `check`, statistics, pins of tags, the budget) and `Selection.otherVersions`;
+    /// they are reclaimed. Nil (the default): entries are put without a version, and those of every version are seen.
     public var version: String?
     /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
     public var verification = Verification.afterUncleanShutdown
@@ -35,8 +35,8 @@ public struct Configuration: Sendable {
     public var allowsOtherOwner = false
     /// Opens an existing store without changing it: no put, no removal, no note of accesses, nothing swept.
     public var isReadOnly = false
-    /// Told of displacement, recovery and failed commits, on the thread that did it; must return soon and must not call
-    /// the store. Default: nothing.
+    /// Called on displacement, recovery and failed commits, on the thread where they happen. It must return quickly and
+    /// must not call the store. Default: nothing.
     public var observer: (@Sendable (StoreEvent) -> Void)?
     /// Where the store tells what it repairs and what fails. Default: a logger labelled `larder`.
     public var logger = Logger(label: "larder")

@@ -1,5 +1,5 @@
 /// A failure of the store's own work that lasts: it is reported once when it begins and once when it ends, and
-/// `Statistics.failures` lists it meanwhile. The store tries again by itself, ever less often.
+/// `Statistics.failures` lists it meanwhile. The store retries by itself, with increasing delays.
 public struct StandingFailure: Sendable, Hashable {
     /// Work that a store does on its own.
     public enum Work: String, Sendable, Hashable, CaseIterable {

@@ -62,7 +62,7 @@ public final class Store: Sendable {
         try? close()
     }
 
-    /// Commits what is pending and gives the store's files back. Later calls throw `closed`. Idempotent, and safe from
+    /// Commits pending changes and releases the store's files. Later calls throw `closed`. Idempotent, and safe from
     /// any thread. Waits for the last commit and its sync.
     /// - Throws: what this store's relaxed puts and removals could not report (see `flush(_:)`); `io`.
     public func close() throws {

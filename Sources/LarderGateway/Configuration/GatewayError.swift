@@ -3,7 +3,7 @@ import SystemPackage
 
 /// Why a gateway cannot start.
 public struct GatewayError: Error, Sendable, CustomStringConvertible {
-    /// What can be done about it.
+    /// The kind of failure, which decides how to fix it.
     public struct Code: Sendable, Hashable, CaseIterable, CustomStringConvertible {
         private enum Value: String, Sendable, CaseIterable {
             case invalidArgument, cannotListen, tls, io
@@ -15,7 +15,7 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
 
         /// The configuration contradicts itself or has a value that makes no sense.
         public static let invalidArgument = Code(.invalidArgument)
-        /// An address cannot be listened on.
+        /// The gateway cannot listen on an address.
         public static let cannotListen = Code(.cannotListen)
         /// A certificate or key cannot be used.
         public static let tls = Code(.tls)
@@ -29,15 +29,15 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
         public var description: String { value.rawValue }
     }
 
-    /// What can be done about it.
+    /// The kind of failure.
     public let code: Code
-    /// What is wrong and where, what the cause says, and how to fix it.
+    /// Describes the failure and its place, the words of its cause, and how to fix it.
     public let message: String
-    /// The file concerned, where there is one.
+    /// The affected file, if there is one.
     public let path: FilePath?
-    /// The address concerned, such as `127.0.0.1:8080`, where there is one.
+    /// The affected address, such as `127.0.0.1:8080`, if there is one.
     public let address: String?
-    /// The error underneath: an `Errno` where a system call failed.
+    /// The underlying error: an `Errno` if a system call failed.
     public let cause: (any Error)?
 
     package init(
@@ -55,7 +55,8 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
 }
 
 extension GatewayError {
-    /// An address that cannot be listened on, in the words of the system: without the library's names of its calls.
+    /// Describes an address that the gateway cannot listen on, in the words of the system and without the library's
+    /// names for its calls.
     package static func cannotListen(_ host: String, _ port: Int, _ error: any Error) -> GatewayError {
         let text = "cannot listen on \(host) port \(port): "
         let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -1,15 +1,15 @@
-/// Where a gateway sends requests, by the host that they are for.
+/// The origins that a gateway sends requests to, by host.
 ///
-/// The host decides, and nothing else: whatever is stored under a URL came from the server that the URL is routed to.
+/// Only the host decides: every response stored under a URL came from the server that the URL is routed to.
 public struct Routes: Sendable, Hashable {
     /// Reverse proxy: origins by host, in lower case, with a port (`example.org:8080`) or without, for any port.
     public var hosts: [String: OriginServer]
     /// Reverse proxy: the origin for all other hosts. Default: nil.
     public var otherwise: OriginServer?
-    /// Forward proxy: requests whose target is a whole URL, of a host that has no origin here, go where the URL says.
-    /// Makes no sense together with ``otherwise``. Default: false.
+    /// Forward proxy: a request whose target is a whole URL goes to the host in that URL, if no origin is set for this
+    /// host. Makes no sense together with ``otherwise``. Default: false.
     public var allowsForwarding: Bool
-    /// Whether an origin gets the client's `Host`; false sends it the name it has here. Default: true.
+    /// Passes the client's `Host` on to an origin. False sends the name that the origin has here. Default: true.
     public var passesHost: Bool
 
     /// Makes routes. Each parameter sets the property of its name, and has the default that the property states.

@@ -42,7 +42,7 @@ package struct ServiceAnswer: Sendable {
         mayArrive = true
     }
 
-    /// With a date: who makes an answer dates it (RFC 9110 section 6.6.1).
+    /// With a date: the sender of an answer adds `Date` (RFC 9110 section 6.6.1).
     /// - Parameter seconds: the time, since 1970.
     func dated(at seconds: @autoclosure () -> Int64) -> Content {
         guard !mayArrive, case .response(var response) = content, !response.head.headerFields.contains(.date) else {

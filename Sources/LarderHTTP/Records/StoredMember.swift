@@ -1,7 +1,6 @@
 import Larder
 
-/// Metadata that says that a response counts only together with others: those of a package, which become visible with
-/// one commit however many they are.
+/// Metadata of a response that belongs to a package. Readers see it only once the whole package is committed.
 ///
 /// A byte of kind, 5, one of version, 1, one of role, one of flags, the length of the row's key as u16 with the least
 /// significant byte first, that key, and then the metadata that the entry has otherwise. The *row* is an entry without

@@ -6,9 +6,9 @@ import Larder
     import Foundation
 #endif
 
-/// Who may read and write the objects of a server.
+/// The rights of clients to read and write the objects of a server.
 public struct ObjectAccess: Sendable, Hashable {
-    /// What a client may do.
+    /// A level of access.
     public enum Right: String, Sendable, Hashable, CaseIterable, Comparable, Codable {
         /// Nothing.
         case none
@@ -17,21 +17,22 @@ public struct ObjectAccess: Sendable, Hashable {
         /// Everything.
         case write
 
-        /// By how much they allow.
+        /// Compares how much two rights allow.
         public static func < (a: Right, b: Right) -> Bool { a.rank < b.rank }
 
         private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
-    /// Someone who has a secret.
+    /// A user with a secret.
     public struct User: Sendable, Hashable {
-        /// The name for basic credentials (RFC 7617), and in the tag `user:NAME` of what this user writes.
+        /// The name for basic credentials (RFC 7617). Objects that this user writes have the tag `user:NAME`.
         public var name: String
         /// SHA-256 of the password (RFC 7617), which is also accepted as a bearer token (RFC 6750).
         public var secret: Digest
-        /// What the user may do below ``prefixes``. Default: write.
+        /// The right of the user below ``prefixes``. Default: write.
         public var right: Right
-        /// Where: paths such as `/team-a`, without those that only begin alike (`/team-ab`). Default: `/`, everywhere.
+        /// The paths where the right applies, by whole segments: `/team-a` does not include `/team-ab`. Default: `/`,
+        /// everywhere.
         public var prefixes: [String]
 
         /// Describes a user. Each parameter sets the property of its name.
@@ -43,9 +44,9 @@ public struct ObjectAccess: Sendable, Hashable {
         }
     }
 
-    /// Those who have secrets. Default: none.
+    /// The users with secrets. Default: none.
     public var users: [User]
-    /// What clients without credentials may do, everywhere. Default: write.
+    /// The right of clients without credentials, everywhere. Default: write.
     public var anonymous: Right
 
     /// Each parameter sets the property of its name, and has the default that the property states.
@@ -55,13 +56,13 @@ public struct ObjectAccess: Sendable, Hashable {
     }
 }
 
-/// What a request may do, and in whose name.
+/// The decision about a request, and the user it counts for.
 package enum Admission: Equatable {
     /// - Parameter user: nil without credentials.
     case allowed(user: String?)
     /// Credentials are missing or wrong.
     case unauthorized
-    /// They do not reach so far.
+    /// The credentials do not give this right at this path.
     case forbidden
 }
 
@@ -96,7 +97,7 @@ extension ObjectAccess {
         }
     }
 
-    /// Digests are compared, so that the time says nothing about the secret.
+    /// Compares digests, so that timing reveals nothing about the secret.
     private func user(_ name: String?, secret: [UInt8]) -> User? {
         let digest = Digest.of(secret)
         return users.first { $0.secret == digest && (name == nil || $0.name == name) }

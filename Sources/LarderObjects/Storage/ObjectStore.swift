@@ -187,9 +187,9 @@ package struct ObjectStore: Sendable {
         return options
     }
 
-    /// Promises that a blob that was just stored stays: at once where room is short, and soon where it is not. Until
-    /// then the blob is the last that was used, which goes last.
-    /// - Throws: `LarderError`: `noSpace` if it went all the same.
+    /// Promises that a blob that was just stored stays: immediately if room is short, and soon otherwise. Until then
+    /// the blob is the most recently used one, which is displaced last.
+    /// - Throws: `LarderError`: `noSpace` if it was displaced nevertheless.
     package func keep(_ digest: Digest) async throws {
         guard await promises.isShortOfRoom() else { return promises.promiseSoon(digest) }
         try await promises.write([digest])

@@ -1,17 +1,17 @@
 import Larder
 
-/// What an archive may be at most. An archive from elsewhere can claim anything: these limits keep time and memory in
-/// bounds whatever it claims.
+/// Upper limits for an archive. An archive from elsewhere can claim anything; these limits bound time and memory in any
+/// case.
 public struct ArchiveLimits: Sendable, Hashable {
-    /// Members, directories included. About 350 bytes of memory are needed for each. Default: 1,000,000.
+    /// The number of members, including directories. Each needs about 350 bytes of memory. Default: 1,000,000.
     public var members = 1_000_000
-    /// Bytes of one member, unpacked. Default: 4 GiB.
+    /// The size of one unpacked member. Default: 4 GiB.
     public var memberBytes = ByteCount.gibibytes(4)
-    /// Bytes of all members, unpacked. Default: 64 GiB. A package must also fit the budget of its store.
+    /// The size of all unpacked members. Default: 64 GiB. A package must also fit the budget of its store.
     public var totalBytes = ByteCount.gibibytes(64)
-    /// Bytes of a manifest or a list of members, in addition to 4 KiB for each file. Default: 64 MiB.
+    /// The size of a manifest or a list of members, in addition to 4 KiB for each file. Default: 64 MiB.
     public var manifestBytes = ByteCount.mebibytes(64)
-    /// Bytes of one line of a manifest. Default: 256 KiB.
+    /// The length of one line of a manifest. Default: 256 KiB.
     public var lineBytes = ByteCount.kibibytes(256)
 
     /// The defaults.

@@ -1,6 +1,7 @@
 import SystemPackage
 
-/// How many members the end of a zip archive claims, read before libzip does: it makes room for each at once.
+/// Reads the number of members that the end of a zip archive claims, before libzip does: libzip allocates room for all
+/// of them when it opens the archive.
 ///
 /// APPNOTE.TXT 4.3.16 (end of central directory record) and 4.3.14, 4.3.15 (the same of Zip64).
 enum ArchiveTail {

@@ -12,7 +12,7 @@ struct LineReader {
     private var isOver = false
     /// The number of the last line, from 1.
     private(set) var number = 0
-    /// Whether the last line had an end.
+    /// True if the last line had an end.
     private(set) var endsWithLineFeed = true
 
     init(_ member: ZipReader.Member, in archive: ZipReader) throws {
@@ -60,7 +60,7 @@ struct LineReader {
     /// The SHA-256 of the whole member. After the last line.
     var digest: Digest { hash.finalize() }
 
-    /// What is wrong with the last line.
+    /// Makes an error about the last line.
     func objection(_ message: String) -> PackageError {
         PackageError(.badManifest, "line \(number) \(message)", archive: archive, member: name)
     }

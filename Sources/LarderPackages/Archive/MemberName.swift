@@ -2,8 +2,8 @@
 enum MemberName {
     static let longest = 4_096
 
-    /// Why a name is refused; nil for one that is fine. Nothing is ever unpacked to such a path here, but others who
-    /// get the archive would do it, and a name that lies about where it belongs is not one to trust.
+    /// The reason to refuse a name; nil for a good one. This code never unpacks to such a path, but other recipients of
+    /// the archive would, and a name that lies about its place cannot be trusted.
     static func objection(_ name: [UInt8]) -> String? {
         if name.isEmpty { return "a member has no name" }
         if name.count > longest { return "the name has \(name.count) bytes; the most is \(longest)" }

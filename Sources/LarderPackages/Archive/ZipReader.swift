@@ -7,7 +7,7 @@ import SystemPackage
 /// All members are looked at when it is opened, and an archive that has a bad one is not read: see
 /// ``PackageError/Code``.
 final class ZipReader {
-    /// What the directory of the archive says of a member.
+    /// The entry of a member in the directory of the archive.
     struct Member {
         let index: UInt64
         let name: String

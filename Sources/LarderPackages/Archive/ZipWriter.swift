@@ -3,10 +3,10 @@ import Larder
 import Locks
 import SystemPackage
 
-/// Writes an archive: members are added, and read when the archive is closed. libzip writes beside the path and
-/// renames, so an archive is there whole or not at all.
+/// Writes an archive: it collects members, and reads them when it closes the archive. libzip writes to a temporary file
+/// and renames it, so that the archive exists either complete or not at all.
 final class ZipWriter {
-    /// Where the bytes of a member come from.
+    /// A source of the bytes of a member.
     protocol Source: AnyObject {
         /// The length in bytes.
         var length: Int64 { get }
@@ -21,7 +21,7 @@ final class ZipWriter {
     private var zip: OpaquePointer?
     private let failure = Failure()
 
-    /// What a source has thrown: libzip tells of no more than a number.
+    /// The error that a source has thrown: libzip reports only a number.
     private final class Failure {
         var error: (any Error)?
     }
@@ -164,7 +164,7 @@ final class BytesSource: ZipWriter.Source {
     }
 }
 
-/// A file as a member, which has to be as it was when its digest was taken.
+/// A file as a member. The file must not have changed since its digest was computed.
 final class FileSource: ZipWriter.Source {
     private let path: FilePath
     let length: Int64

@@ -5,14 +5,14 @@ import LarderHTTP
 import SystemPackage
 
 extension PackageStore {
-    /// Packs responses that are in the store: whole responses to GET that do not vary. Others are left out, and the
-    /// summary says which.
+    /// Packs stored responses: complete responses to GET that do not vary. The summary lists the entries that are left
+    /// out.
     ///
     /// - Parameters:
-    ///   - selection: which entries, by prefix, host, tag or anything else. Default: all.
+    ///   - selection: selects entries by prefix, host, tag or anything else. Default: all.
     ///   - archive: the path of the archive; replaced if it exists, once the new one is whole.
-    ///   - options: how the package is made.
-    /// - Returns: what was packed.
+    ///   - options: name, version, signature and so on.
+    /// - Returns: a summary of the package.
     /// - Throws: ``PackageError``; `LarderError` of the store; `CancellationError` in a cancelled task.
     @discardableResult
     public func export(
@@ -78,7 +78,7 @@ extension PackageStore {
         }
     }
 
-    /// Why a response is not packed; nil for one that is.
+    /// The reason not to pack a response; nil if it is packed.
     private static func objection(
         _ entry: Attributes, _ response: StoredResponse, _ url: String, _ store: Store
     ) throws -> String? {

@@ -14,10 +14,10 @@ public enum Package {
     ///
     /// - Parameters:
     ///   - archive: the path of the archive; replaced if it exists, once the new one is whole.
-    ///   - files: the folder, and what of it is packed.
-    ///   - options: how the package is made.
-    ///   - onMember: told of each member as it is found. Default: nil.
-    /// - Returns: what was packed.
+    ///   - files: the folder, and the selection of its files.
+    ///   - options: name, version, signature and so on.
+    ///   - onMember: called with each member as it is found. Default: nil.
+    /// - Returns: a summary of the package.
     /// - Throws: ``PackageError``; `CancellationError` in a cancelled task.
     @discardableResult
     public static func create(
@@ -72,7 +72,7 @@ public enum Package {
     }
 }
 
-/// The files below a folder that are to be packed, in the order of the bytes of their names.
+/// The files below a folder that will be packed, in the order of the bytes of their names.
 struct FolderWalk {
     struct File {
         /// Below the folder.
@@ -113,7 +113,7 @@ struct FolderWalk {
         self.options = options
     }
 
-    /// - Parameter skip: told of each file that is left out, and why.
+    /// - Parameter skip: called with each file that is left out, and the reason.
     func files(_ skip: (String, String) -> Void) throws -> [File] {
         var found: [File] = []
         var folders = [""]

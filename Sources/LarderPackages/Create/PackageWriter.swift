@@ -8,7 +8,7 @@ import SystemPackage
     import Foundation
 #endif
 
-/// Writes a package of responses and user data, wherever these come from.
+/// Writes a package of responses and user data from any source.
 final class PackageWriter {
     /// A response to pack.
     struct Member {
@@ -36,7 +36,7 @@ final class PackageWriter {
     /// Names of files, and of the folders that they are in.
     private var files: Set<String> = []
     private var folders: Set<String> = []
-    /// What the earlier version has: digest and fields of each URL, of each user data file.
+    /// The digest and fields of each URL, and of each user data file, in the earlier version.
     private var base: (header: MemberList.Header.Base, lines: [String: MemberList.Line])?
 
     init(_ path: FilePath, _ options: PackageOptions, style: ManifestStyle, at now: Timestamp) throws {
@@ -77,7 +77,7 @@ final class PackageWriter {
         return (MemberList.Header.Base(version: header.version, list: reader.digest.hexadecimal), lines)
     }
 
-    /// Notes something that is left out.
+    /// Records something that is left out.
     func skip(_ what: String, _ why: String) {
         if summary.skipped.count < 1_000 { summary.skipped[what] = why }
     }

@@ -8,8 +8,7 @@ import LarderHTTP
     import Foundation
 #endif
 
-/// What has to be known of an installation to finish it, or to take it back, after the process was killed: the body of
-/// its row.
+/// The data needed to finish or undo an installation after its process was killed: the body of its row.
 struct Installation: Codable {
     let id: String
     let name: String
@@ -23,7 +22,7 @@ struct Installation: Codable {
     var tag: String { PackageKeys.tag(name) }
     var leader: Key { PackageKeys.leader(name) }
 
-    /// What a member's metadata are when the installation is over.
+    /// The metadata of a member after the installation.
     func settled(_ inner: [UInt8]) -> [UInt8] {
         mode == .whole ? StoredMember(.added, row: leader, inner: inner).encoded : inner
     }
@@ -81,8 +80,8 @@ struct BatchedWrites {
 struct Settling {
     let store: Store
 
-    /// Gives the members of a committed installation the form in which they stay, and removes what it replaced. Can be
-    /// repeated at any point.
+    /// Gives the members of a committed installation their permanent form, and removes the responses that they
+    /// replaced. Can be repeated at any point.
     func finish(_ installation: Installation) throws {
         try settleMembers(installation)
         if installation.mode == .members {
@@ -99,7 +98,7 @@ struct Settling {
         try store.remove(installation.row)
     }
 
-    /// Takes an installation back that was not committed: everything is as before.
+    /// Undoes an installation that was not committed: everything is as before.
     func undo(_ installation: Installation) throws {
         var writes = try BatchedWrites(store)
         try store.forEach(.tag(installation.tag)) { entry in
@@ -119,7 +118,7 @@ struct Settling {
         try store.remove(installation.row)
     }
 
-    /// What is left of a package that was displaced as a whole continues to be displaced.
+    /// Displaces the rest of a package that was displaced as a whole.
     private func leadRemains(_ installation: Installation) throws {
         guard try PackageRecords(store).package(installation.name)?.state == .displaced else { return }
         try store.put(
@@ -196,7 +195,7 @@ struct Settling {
         }
     }
 
-    /// What a member was to replace that is gone: its old form is better than none.
+    /// The response that a member should have replaced is gone: its old form is better than none.
     private func restoreOrphans(_ installation: Installation) throws {
         var writes = try BatchedWrites(store)
         try store.forEach(.tag(installation.tag)) { entry in

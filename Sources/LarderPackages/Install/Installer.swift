@@ -130,7 +130,7 @@ final class Installer {
 
     // MARK: Before anything is written
 
-    /// A package that was made of nothing, as a crawl without a network makes it, must not remove everything.
+    /// Refuses an empty package, for example from a crawl without a network: it would remove every member.
     private func requireMembers() throws {
         guard let previous, previous.memberCount > 0, contents.header?.members == 0 else { return }
         throw PackageError(
@@ -267,7 +267,7 @@ final class Installer {
         StoredMember(.replaced, row: installation.row, inner: []).shadowKey(of: key)
     }
 
-    /// Writes a long body beside its place.
+    /// Writes a long body next to its final place.
     private func write(_ file: ZipReader.Member, _ member: PlannedMember) throws -> Digest {
         let writer = try store.writer(
             for: shadowKey(member.key), stagedOptions(member), length: ByteCount(member.length))
@@ -340,7 +340,7 @@ final class Installer {
         reach("install.batch")
     }
 
-    /// What is to be done with a member.
+    /// The decision about a member.
     private enum Decision {
         case add
         case replace(Entry, Attributes)
@@ -446,7 +446,7 @@ final class Installer {
             ).withReservedNames)
     }
 
-    /// What to do with a member, and its digest.
+    /// Decides about a member, and returns its digest.
     private func decide(_ waiting: Waiting, _ entry: Entry?) throws -> (Decision, Digest) {
         let member = waiting.member
         let digest: Digest

@@ -9,7 +9,7 @@ import LarderHTTP
     import Foundation
 #endif
 
-/// What an archive has to say: its list of members, or one of AFCache's manifests, or the names of its files alone.
+/// The contents of an archive: its list of members, one of AFCache's manifests, or only the names of its files.
 final class PackageContents {
     enum Item {
         case response(PlannedMember)
@@ -341,7 +341,7 @@ final class PackageContents {
         throw PackageError(.duplicate, "the list has this user data twice", archive: archive.path, member: name)
     }
 
-    /// Whether the package has a response for a key. After `forEach`.
+    /// Tells if the package has a response for a key. Call it after `forEach`.
     func has(_ key: Key) -> Bool { urls.contains(key.hashValue) }
 
     private static func date(_ moment: Timestamp) -> String {

@@ -2,9 +2,9 @@ import HTTPCaching
 import HTTPTypes
 import Larder
 
-/// A response that a package brings.
+/// A response in a package.
 struct PlannedMember {
-    /// Where its bytes are.
+    /// The place of its bytes.
     enum Content {
         case archive(ZipReader.Member)
         /// In the store, as the installed version has them.
@@ -14,14 +14,14 @@ struct PlannedMember {
     let key: Key
     let url: String
     let head: HTTPResponse
-    /// When the response was current.
+    /// The time at which the response was current.
     let date: Instant
-    /// When that was, or when the package was made, as the package says; nil if it does not.
+    /// That time, or the time when the package was made, as the package states it; nil if it states neither.
     let stated: Instant?
-    /// Whether the package says it of this response.
+    /// True if the package states the time for this response.
     let hasOwnDate: Bool
     let content: Content
-    /// What the package says of the content; nil if it says nothing.
+    /// The digest that the package states for the content; nil if it states none.
     let digest: Digest?
     let length: Int64
     /// The line of the member list, where the package has one.

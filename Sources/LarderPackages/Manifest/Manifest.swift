@@ -31,23 +31,24 @@ public struct ManifestEntry: Sendable, Hashable {
     }
 }
 
-/// How a manifest is written: the forms that versions of AFCache and its tools have had.
+/// The style of a manifest: one of the forms that versions of AFCache and its tools have used.
 public struct ManifestStyle: Sendable, Hashable {
-    /// How many fields an entry has.
+    /// The number of fields of an entry.
     public enum Form: Int, Sendable, CaseIterable {
         /// URL, Last-Modified, Expires.
         case threeFields = 3
-        /// And the media type, which may be empty.
+        /// The same, and the media type, which may be empty.
         case fourFields = 4
-        /// And the name of the file in the archive; `NULL` stands for what is not known. Begins with `baseURL = `.
+        /// The same, and the name of the file in the archive; `NULL` stands for an unknown value. The manifest begins
+        /// with `baseURL = `.
         case fiveFields = 5
     }
 
-    /// How many fields an entry has. Default: four.
+    /// The number of fields of an entry. Default: four.
     public var form: Form
-    /// Whether dates end with `GMT+00:00`, as the tools of AFCache wrote them, instead of `GMT`. Default: false.
+    /// Ends dates with `GMT+00:00`, as the tools of AFCache did, instead of `GMT`. Default: false.
     public var hasZoneOffset: Bool
-    /// Whether there is a line feed after the last line. Default: false, as the tools of AFCache had it.
+    /// Ends the last line with a line feed. Default: false, as in the tools of AFCache.
     public var endsWithLineFeed: Bool
 
     /// Makes a style.
@@ -60,14 +61,14 @@ public struct ManifestStyle: Sendable, Hashable {
 
 /// A whole manifest, in memory.
 public struct Manifest: Sendable, Hashable {
-    /// The names that the member has in archives, the one that is written first.
+    /// The names of the manifest in archives. The first one is used for writing.
     public static let fileNames = ["manifest.afcache", "afcache.manifest"]
 
-    /// The URL that the entries are below, in the form with five fields. Nil: none.
+    /// The URL that relative URLs of the entries are below, in the form with five fields. Nil: none.
     public var baseURL: String?
     /// The entries, in order.
     public var entries: [ManifestEntry]
-    /// How it was, or is to be, written.
+    /// The style that was read, or that is used for writing.
     public var style: ManifestStyle
 
     /// Makes a manifest.
@@ -77,8 +78,7 @@ public struct Manifest: Sendable, Hashable {
         self.style = style
     }
 
-    /// Reads a manifest of any form. Empty lines are passed by, as is one that continues an entry: ` ; mimetype` on a
-    /// line of its own.
+    /// Reads a manifest of any form. Skips empty lines. A line with only ` ; mimetype` continues the entry before it.
     ///
     /// - Parameter text: the bytes of the file.
     /// - Throws: ``PackageError/Code/badManifest`` with the number of the line.

@@ -3,7 +3,7 @@ import Larder
 
 /// Reads manifests line by line. An entry is known to be complete when the next one begins.
 struct ManifestParser {
-    /// Why a line is refused.
+    /// The reason to refuse a line.
     struct Objection: Error {
         let message: String
     }

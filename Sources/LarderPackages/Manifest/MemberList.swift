@@ -6,8 +6,8 @@ import Larder
     import Foundation
 #endif
 
-/// The list of members that this project's packages have beside the manifest: a line of JSON for the package, then one
-/// for each member with its digest and its fields. `docs/packages.md` describes each name.
+/// The list of members, which this project's packages have in addition to the manifest: a line of JSON for the package,
+/// then one for each member with its digest and its fields. `docs/packages.md` describes each name.
 enum MemberList {
     /// The name of the member.
     static let fileName = "larder.members"

@@ -1,6 +1,6 @@
 /// URLs and the names of members that follow from them.
 enum URLText {
-    /// A URL with what may not stand in one percent-encoded; what is encoded already stays.
+    /// Percent-encodes all characters of a URL that are not allowed in one, and leaves existing escapes as they are.
     static func encoded(_ url: String) -> String { encode(url) { isAllowed($0) || $0 == UInt8(ascii: "%") } }
 
     /// The path of a file as a part of a URL (RFC 3986 section 3.3).
@@ -74,8 +74,9 @@ enum URLText {
         return host.isEmpty ? nil : (String(host), String(rest[authority.endIndex...]))
     }
 
-    /// Where the content of a URL may be in an archive, most likely first: `HOST/PATH` as it stands, decoded, and with
-    /// fewer of the path's first parts, as the tools of AFCache left out the path of the base URL.
+    /// The possible places of the content of a URL in an archive, most likely first: `HOST/PATH` as written, then
+    /// decoded, then with fewer of the first segments of the path, because the tools of AFCache left out the path of
+    /// the base URL.
     static func memberNames(of url: String, raw: String, below base: String?) -> [String] {
         let absolute = absolute(url, below: base)
         guard let (host, path) = hostAndPath(absolute) else { return [] }
@@ -86,7 +87,7 @@ enum URLText {
         }
         add(path)
         var rest = path[...]
-        // A path of a thousand parts is no one's.
+        // Stop here: no real path has that many segments.
         while names.count < 64, let slash = rest.dropFirst().firstIndex(of: "/") {
             rest = rest[slash...]
             add(String(rest))

@@ -1,182 +1,184 @@
 import Larder
 
-/// How the members of a package live with displacement.
+/// The effect of displacement on the members of a package.
 public enum DisplacementMode: String, Sendable, Codable, CaseIterable {
-    /// They stay until the package is removed.
+    /// Members stay until the package is removed.
     case pin
-    /// Each is displaced like any other entry.
+    /// Members are displaced one by one, like any other entry.
     case members
-    /// They are displaced together, when none of them was used for as long as other entries that go. No reader sees a
-    /// part of such a package.
+    /// Members are displaced together, once none of them has been used for as long as other entries that are displaced.
+    /// Readers never find only some of them.
     case whole
 }
 
 /// An installed package.
 public struct InstalledPackage: Sendable, Hashable, Codable {
-    /// Whether it is there.
+    /// The state of a package.
     public enum State: String, Sendable, Codable {
-        /// It is there. Members may have been displaced or replaced since: ``PackageStore/verify(_:isDeep:)`` tells.
+        /// The package is installed. Members may have been displaced or replaced since then:
+        /// ``PackageStore/verify(_:isDeep:)`` reports them.
         case installed
-        /// Displaced as a whole: no member is found any more.
+        /// The package was displaced as a whole: no reader finds its members.
         case displaced
-        /// It is being removed; a process that was killed has not finished that.
+        /// The package is being removed, or a process was killed before it had finished the removal.
         case removing
     }
 
-    /// Its name, one for each package of a store.
+    /// The name, which is unique in the store.
     public internal(set) var name: String
-    /// The version, as the package gives it. Empty: it gives none.
+    /// The version that the package states; empty if it states none.
     public internal(set) var version: String
-    /// How its members live with displacement.
+    /// The effect of displacement on its members.
     public internal(set) var mode: DisplacementMode
-    /// Where it came from: a path or a URL, as the caller said.
+    /// The origin of the archive: a path or a URL, as the caller gave it.
     public internal(set) var source: String
     /// The SHA-256 of its archive.
     public internal(set) var archiveDigest: String
-    /// The SHA-256 of its list of members, by which increments know it.
+    /// The SHA-256 of its list of members, which identifies it for increments.
     public internal(set) var listDigest: String
-    /// When it was made, as it says; RFC 3339. Nil: it does not say.
+    /// The time of creation that the package states, in the form of RFC 3339. Nil: it states none.
     public internal(set) var created: String?
-    /// When it was installed, in seconds since 1970.
+    /// The time of installation, in seconds since 1970.
     public internal(set) var installed: Double
-    /// Responses in it.
+    /// The number of its responses.
     public internal(set) var memberCount: Int
-    /// Bytes of its responses.
+    /// The bytes of its responses.
     public internal(set) var memberBytes: Int64
-    /// Files of user data in it.
+    /// The number of its files with user data.
     public internal(set) var dataCount: Int
-    /// Bytes of these.
+    /// The bytes of these files.
     public internal(set) var dataBytes: Int64
-    /// The public key that it is signed with, in Base64. Nil: it is not signed.
+    /// The public key that signed it, in Base64. Nil: it is not signed.
     public internal(set) var signer: String?
-    /// Whether that key was one of those that the installer trusts.
+    /// True if the installer trusted that key.
     public internal(set) var isTrusted: Bool
-    /// Whether it is there.
+    /// The state.
     public internal(set) var state: State
-    /// Of a package that is being removed: whether its members stay.
+    /// For a package that is being removed: keeps the members.
     var keepsMembers: Bool?
-    /// The URL that it was installed below, where one was given.
+    /// The base URL of the installation, if one was given.
     var baseURL: String?
-    /// Of the installation, for the keys of what belongs to it.
+    /// The identifier of the installation, used in the keys of its entries.
     var id: String
 
-    /// What it takes in the store, about.
+    /// The approximate space that it needs in the store.
     var room: Int64 { memberBytes + dataBytes + Int64(memberCount + dataCount) * Self.rowBytes }
 
-    /// What the rows of a response take, and what is lost to whole pages, about.
+    /// The approximate space for the rows of a response, including losses to whole pages.
     static let rowBytes: Int64 = 2_048
 }
 
-/// What to do with a URL that something is stored for already.
+/// The rule for a member whose URL already has a stored response.
 public enum ConflictMode: String, Sendable, CaseIterable {
-    /// The newer one stays: that with the later `Last-Modified`, or else the later `Date`, or the one that is fresh for
-    /// longer.
+    /// The newer response stays: a stored one that is still fresh and came after the package was made, otherwise the
+    /// one with the later `Last-Modified`, then the later `Date`, then the one that stays fresh longer.
     case keepNewer = "keep-newer"
-    /// The member of the package takes its place.
+    /// The member of the package replaces the stored response.
     case replace
-    /// What is stored stays.
+    /// The stored response stays.
     case keepExisting = "keep-existing"
 }
 
-/// How a package is installed.
+/// Options for installing a package.
 public struct InstallOptions: Sendable {
-    /// The name to install it under. Nil: the one that the package gives, or that of the file. Default: nil.
+    /// The name in the store. Nil: the name that the package states, or that of the file. Default: nil.
     public var name: String?
-    /// How its members live with displacement. Nil: as before, and ``DisplacementMode/members`` where it was not
-    /// installed. Default: nil.
+    /// The effect of displacement on its members. Nil: as before, or ``DisplacementMode/members`` for a package that
+    /// was not installed. Default: nil.
     public var mode: DisplacementMode?
-    /// What to do with a URL that something is stored for already. What an earlier version of the package brought is
-    /// replaced in any case. Default: the newer one stays.
+    /// The rule for members whose URL already has a stored response. Members of an earlier version of the package are
+    /// replaced in every mode. Default: the newer response stays.
     public var conflicts = ConflictMode.keepNewer
-    /// Where it came from, for the records. Nil: the path. Default: nil.
+    /// The origin of the archive, for the records. Nil: its path. Default: nil.
     public var source: String?
     /// The password of an encrypted archive. Default: nil.
     public var password: String?
-    /// The keys of which one must have signed the package. Empty: none has to. Default: empty.
+    /// The trusted keys, one of which must have signed the package. Empty: no signature is required. Default: empty.
     public var trustedKeys: [PackageKey] = []
-    /// Whether a package that is signed with another key, or not at all, may take the place of one whose key was
-    /// trusted. Default: false.
+    /// Allows a package that is unsigned, or signed with another key, to replace one whose key was trusted. Default:
+    /// false.
     public var acceptsOtherSigner = false
-    /// The URL that relative URLs of the manifest, those of the scheme `afcpkg`, and the members of an archive without
-    /// a manifest are below. Nil: an archive without a manifest is taken for `https://HOST/PATH`. Default: nil.
+    /// The base URL for relative URLs of the manifest, for URLs with the scheme `afcpkg`, and for the members of an
+    /// archive without a manifest. Nil: a member without a manifest becomes the response for `https://HOST/PATH`.
+    /// Default: nil.
     public var baseURL: String?
-    /// Installs it although the same archive is installed already, so that members come back that were displaced.
-    /// Default: false.
+    /// Installs the package even if the same archive is already installed, to bring back displaced members. Default:
+    /// false.
     public var restoresMembers = false
-    /// What the archive may be at most.
+    /// The limits for the archive.
     public var limits = ArchiveLimits()
-    /// Told of what has been read, now and then, on another thread. Default: nil.
+    /// Called now and then with the progress of reading, on another thread. Default: nil.
     public var onProgress: (@Sendable (InstallProgress) -> Void)?
 
     /// The defaults.
     public init() {}
 }
 
-/// How far an installation has come.
+/// The progress of an installation.
 public struct InstallProgress: Sendable, Hashable {
-    /// Files that were read.
+    /// The number of files read so far.
     public var members: Int
-    /// Files in the archive.
+    /// The number of files in the archive.
     public var totalMembers: Int
-    /// Bytes that were read, unpacked.
+    /// The unpacked bytes read so far.
     public var bytes: Int64
-    /// Bytes in the archive, unpacked.
+    /// The unpacked bytes of the archive.
     public var totalBytes: Int64
 }
 
-/// What an installation did.
+/// The result of an installation.
 public struct InstallResult: Sendable, Hashable {
     /// The package as it is now.
     public var package: InstalledPackage
-    /// Whether there was nothing to do: the same archive is installed already.
+    /// True if there was nothing to do because the same archive is already installed.
     public var wasInstalled = false
-    /// Responses that were added, where nothing was stored.
+    /// The number of added responses, whose URL had no stored response.
     public var added = 0
-    /// Responses that took the place of others.
+    /// The number of responses that replaced others.
     public var replaced = 0
-    /// Responses that were there already, with the same content and fields.
+    /// The number of responses that were already stored with the same content and fields.
     public var unchanged = 0
-    /// URLs where what was stored is newer, or was to stay, and did.
+    /// The number of URLs whose stored response stayed, because it is newer or because the options say so.
     public var kept = 0
-    /// Responses of the earlier version that this one does not have, and that were removed.
+    /// The number of responses of the earlier version that were removed because this version does not have them.
     public var removed = 0
-    /// Responses that an increment does not bring, and that were displaced before.
+    /// The number of responses that the increment does not contain and that were displaced earlier.
     public var missing = 0
-    /// Files of the archive that no manifest names; they were passed by.
+    /// The number of ignored files in the archive, which no manifest names.
     public var ignored = 0
 }
 
-/// What was found of an installed package.
+/// The result of checking an installed package.
 public struct PackageReport: Sendable, Hashable {
-    /// What was found of a member.
+    /// The state of a member.
     public enum Finding: String, Sendable, CaseIterable {
-        /// As it was installed.
+        /// The member is as it was installed.
         case intact
         /// Another response is stored for the URL: a newer one, or one that was kept when the package was installed.
         case replaced
-        /// Displaced or removed.
+        /// The member was displaced or removed.
         case missing
-        /// The content does not match its digest any more.
+        /// The content does not match its digest.
         case damaged
     }
 
-    /// How many members there are of each kind.
+    /// The number of members in each state.
     public var counts: [Finding: Int] = [:]
-    /// The URLs that are not intact, and what was found; the first 1,000.
+    /// The URLs of members that are not intact, with their state; the first 1,000.
     public var problems: [(url: String, finding: Finding)] = []
-    /// Whether the list of members itself is there and readable.
+    /// True if the list of members itself exists and is readable.
     public var hasList = true
 
-    /// Whether every member is as it was installed, or replaced by another response.
+    /// True if every member is as it was installed, or replaced by another response.
     public var isWhole: Bool { hasList && counts[.missing, default: 0] == 0 && counts[.damaged, default: 0] == 0 }
 
-    /// Two reports are the same if they have found the same.
+    /// Compares the findings of two reports.
     public static func == (left: Self, right: Self) -> Bool {
         left.counts == right.counts && left.hasList == right.hasList
             && left.problems.elementsEqual(right.problems) { $0 == $1 }
     }
 
-    /// By what was counted.
+    /// Hashes the counts.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(counts)
         hasher.combine(hasList)

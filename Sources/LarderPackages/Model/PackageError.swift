@@ -1,26 +1,26 @@
 import Larder
 import SystemPackage
 
-/// Why a package could not be read, installed, made or removed.
+/// An error while a package is read, installed, made or removed.
 ///
-/// A package that could not be installed leaves the store as it was. A store that fails throws `LarderError`, and a
-/// cancelled task `CancellationError`.
+/// If an installation fails, the store is unchanged. A store that fails throws `LarderError`, and a cancelled task
+/// `CancellationError`.
 public struct PackageError: Error, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// The kind of error.
     public enum Code: String, Sendable, CaseIterable {
-        /// The file is not a zip archive, or its directory is damaged or cut off.
+        /// The file is not a zip archive, or its directory is damaged or truncated.
         case notAnArchive
-        /// A member cannot be read: its data are cut off or damaged, or its CRC-32 does not match.
+        /// A member cannot be read: its data is truncated or damaged, or its CRC-32 does not match.
         case damagedMember
-        /// The name of a member would leave the directory that it is unpacked in, or is invalid.
+        /// The name of a member is invalid, or leads out of the directory that it would be unpacked in.
         case unsafeName
         /// A member is a symbolic link, or anything else that is not a file.
         case notAFile
-        /// Two members have one name, or two entries of the manifest one URL or one member.
+        /// Two members have the same name, or two entries of the manifest have the same URL or member.
         case duplicate
-        /// The members are more, or larger, than the limits allow, or longer than the archive says.
+        /// There are more or larger members than the limits allow, or a member is longer than the archive states.
         case tooLarge
-        /// Members share their data, as those of some bombs do.
+        /// Members share their data, as in some zip bombs.
         case overlap
         /// The archive is encrypted, and no password was given.
         case passwordRequired
@@ -34,41 +34,42 @@ public struct PackageError: Error, Sendable, CustomStringConvertible {
         case missingMember
         /// A member does not have the digest or the length that the manifest gives.
         case digestMismatch
-        /// The package is not signed, or not by one of the keys that are trusted, or its signature does not match.
+        /// The package is unsigned, its key is not trusted, or its signature does not match.
         case untrusted
-        /// The package needs another version of itself to be installed, or members of it that are gone.
+        /// The package needs another version of itself to be installed, or members of that version that are missing.
         case missingBase
-        /// The package is larger than the store may become, or its pinned members are.
+        /// The store has no room for the package: it exceeds the budget, alone or together with other pinned packages,
+        /// or the free space on the disk.
         case exceedsBudget
         /// A name that no package can have.
         case invalidName
         /// There is no installed package of this name.
         case notInstalled
-        /// Another process, or another task, installs or removes a package of this store.
+        /// Another process or task is installing or removing a package in this store.
         case busy
         /// A file cannot be read or written; `cause` says why.
         case io
     }
 
-    /// What is wrong.
+    /// The kind of error.
     public let code: Code
-    /// What is wrong, in words.
+    /// A description of the error.
     public let message: String
-    /// The archive, where there is one.
+    /// The archive, if there is one.
     public let archive: FilePath?
-    /// The member, URL or line of the archive, where there is one.
+    /// The member, URL or line of the archive, if there is one.
     public let member: String?
-    /// The error underneath, such as an `Errno`.
+    /// The underlying error, such as an `Errno`.
     public let cause: (any Error)?
 
     /// Describes a failure.
     ///
     /// - Parameters:
-    ///   - code: what is wrong.
-    ///   - message: the same in words.
+    ///   - code: the kind of error.
+    ///   - message: a description of the error.
     ///   - archive: the archive. Default: none.
     ///   - member: the member, URL or line. Default: none.
-    ///   - cause: the error underneath. Default: none.
+    ///   - cause: the underlying error. Default: none.
     public init(
         _ code: Code, _ message: String, archive: FilePath? = nil, member: String? = nil, cause: (any Error)? = nil
     ) {

@@ -1,14 +1,14 @@
 import Larder
 
-/// Where what is known of packages is in a store. None of these keys is a URL, and none can be one.
+/// The keys and tags under which a store keeps its records of packages. None of these keys is or can be a URL.
 enum PackageKeys {
-    /// The tag of all entries below but the leaders: it is pinned. No response can bring it, as it has spaces.
+    /// The pinned tag of all entries below except the leaders. No response can have it, because it contains spaces.
     static let ownTag = "larder: records of packages"
     /// Claimed while a package is installed or removed.
     static let claim = Key("larder:packages")
 
     static let recordPrefix = "larder:package "
-    /// What is known of an installed package.
+    /// The record of an installed package.
     static func record(_ name: String) -> Key { Key(recordPrefix + name) }
     /// The tag of its members.
     static func tag(_ name: String) -> String { "larder:package " + name }

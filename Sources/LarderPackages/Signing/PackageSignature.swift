@@ -14,7 +14,7 @@ struct PackageSignature: Codable {
     /// The signature, in Base64.
     var signature: String
 
-    /// What is signed: a text with the SHA-256 of the list of members, which has those of all members.
+    /// The signed text, with the SHA-256 of the list of members, which contains those of all members.
     static func message(_ list: Digest) -> [UInt8] { Array("larder.members sha256:\(list.hexadecimal)\n".utf8) }
 
     init(_ list: Digest, _ key: PackageSigningKey) throws {

@@ -5,7 +5,7 @@ import Locks
     import FoundationNetworking
 #endif
 
-/// What a load tells the session.
+/// An event that a load reports to the session.
 enum LoadEvent: Sendable {
     case response(HTTPURLResponse)
     case data(Data)
@@ -25,7 +25,7 @@ final class LoadEvents: Sendable {
         /// resumed in the moment after its end fails, or ends the process.
         var isWoken = false
         var isClosed = false
-        /// Nothing waits for the session any more.
+        /// Nothing waits for the session from now on.
         var isEnding = false
     }
 
@@ -74,7 +74,7 @@ final class LoadEvents: Sendable {
         waiter?.resume()
     }
 
-    /// Nothing is delivered any more.
+    /// Nothing is delivered from now on.
     func close() {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.isClosed = true

@@ -7,10 +7,10 @@ import Locks
     import FoundationNetworking
 #endif
 
-/// A cache as the sessions of one configuration use it: what `URLSessionConfiguration.useCache(_:_:)` and
-/// `useSharedCache(_:)` return.
+/// The cache of the sessions of one configuration. `URLSessionConfiguration.useCache(_:_:)` and `useSharedCache(_:)`
+/// return it.
 ///
-/// Need not be kept. Safe to use from any thread.
+/// You need not keep a reference to it. Safe to use from any thread.
 public final class URLSessionCaching: Sendable {
     private struct State {
         /// Nil: the shared one.
@@ -35,10 +35,10 @@ public final class URLSessionCaching: Sendable {
         self.settings = settings
     }
 
-    /// The cache behind it; nil where that is the shared one, and the program has set none.
+    /// The cache in use; nil if that is the shared one and the program has not set one.
     public var cache: HTTPCache? { state.withLock { $0.cache } ?? .shared }
 
-    /// Whether requests that begin now load through a cache.
+    /// True if requests that begin now load through a cache.
     var isActive: Bool { !isSuspended && cache != nil }
 
     /// True from ``suspend()`` to ``resume(_:)``.
@@ -54,11 +54,11 @@ public final class URLSessionCaching: Sendable {
 
     func end(_ load: CachedLoad) { state.withLock { $0.loads[ObjectIdentifier(load)] = nil } }
 
-    /// Ends the loads under way and closes the store, so that the process holds no lock on a file: for an app on
-    /// Apple's systems before the system suspends it. Until ``resume(_:)``, requests that begin load without a cache.
+    /// Ends the loads in progress and closes the store, so that the process holds no lock on a file. An app on Apple's
+    /// systems calls this before the system suspends it. Until ``resume(_:)``, new requests load without a cache.
     ///
-    /// Tasks under way fail with `URLError.networkConnectionLost`. On iOS, tvOS, watchOS and visionOS the system is
-    /// asked for the time this takes (`ProcessInfo.performExpiringActivity`).
+    /// Tasks in progress fail with `URLError.networkConnectionLost`. On iOS, tvOS, watchOS and visionOS this method
+    /// asks the system for the time it needs (`ProcessInfo.performExpiringActivity`).
     ///
     /// - Throws: what the store cannot report in another way when it is closed: `LarderError`.
     public func suspend() async throws {
@@ -95,12 +95,12 @@ public final class URLSessionCaching: Sendable {
         if isShared { HTTPCache.shared = cache }
     }
 
-    /// Loads a request through the cache into a new file, in bounded memory: what `URLSession.download(for:)` is for.
-    /// With cookies, credentials and redirects as in a session of the configuration.
+    /// Loads a request through the cache into a new file, in bounded memory, as a replacement for
+    /// `URLSession.download(for:)`. Cookies, credentials and redirects work as in a session of the configuration.
     ///
     /// - Parameters:
     ///   - request: what to load.
-    ///   - file: where the body goes. Must not exist.
+    ///   - file: the path for the body. The file must not exist.
     /// - Returns: the response, whatever its status.
     /// - Throws: `URLError`, and `CocoaError` where the file cannot be written. No file is left then.
     @discardableResult
@@ -131,8 +131,8 @@ public final class URLSessionCaching: Sendable {
         return response
     }
 
-    /// Removes what is stored for the URL of a request, all methods and variants. For requests that change a resource
-    /// and cannot go through the cache, such as upload tasks on Linux (RFC 9111 section 4.4).
+    /// Removes everything stored for the URL of a request, with all methods and variants. Use it for requests that
+    /// change a resource and cannot pass through the cache, such as upload tasks on Linux (RFC 9111 section 4.4).
     ///
     /// - Parameter request: its URL counts.
     /// - Throws: `FetchError.Code.invalidURL`, and `LarderError` when the store cannot be written.
@@ -141,7 +141,7 @@ public final class URLSessionCaching: Sendable {
     }
 }
 
-/// What a configuration said when it got its cache.
+/// The settings of a configuration when it got its cache.
 struct SessionSettings: Sendable {
     var additionalFields: [String: String]
     var cookies: HTTPCookieStorage?

@@ -13,9 +13,9 @@ extension URLSessionConfiguration {
     ///     configuration.useCache(cache)
     ///     let session = URLSession(configuration: configuration)
     ///
-    /// Call it last: headers, cookies, credentials, time limits and the cache policy of the configuration are those
-    /// that it has at this moment. Sets `urlCache` to nil, so that nothing is stored twice. A cache set earlier is
-    /// replaced. The cache stays in memory as long as the process runs, or until ``removeCache()``.
+    /// Call it last, because it uses the headers, cookies, credentials, time limits and cache policy that the
+    /// configuration has at this moment. It sets `urlCache` to nil, so that nothing is stored twice, and replaces a
+    /// cache set earlier. The cache stays in memory as long as the process runs, or until ``removeCache()``.
     ///
     /// - Parameters:
     ///   - cache: any cache, with any transport. A cache for one user, which is the default of
@@ -71,7 +71,7 @@ extension URLSessionConfiguration {
         }
     #endif
 
-    /// Undoes ``useCache(_:_:)``. Sessions that were made of this configuration load without the cache from now on.
+    /// Undoes ``useCache(_:_:)``. Sessions made from this configuration load without the cache from now on.
     public func removeCache() {
         protocolClasses = protocolClasses?.filter { candidate in
             guard let type = candidate as? CachingURLProtocol.Type else { return true }
@@ -90,8 +90,8 @@ extension URLRequest {
         private static let bypassKey = "larder.bypassesCache"
     #endif
 
-    /// The same request, for a task that is to load without the cache: on Linux every download task, and an upload task
-    /// with another method than POST, PUT and PATCH. The `mainDocumentURL` of the result means nothing on Linux.
+    /// The same request, for a task that must load without the cache: on Linux every download task, and an upload task
+    /// with a method other than POST, PUT and PATCH. The `mainDocumentURL` of the result means nothing on Linux.
     public var bypassingCache: URLRequest {
         #if canImport(FoundationNetworking)
             var copy = self

@@ -6,7 +6,7 @@ import LarderHTTP
     import FoundationNetworking
 #endif
 
-/// Requests through URLSession, for programs that want no other HTTP client.
+/// A transport over URLSession, for programs that do not want another HTTP client.
 ///
 ///     let transport = URLSessionTransport(configuration)
 ///     let cache = HTTPCache(store: store, transport: transport)
@@ -45,11 +45,11 @@ public final class URLSessionTransport: Transport {
         self.overflowLimit = max(0, overflowLimit)
     }
 
-    /// Ends requests that are under way, and closes the connections when they have ended. Returns at once. A request
-    /// that is sent afterwards fails with `TransportError.Code.cannotConnect`.
+    /// Ends requests in progress, and closes the connections when they have ended. Returns immediately. A request that
+    /// is sent afterwards fails with `TransportError.Code.cannotConnect`.
     public func close() { session.close() }
 
-    /// Bytes that were received, are in memory, and were not read yet: at most about 512 KiB for each request.
+    /// Received bytes that are in memory and have not been read yet: at most about 512 KiB for each request.
     public var heldBytes: Int { held.count }
 
     /// Sends a request, as `Transport.send(_:)` of `LarderHTTP` requires.

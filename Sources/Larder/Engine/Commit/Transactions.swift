@@ -349,7 +349,7 @@ final class Transactions: EnginePart {
         }
     }
 
-    /// Rows of an order were damaged, and went.
+    /// Reports damaged index rows that were removed.
     private func reportRows(_ count: Int) {
         context.noteDamage()
         logger(.integrity).error(

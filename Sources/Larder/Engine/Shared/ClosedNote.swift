@@ -7,7 +7,7 @@ struct ClosedNote {
 
     init(_ words: SharedWords) { self.words = words }
 
-    /// The note of the store that closed last; 0 if there is none, or one cannot tell.
+    /// The note of the store that closed last; 0 if there is none, or it is unreadable.
     static func read(_ directory: Directory) throws(LarderError) -> UInt64 {
         let words = try SharedWords.read(.closedNote, in: directory)
         return words.0 ^ mask == words.1 ? words.0 : 0
