@@ -226,7 +226,7 @@ def folder_members(options, created, skipped):
     base = encoded_url(options.base_url[:-1] if options.base_url.endswith("/") else options.base_url)
     place = host_and_path(base)
     if place is None or not re.match(r"https?://[^@?]*$", base, re.IGNORECASE):
-        raise PackageError("the base URL '%s' is not one of HTTP without a query" % options.base_url)
+        raise PackageError("the base URL '%s' is not an HTTP URL without a query" % options.base_url)
     types = media_types(options)
     offset = options.last_modified_plus or -(options.last_modified_minus or 0)
     for name, path, status in walk(options.folder, options, skipped):
@@ -281,7 +281,7 @@ def cache_members(options, folder, skipped):
         own = {"set-cookie", "content-length", "age", "cache-status", "content-range"}
         fields = [field for field in answer["fields"] if field[0].lower() not in own]
         if any(field[0].lower() == "vary" for field in fields):
-            skipped[url] = "one of several responses of its URL"
+            skipped[url] = "one of several variants of its URL"
             continue
         values = {name.lower(): value for name, value in fields}
         modified, expires = parse_http_date(values.get("last-modified")), parse_http_date(values.get("expires"))
@@ -496,11 +496,11 @@ def parser():
     add("--folder", help="the folder with the files")
     add("--base-url", "--baseurl", default="http://localhost", metavar="URL", help="the URL of the folder")
     add("--max-age", "--maxage", type=int, metavar="SECONDS", help="seconds from Last-Modified to Expires")
-    add("--last-modified-file", "--lastmodifiedfile", action="store_true", help="Last-Modified is that of the file")
+    add("--last-modified-file", "--lastmodifiedfile", action="store_true", help="take Last-Modified from each file")
     add("--last-modified-plus", "--lastmodifiedplus", type=int, metavar="SECONDS", help="add to Last-Modified")
     add("--last-modified-minus", "--lastmodifiedminus", type=int, metavar="SECONDS",
         help="subtract from Last-Modified")
-    add("--max-item-size", "--maxItemFileSize", type=int, metavar="BYTES", help="leave out files of more bytes")
+    add("--max-item-size", "--maxItemFileSize", type=int, metavar="BYTES", help="leave out files with more bytes")
     add("-a", "--all", action="store_true", help="also pack files and folders that begin with a dot")
     add("--exclude", action="append", default=[], metavar="PATTERN", help="leave out files whose path matches")
     add("--mime", action="store_true", default=True, help="write media types (the default)")
@@ -538,7 +538,7 @@ def check(options, parser):
     if options.last_modified_plus is not None and options.last_modified_minus is not None:
         parser.error("give either --last-modified-plus or --last-modified-minus")
     if not options.list and (options.sign or options.base):
-        parser.error("a package without a list of members cannot be signed, nor be an increment")
+        parser.error("a package without a list of members cannot be signed or be an increment")
     if options.name is not None and not re.fullmatch(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,127}", options.name):
         parser.error("'%s' is not the name of a package" % options.name)
 

@@ -159,7 +159,7 @@ public struct PackageStore: Sendable {
     }
 
     private var busy: PackageError {
-        PackageError(.busy, "a package of this store is being installed or removed: try again when that is over")
+        PackageError(.busy, "a package is being installed or removed in this store: try again when that is done")
     }
 
     private func recoverWaiting() throws {

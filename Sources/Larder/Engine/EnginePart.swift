@@ -65,7 +65,7 @@ extension EnginePart {
         counters.add(work.scalar)
         guard context.health.note(error, of: work, at: clock.now()) else { return }
         logger(work.category).error(
-            "the store's own work fails; it is tried again, and this is not repeated",
+            "background work failed; it will be retried, and this message is logged once",
             metadata: ["work": "\(work)", "error": "\(error)", "path": "\(path)"])
         configuration.observer?(.failing(work, error))
     }

@@ -86,7 +86,7 @@ extension Call {
         return tag.map { names($0, in: .ifNoneMatch) } ?? false
     }
 
-    var refused: ServiceAnswer { ServiceAnswer(412, text: "The object is not as the precondition says.") }
+    var refused: ServiceAnswer { ServiceAnswer(412, text: "The object does not meet the precondition.") }
 
     private func hit(_ object: StoredObject) -> ServiceAnswer {
         if request.head.headerFields.contains(.ifMatch), isRefused(Self.tag(object.digest)) { return refused }

@@ -69,7 +69,7 @@ extension Call {
     /// Nx: "Cannot override an existing record" (409).
     private func write(record content: RequestBody?, _ key: Key) async -> ServiceAnswer {
         await answered {
-            let refusal = ServiceAnswer(409, text: "There is a record of this name.")
+            let refusal = ServiceAnswer(409, text: "A record with this name already exists.")
             if try objects.store.contains(key) { return refusal }
             // Another may have been faster.
             return try await objects.put(content, for: key, inPlaceOf: nil, options) ? stored(200) : refusal

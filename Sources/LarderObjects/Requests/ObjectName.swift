@@ -74,9 +74,9 @@ package struct ObjectPath: Sendable, Equatable {
         // Clients join their base URL and a path with a slash too many: empty segments do not count.
         segments.removeAll { $0.isEmpty }
         for segment in segments {
-            if segment == "." || segment == ".." { throw .init(reason: "the path has '.' or '..' in it") }
+            if segment == "." || segment == ".." { throw .init(reason: "the path contains '.' or '..'") }
             if segment.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
-                throw .init(reason: "the path has a control character in it")
+                throw .init(reason: "the path contains a control character")
             }
         }
         return isCollection ? segments + [""] : segments

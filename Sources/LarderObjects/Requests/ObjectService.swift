@@ -45,13 +45,13 @@ package struct ObjectService: GatewayService {
             ServiceMetric(
                 "larder_objects_misses_total", "Objects that were not found.", counters.misses.load(ordering: .relaxed)),
             ServiceMetric(
-                "larder_objects_incomplete_results_total", "Misses, as blobs of a result of an action were gone.",
+                "larder_objects_incomplete_results_total", "Misses because a blob of the action result was missing.",
                 counters.incompleteResults.load(ordering: .relaxed)),
             ServiceMetric(
                 "larder_objects_uploads_total", "Objects that were stored.",
                 counters.uploads.load(ordering: .relaxed)),
             ServiceMetric(
-                "larder_objects_uploads_without_room_total", "Objects that were not stored, as there was no room.",
+                "larder_objects_uploads_without_room_total", "Uploads rejected for lack of space.",
                 counters.uploadsWithoutRoom.load(ordering: .relaxed)),
         ]
     }
@@ -196,9 +196,9 @@ struct Call: Sendable {
             case .noSpace, .mapFull:
                 objects.counters.uploadsWithoutRoom.add(1, ordering: .relaxed)
                 service.logger.warning(
-                    "no room for an upload: the budget is taken by what builds under way need, or the disk is full",
+                    "no room for an upload: running builds need the whole budget, or the disk is full",
                     metadata: ["category": "storing", "path": "\(path.text)", "error": "\(error)"])
-                return ServiceAnswer(507, text: "There is no room: what builds under way need takes it all.")
+                return ServiceAnswer(507, text: "No space left: running builds need everything in the budget.")
             default: break
             }
         default: break

@@ -22,7 +22,7 @@ package enum ActionResults {
 
     /// A result with other outputs is stored for the action, and stays.
     package struct OtherStays: Error {
-        package static let reason = "another result of this action is stored and stays, until it is removed"
+        package static let reason = "the first result of this action stays until it is removed"
     }
 
     /// What a value under `/ac/` is.
@@ -159,7 +159,7 @@ extension ObjectStore {
             try Task.checkCancellation()
             guard let body = try await blob(tree)?.body else { return false }
             guard body.length.bytes <= room else {
-                noteUnusable(tree, "the trees of a result have more bytes than are read")
+                noteUnusable(tree, "the trees of a result are too large to be read")
                 return false
             }
             guard let files = try await files(of: tree, body) else { return false }

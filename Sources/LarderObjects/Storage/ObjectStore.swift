@@ -159,7 +159,7 @@ package struct ObjectStore: Sendable {
         case .present, .changed: return false
         case .absent where entry != nil: return false
         case .stored: return true
-        default: throw LarderError(.noSpace, "\(key) was displaced at once: there is no room", key: key)
+        default: throw LarderError(.noSpace, "\(key) was displaced immediately: there is no room", key: key)
         }
     }
 
@@ -195,7 +195,7 @@ package struct ObjectStore: Sendable {
         try await promises.write([digest])
         guard try await !store.contains(digest: digest) else { return }
         throw LarderError(
-            .noSpace, "\(Key(digest)) was displaced at once: what builds need takes all of the budget",
+            .noSpace, "\(Key(digest)) was displaced immediately: running builds need the whole budget",
             key: Key(digest))
     }
 

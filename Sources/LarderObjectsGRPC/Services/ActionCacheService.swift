@@ -40,7 +40,7 @@ struct ActionCacheService: RegistrableRPCService {
         guard case (_, .result(var result))? = try await context.objects.result(key(request.instanceName, digest))
         else {
             context.objects.counters.misses.add(1, ordering: .relaxed)
-            throw RPCError(code: .notFound, message: "There is no result of this action.")
+            throw RPCError(code: .notFound, message: "There is no result for this action.")
         }
         context.objects.counters.hits.add(1, ordering: .relaxed)
         try await inline(&result, as: request)
@@ -75,7 +75,7 @@ struct ActionCacheService: RegistrableRPCService {
         let caller = try context.admit(metadata, .write, request.instanceName, "ac")
         let digest = try context.digest(request.actionDigest, request.digestFunction)
         guard request.hasActionResult else {
-            throw RPCError(code: .invalidArgument, message: "There is no result in the request.")
+            throw RPCError(code: .invalidArgument, message: "The request contains no result.")
         }
         let bytes: [UInt8] = try request.actionResult.serializedBytes()
         try await context.objects.put(result: bytes, for: key(request.instanceName, digest), caller.options)

@@ -49,7 +49,7 @@ struct ContentService: RegistrableRPCService {
                 let root = try context.digest(request.message.rootDigest, request.message.digestFunction)
                 let token = request.message.pageToken
                 guard let skipped = token.isEmpty ? 0 : Int(token), skipped >= 0 else {
-                    throw RPCError(code: .invalidArgument, message: "The page token is not one of this server.")
+                    throw RPCError(code: .invalidArgument, message: "The page token is not from this server.")
                 }
                 var walk = TreeWalk(
                     objects: context.objects, root: root, skipping: skipped,
@@ -87,7 +87,7 @@ struct ContentService: RegistrableRPCService {
             asked[try context.digest(digest, request.digestFunction)] = digest
         }
         guard asked.count <= Limits.digests else {
-            throw RPCError(code: .invalidArgument, message: "Ask for at most \(Limits.digests) blobs at once.")
+            throw RPCError(code: .invalidArgument, message: "Ask for at most \(Limits.digests) blobs in one call.")
         }
         let missing = try await context.objects.missing(
             of: Array(asked.keys), lengths: asked.mapValues(\.sizeBytes))
@@ -109,7 +109,8 @@ struct ContentService: RegistrableRPCService {
                 }
                 let digest = try context.digest(upload.digest, request.digestFunction)
                 guard upload.digest.sizeBytes == upload.data.count else {
-                    throw RPCError(code: .invalidArgument, message: "The blob does not have the length of its digest.")
+                    throw RPCError(
+                        code: .invalidArgument, message: "The blob does not have the length that its digest states.")
                 }
                 guard digest != ObjectStore.empty else { continue }
                 blobs.append((digest, Array(upload.data)))

@@ -34,7 +34,7 @@ struct ResourceName: Equatable {
         }
         var rest = segments[(isUpload ? start + 2 : start)...]
         if rest.removeFirst() == "compressed-blobs" {
-            throw refusal("Compressed blobs are not served: the capabilities of this server name no compressor.")
+            throw refusal("Compressed blobs are not served: the capabilities of this server list no compressor.")
         }
         if rest.first == "sha256" { rest.removeFirst() }
         guard rest.count >= 2, let hash = rest.popFirst(), hash.utf8.count == 64,
@@ -47,7 +47,7 @@ struct ResourceName: Equatable {
             throw refusal("That is the SHA-256 of no bytes, not of \(length).")
         }
         // More may follow the name of an upload, for the client's own use.
-        guard isUpload || rest.isEmpty else { throw refusal("There is more in the name than a blob.") }
+        guard isUpload || rest.isEmpty else { throw refusal("The name continues after the blob.") }
         return ResourceName(
             instance: segments[..<start].joined(separator: "/"), digest: digest, length: length,
             upload: isUpload ? segments[start + 1] : nil)

@@ -78,7 +78,7 @@ struct TreeWalk: Sendable {
         guard body.length.bytes <= Int64(Limits.batch), let bytes = try? await body.bytes(),
             bytes.withUnsafeBytes({ MessageShape.directory.fits($0) }),
             let directory = try? Build_Bazel_Remote_Execution_V2_Directory(serializedBytes: bytes)
-        else { throw RPCError(code: .failedPrecondition, message: "What the tree names is not a directory.") }
+        else { throw RPCError(code: .failedPrecondition, message: "An entry of the tree is not a directory.") }
         return (directory, Int(body.length.bytes))
     }
 }

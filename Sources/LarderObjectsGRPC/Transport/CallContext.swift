@@ -47,7 +47,7 @@ struct CallContext: Sendable {
         _ function: Build_Bazel_Remote_Execution_V2_DigestFunction.Value
     ) throws -> Digest {
         guard function == .unknown || function == .sha256 else {
-            throw RPCError(code: .invalidArgument, message: "This server knows SHA-256 only.")
+            throw RPCError(code: .invalidArgument, message: "This server supports only SHA-256.")
         }
         do {
             return try ActionResults.digest(digest)
@@ -74,18 +74,18 @@ struct CallContext: Sendable {
             switch error.code {
             case .digestMismatch:
                 return RPCError(
-                    code: .invalidArgument, message: "The content does not have the digest that it was sent with.")
+                    code: .invalidArgument, message: "The content does not match the digest that it was sent with.")
             case .lengthMismatch:
                 return RPCError(
-                    code: .invalidArgument, message: "The content does not have the length that it was sent with.")
+                    code: .invalidArgument, message: "The content does not match the length that it was sent with.")
             case .tooLarge: return RPCError(code: .invalidArgument, message: "The object is too large for this server.")
             case .noSpace, .mapFull:
                 objects.counters.uploadsWithoutRoom.add(1, ordering: .relaxed)
                 service.logger.warning(
-                    "no room for an upload: the budget is taken by what builds under way need, or the disk is full",
+                    "no room for an upload: running builds need the whole budget, or the disk is full",
                     metadata: ["category": "storing", "error": "\(error)"])
                 return RPCError(
-                    code: .resourceExhausted, message: "There is no room: what builds under way need takes it all.")
+                    code: .resourceExhausted, message: "No space left: running builds need everything in the budget.")
             default: break
             }
         default: break

@@ -19,7 +19,7 @@ struct LineReader {
         let most = archive.limits.manifestBytes.bytes.addingReportingOverflow(Int64(archive.fileCount) << 12)
         if !most.overflow, member.length > most.partialValue {
             throw PackageError(
-                .tooLarge, "it has \(member.length) bytes; the most for so few files is \(most.partialValue)",
+                .tooLarge, "it has \(member.length) bytes; the limit for this number of files is \(most.partialValue)",
                 archive: archive.path, member: member.name)
         }
         stream = try archive.open(member)

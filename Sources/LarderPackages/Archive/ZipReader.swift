@@ -47,7 +47,7 @@ final class ZipReader {
             (digest, length) = try Self.digest(of: file, path)
             if let count = try ArchiveTail.memberCount(file, length: length), count > UInt64(limits.members) {
                 throw PackageError(
-                    .tooLarge, "the archive claims \(count) members; the most is \(limits.members)", archive: path)
+                    .tooLarge, "the archive claims \(count) members; the limit is \(limits.members)", archive: path)
             }
             zip = try Self.open(file, path)
         } catch {
@@ -133,7 +133,7 @@ final class ZipReader {
             }
             if entry.size > UInt64(limits.memberBytes.bytes) {
                 throw PackageError(
-                    .tooLarge, "the member has \(entry.size) bytes; the most is \(limits.memberBytes.bytes)",
+                    .tooLarge, "the member has \(entry.size) bytes; the limit is \(limits.memberBytes.bytes)",
                     archive: path, member: text)
             }
             fileCount += 1
@@ -215,7 +215,7 @@ final class ZipReader {
     func bytes(_ member: Member, limit: Int) throws -> [UInt8] {
         if member.length > Int64(limit) {
             throw PackageError(
-                .tooLarge, "the member has \(member.length) bytes; the most is \(limit)", archive: path,
+                .tooLarge, "the member has \(member.length) bytes; the limit is \(limit)", archive: path,
                 member: member.name)
         }
         let stream = try open(member)
@@ -253,7 +253,7 @@ final class MemberStream {
         count += got
         if count > member.length {
             throw PackageError(
-                .tooLarge, "the member is longer than the \(member.length) bytes that the archive gives",
+                .tooLarge, "the member is longer than the \(member.length) bytes that the archive declares",
                 archive: archive.path, member: member.name)
         }
         if got > 0 { return buffer[..<Int(got)] }

@@ -221,7 +221,9 @@ final class BodySource: ZipWriter.Source {
     func rewind() throws {
         body = try store.body(digest: digest)
         position = 0
-        if body == nil { throw PackageError(.missingMember, "the body \(digest) was displaced meanwhile") }
+        if body == nil {
+            throw PackageError(.missingMember, "the body \(digest) was displaced while the package was made")
+        }
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {

@@ -62,7 +62,7 @@ extension PackageStore {
             try store.forEach(selection) { entry in
                 guard entry.key.text.contains("://"), let response = PackagedResponse.read(entry.metadata) else {
                     if PackagedResponse.isResponse(entry.metadata), !StoredKeys.isList(entry) {
-                        writer.skip(entry.key.text, "not a whole response to GET")
+                        writer.skip(entry.key.text, "not a complete response to GET")
                     }
                     return
                 }
@@ -85,7 +85,9 @@ extension PackageStore {
         if url.utf8.contains(0x20) || StoredMember.key(besideWhich: entry.key) != nil {
             return "not stored under its URL"
         }
-        if try !PackagedResponse.counts(entry.metadata, in: store) { return "of a package that is not there" }
+        if try !PackagedResponse.counts(entry.metadata, in: store) {
+            return "belongs to a package that is not installed"
+        }
         if response.isInvalidated { return "invalidated" }
         let status = response.head.status.code
         if !(200...599).contains(status) || [206, 304, 401, 407, 412, 416].contains(status) {
@@ -99,6 +101,6 @@ extension PackageStore {
             $0.filter { !$0.isWhitespace }.lowercased() != "accept-encoding"
         }
         let isEncoded = fields.contains(.contentEncoding)
-        return varies || (isEncoded && fields.contains(.vary)) ? "one of several responses of its URL" : nil
+        return varies || (isEncoded && fields.contains(.vary)) ? "one of several variants of its URL" : nil
     }
 }

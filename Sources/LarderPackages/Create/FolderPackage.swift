@@ -33,7 +33,7 @@ public enum Package {
         }
         if base.contains("?") || PackageStore.key(of: base) == nil {
             throw PackageError(
-                .badManifest, "the base URL '\(Key(files.baseURL))' is not one of HTTP without a query")
+                .badManifest, "the base URL '\(Key(files.baseURL))' is not an HTTP URL without a query")
         }
         let folder = FolderWalk(FilePath(files.folder), files)
         for file in try folder.files(writer.skip) {

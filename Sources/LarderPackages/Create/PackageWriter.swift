@@ -44,7 +44,7 @@ final class PackageWriter {
         try PackageKeys.validate(name)
         if !options.hasList, options.signingKey != nil || options.base != nil {
             throw PackageError(
-                .unsupported, "a package without a list of members cannot be signed, nor be an increment")
+                .unsupported, "a package without a list of members cannot be signed or be an increment")
         }
         self.options = options
         // Whole seconds, as everything that is written has them.

@@ -125,7 +125,7 @@ final class Installer {
             return error
         }
         return PackageError(
-            .exceedsBudget, "the package does not fit the store", archive: contents.archive.path, cause: error)
+            .exceedsBudget, "the package does not fit in the store", archive: contents.archive.path, cause: error)
     }
 
     // MARK: Before anything is written
@@ -134,7 +134,8 @@ final class Installer {
     private func requireMembers() throws {
         guard let previous, previous.memberCount > 0, contents.header?.members == 0 else { return }
         throw PackageError(
-            .badManifest, "the package has no members, and would remove all of '\(previous.name)': remove that instead",
+            .badManifest,
+            "the package is empty and would remove every member of '\(previous.name)': remove that instead",
             archive: contents.archive.path, member: MemberList.fileName)
     }
 
@@ -143,14 +144,14 @@ final class Installer {
         let path = contents.archive.path
         guard let previous, previous.state == .installed else {
             throw PackageError(
-                .missingBase, "it is an increment of version '\(base.version)', and the package is not installed",
+                .missingBase, "it is an increment of version '\(base.version)', but the package is not installed",
                 archive: path)
         }
         if previous.listDigest != base.list {
             throw PackageError(
                 .missingBase,
-                "it is an increment of version '\(base.version)', and version '\(previous.version)' is installed, "
-                    + "or another package of that version",
+                "it is an increment of version '\(base.version)', but version '\(previous.version)' is installed, "
+                    + "or a different package with that version",
                 archive: path)
         }
     }
@@ -165,7 +166,7 @@ final class Installer {
         let disk = try store.freeDiskBytes() + store.statistics().allocatedBytes.bytes
         if needed > disk {
             throw PackageError(
-                .exceedsBudget, "the package has \(needed) bytes with its rows, and the disk has room for \(disk)",
+                .exceedsBudget, "the package needs \(needed) bytes with its rows, but the disk has room for \(disk)",
                 archive: files.path)
         }
         if budget.bytes == .unlimited { return }
@@ -174,10 +175,10 @@ final class Installer {
         let taken = try PackageRecords(store).all().filter { $0.mode == .pin && $0.name != installation.name }
             .reduce(0) { $0 + $1.room }
         if needed + taken <= budget.usableBytes { return }
-        let others = taken == 0 ? "" : ", and other pinned packages have \(taken) bytes"
+        let others = taken == 0 ? "" : ", and other pinned packages use \(taken) bytes"
         throw PackageError(
             .exceedsBudget,
-            "the package has \(needed) bytes with its rows\(others); the budget of the store leaves \(budget.usableBytes)",
+            "the package needs \(needed) bytes with its rows\(others); the store's budget allows \(budget.usableBytes)",
             archive: contents.archive.path)
     }
 
@@ -241,7 +242,7 @@ final class Installer {
 
     private func mismatch(_ name: String) -> PackageError {
         PackageError(
-            .digestMismatch, "the content does not have the digest that the list gives",
+            .digestMismatch, "the content does not match its digest in the list",
             archive: contents.archive.path, member: name)
     }
 
@@ -322,8 +323,8 @@ final class Installer {
     private func missing(_ name: String) -> PackageError {
         PackageError(
             .missingBase,
-            "the increment does not bring it, and the installed version does not have it any more: "
-                + "install a whole package", archive: contents.archive.path, member: name)
+            "neither the increment nor the installed version contains it: install a full package",
+            archive: contents.archive.path, member: name)
     }
 
     private func append(_ line: [UInt8]) throws { try list?.write(line + [0x0A]) }
@@ -462,7 +463,7 @@ final class Installer {
         if case .installed = waiting.body, entry.digest == digest, entry.body.length.bytes != member.length {
             throw PackageError(
                 .digestMismatch,
-                "the content has \(entry.body.length.bytes) bytes, and \(member.length) by the list",
+                "the content is \(entry.body.length.bytes) bytes long; the list says \(member.length)",
                 archive: contents.archive.path, member: member.url)
         }
         let known = entry.attributes

@@ -80,7 +80,7 @@ final class PackageContents {
         }
         guard header.larder == 1 else {
             throw PackageError(
-                .unsupported, "the list of members has version \(header.larder); this code reads 1",
+                .unsupported, "the list of members has version \(header.larder); only version 1 is supported",
                 archive: archive.path, member: list.name)
         }
         let isText =
@@ -88,10 +88,12 @@ final class PackageContents {
             && !(header.version + header.created).unicodeScalars.contains {
                 $0.properties.generalCategory == .control
             }
-        guard isText else { throw lines.objection("has a version or a date with control characters, or a long one") }
+        guard isText else {
+            throw lines.objection("has a version that is too long, or control characters in version or date")
+        }
         while try lines.next() != nil {
             if lines.number > header.members + 1 {
-                throw lines.objection("is one more than the first line says")
+                throw lines.objection("is more than the first line declares")
             }
         }
         return (header, first, lines.digest)
@@ -165,7 +167,7 @@ final class PackageContents {
                 HTTPDate.parse(Array($0.utf8), now: now)
             }
             guard let url = line.url, let key = PackagedResponse.key(of: url, rules: rules) else {
-                throw lines.objection("has no URL that a response is stored for")
+                throw lines.objection("has no URL that can have a stored response")
             }
             try take(key, url)
             try body(
@@ -176,9 +178,9 @@ final class PackageContents {
                         length: line.size, line: text)))
         }
         if let header, header.members != count {
-            throw lines.objection("is the last, and the list says that it has \(header.members) members, not \(count)")
+            throw lines.objection("is the last, but the list declares \(header.members) members, not \(count)")
         }
-        if lines.digest != listDigest { throw lines.objection("is not what it was a moment ago: the file has changed") }
+        if lines.digest != listDigest { throw lines.objection("has changed while the file was read") }
     }
 
     private func content(_ line: MemberList.Line, _ lines: LineReader) throws -> PlannedMember.Content {
@@ -189,7 +191,7 @@ final class PackageContents {
         let member = try use(path)
         if member.length != line.size {
             throw PackageError(
-                .digestMismatch, "the member has \(member.length) bytes, and \(line.size) by the list",
+                .digestMismatch, "the member is \(member.length) bytes long; the list says \(line.size)",
                 archive: archive.path, member: path)
         }
         return .archive(member)
@@ -223,7 +225,7 @@ final class PackageContents {
         // Lines without an entry cost time, too.
         let most = 4 * archive.fileCount + 1_000
         while let line = try lines.next() {
-            if lines.number > most { throw lines.objection("is one more than so few files can have") }
+            if lines.number > most { throw lines.objection("is more than this number of files can need") }
             do {
                 if let entry = try parser.take(line) { try body(.response(planned(entry, parser.baseURL, lines))) }
             } catch let error as ManifestParser.Objection {
@@ -238,7 +240,7 @@ final class PackageContents {
         let url = URLText.absolute(URLText.encoded(entry.url), below: base ?? stated)
         guard let key = PackagedResponse.key(of: url, rules: rules) else {
             throw PackageError(
-                .badManifest, "it is not a URL of HTTP" + (base == nil ? "; a base URL may help" : ""),
+                .badManifest, "it is not an HTTP URL" + (base == nil ? "; a base URL may help" : ""),
                 archive: archive.path, member: entry.url)
         }
         try take(key, entry.url)
@@ -249,7 +251,7 @@ final class PackageContents {
         for name in names where found == nil { found = try archive.member(name) }
         guard let member = found else {
             throw PackageError(
-                .missingMember, "the manifest names it, and the archive does not have it", archive: archive.path,
+                .missingMember, "it is in the manifest but not in the archive", archive: archive.path,
                 member: names.first ?? entry.url)
         }
         try mark(member)
@@ -309,7 +311,7 @@ final class PackageContents {
     private func use(_ path: String) throws -> ZipReader.Member {
         guard let member = try archive.member(path), !path.hasSuffix("/") else {
             throw PackageError(
-                .missingMember, "the list names it, and the archive does not have it", archive: archive.path,
+                .missingMember, "it is listed but not in the archive", archive: archive.path,
                 member: path)
         }
         try mark(member)
@@ -318,7 +320,7 @@ final class PackageContents {
 
     private func mark(_ member: ZipReader.Member) throws {
         if used.insert(member.index).inserted { return }
-        throw PackageError(.duplicate, "two URLs have this file", archive: archive.path, member: member.name)
+        throw PackageError(.duplicate, "two URLs name this file", archive: archive.path, member: member.name)
     }
 
     private func take(_ key: Key, _ url: String) throws {

@@ -106,7 +106,7 @@ final class CachedLoad: Sendable {
                 } catch let error as FetchError where error.code == .tooLarge {
                     throw URLError(
                         .dataLengthExceedsMaximum, request.url,
-                        "the body has more than \(limit) bytes, the most that is delivered in one piece "
+                        "the body has more than \(limit) bytes, the limit for a body in one piece "
                             + "(URLSessionCachingOptions.wholeBodyLimit)")
                 }
                 return await events.put([.response(response)] + (data.isEmpty ? [] : [.data(data)]) + [.finished], wake)

@@ -49,7 +49,7 @@ class CachingURLProtocol: URLProtocol {
             if task is URLSessionUploadTask {
                 return fail(
                     .unsupportedURL,
-                    "the content of an upload task cannot be seen on Linux: use a data task with httpBody, or "
+                    "the cache cannot see the content of an upload task on Linux: use a data task with httpBody, or "
                         + "URLRequest.bypassingCache to load without the cache")
             }
         #endif

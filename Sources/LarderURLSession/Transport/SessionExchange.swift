@@ -122,13 +122,13 @@ final class SessionExchange: Sendable {
         let why: String
         if state.overflow.count + Int64(data.count) > overflowLimit {
             why =
-                "its reader is \(state.overflow.count) bytes behind, and \(overflowLimit) are the most (overflowLimit)"
+                "its reader is \(state.overflow.count) bytes behind; the limit is \(overflowLimit) (overflowLimit)"
         } else {
             do {
                 try state.overflow.append(data)
                 return nil
             } catch {
-                why = "what its reader has not taken cannot be written to a temporary file: \(error)"
+                why = "data that its reader has not taken cannot be written to a temporary file: \(error)"
             }
         }
         state.end = .failure(

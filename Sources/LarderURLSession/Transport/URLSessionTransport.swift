@@ -93,10 +93,10 @@ public final class URLSessionTransport: Transport {
         }
         guard let scheme = head.scheme, scheme == "http" || scheme == "https", let authority = head.authority,
             !authority.isEmpty
-        else { throw invalid("the request has neither http nor https as scheme, or no host") }
+        else { throw invalid("the request has no host, or its scheme is neither http nor https") }
         let place = request.destination.map { "\($0.scheme)://\($0.host):\($0.port)" } ?? "\(scheme)://\(authority)"
         guard let url = URL(string: place + (head.path ?? "/")), url.host != nil else {
-            throw invalid("'\(place)\(head.path ?? "/")' is not a URL that URLSession takes")
+            throw invalid("'\(place)\(head.path ?? "/")' is not a URL that URLSession accepts")
         }
         var result = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
         // Not in the initializer: Linux' Foundation then takes the limit of the configuration.
@@ -126,11 +126,11 @@ public final class URLSessionTransport: Transport {
             guard let piece else { break }
             data.append(contentsOf: piece)
             guard body.isReplayable || data.count <= streamedContentLimit else {
-                throw failed("the content has more than \(streamedContentLimit) bytes, the most that is gathered")
+                throw failed("the content has more than \(streamedContentLimit) bytes, the limit for a stream")
             }
         }
         if let length = body.length, length != data.count {
-            throw failed("the content has \(data.count) bytes, and \(length) were declared")
+            throw failed("the content has \(data.count) bytes, but \(length) were declared")
         }
         return data
     }

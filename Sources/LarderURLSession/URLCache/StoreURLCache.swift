@@ -91,7 +91,8 @@ public final class StoreURLCache: URLCache, @unchecked Sendable {
             throw URLError(.badServerResponse, request.url, "a response without a status is not stored")
         }
         if response.statusCode == 206 || response.statusCode == 304 {
-            throw URLError(.badServerResponse, request.url, "status \(response.statusCode) is not a whole response")
+            throw URLError(
+                .badServerResponse, request.url, "a response with status \(response.statusCode) is not complete")
         }
         // What URLSession has decoded keeps the length of the coded content.
         if request.httpMethod != "HEAD", response.statusCode != 204,

@@ -9,8 +9,8 @@ struct BudgetCommand: ParsableCommand {
         abstract: "Show or set the limits of the store.",
         discussion: """
             The store keeps its limits, and they apply to every process that uses it. A lower limit displaces entries \
-            at once. Without options this command changes nothing. With options it creates the store if it does not \
-            exist.
+            immediately. Without options this command changes nothing. With options it creates the store if it does \
+            not exist.
             """)
 
     @OptionGroup var options: StoreOptions

@@ -15,8 +15,8 @@ struct CcacheHelperCommand: ParsableCommand {
             ccache 4.13 or later starts it by itself: link cachectl as ccache-storage-larder where ccache looks for \
             helpers (next to ccache, or in PATH), and set remote_storage = larder:///path/of/store in ccache.conf. All \
             ccache processes share one helper, and other programs may use the store at the same time. The attribute \
-            'budget' sets the byte budget of the store; without one it is 80 % of the free disk space. What ccache sets \
-            comes in the environment (CRSH_IPC_ENDPOINT, CRSH_URL, CRSH_IDLE_TIMEOUT).
+            'budget' sets the byte budget of the store; without one it is 80 % of the free disk space. ccache passes \
+            its settings in the environment (CRSH_IPC_ENDPOINT, CRSH_URL, CRSH_IDLE_TIMEOUT).
             """)
 
     func run() throws {

@@ -10,7 +10,7 @@ struct CollectCommand: ParsableCommand {
         abstract: "Displace entries down to the budget, remove expired and leftover data, and free disk space.",
         discussion: """
             Safe while other processes use the store. Pinned entries stay, expired or not. --dry-run changes nothing, \
-            not even the budget; what --budget would displace is then an estimate.
+            not even the budget; the displacement by --budget is then an estimate.
             """)
 
     @OptionGroup var options: StoreOptions

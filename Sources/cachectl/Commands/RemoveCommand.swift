@@ -9,10 +9,10 @@ struct RemoveCommand: ParsableCommand {
         commandName: "rm",
         abstract: "Remove an entry, or all selected entries.",
         discussion: """
-            Give KEY, --all, or options that select entries: several together remove what each of them selects, and never \
-            what 'ls' with the same options does not show. \
-            Pinned entries are removed too, because a pin protects only from displacement. For a URL with several variants, all of them are removed. Exits 1 if \
-            there is no entry under KEY; an empty selection is not an error.
+            Give KEY, --all, or options that select entries. Several options remove only the entries that all of them \
+            select, and never one that 'ls' with the same options does not list. Pinned entries are removed too, \
+            because a pin protects only from displacement. For a URL with several variants, all of them are removed. \
+            Exits 1 if there is no entry under KEY; an empty selection is not an error.
             """)
 
     @OptionGroup var options: StoreOptions

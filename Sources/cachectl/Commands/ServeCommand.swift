@@ -18,9 +18,10 @@ struct ServeCommand: ParsableCommand {
             A shared cache (RFC 9111) between clients and --origin, with HTTP/1.1, and with TLS and HTTP/2 on \
             --tls-listen. Prints its addresses when it is ready. PURGE removes the responses of a URL, or of many with \
             Purge-Prefix or Purge-Tag; it is accepted from loopback, or with --purge-token. SIGINT and SIGTERM shut \
-            down gracefully, after the responses in progress; a second signal exits at once. SIGUSR1 reopens the \
+            down gracefully, after the responses in progress; a second signal exits immediately. SIGUSR1 reopens the \
             access log. SIGHUP also reloads the certificate and the settings: a new budget and new log levels \
-            hold at once. Settings can be in a JSON file (--config), under the names of the flags in camel case; flags take precedence. --check tests them.
+            apply immediately. Settings can be in a JSON file (--config), under the names of the flags in camel case; \
+            flags take precedence. --check tests them.
             """)
 
     @OptionGroup var options: StoreOptions

@@ -7,7 +7,7 @@ import LarderHTTP
 struct StatCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stat",
-        abstract: "Show the size of the store and what was done with it, or the attributes of an entry.",
+        abstract: "Show the size and activity of the store, or the attributes of an entry.",
         discussion:
             "Exits 1 if there is no entry under KEY. Does not change the store, and does not count as an access.")
 

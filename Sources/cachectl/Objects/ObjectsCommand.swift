@@ -11,9 +11,9 @@
                 Bazel (--remote_cache=http://HOST:PORT), ccache (remote_storage), Gradle (HttpBuildCache), Turborepo \
                 (TURBO_API), Nx (NX_SELF_HOSTED_REMOTE_CACHE_SERVER), sccache over WebDAV, and anything that gets and puts \
                 files, on one store. Prints its addresses when it is ready. Without --users every client may read and \
-                write, on addresses of this machine only unless --anonymous says so. SIGINT and SIGTERM shut down \
-                gracefully, after the requests in progress; a second signal exits at once. SIGUSR1 reopens the \
-                access log. SIGHUP also reloads the certificate.
+                write, but the server listens only on loopback addresses unless you give --anonymous. SIGINT and \
+                SIGTERM shut down gracefully, after the requests in progress; a second signal exits immediately. \
+                SIGUSR1 reopens the access log. SIGHUP also reloads the certificate.
                 """)
 
         @OptionGroup var options: StoreOptions

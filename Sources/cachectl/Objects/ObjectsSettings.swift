@@ -19,7 +19,7 @@
         var grpcListen: AddressArgument?
 
         @Option(
-            help: ArgumentHelp("JSON file with users, their secrets and what they may do.", valueName: "file"),
+            help: ArgumentHelp("JSON file with users, their secrets and their rights.", valueName: "file"),
             completion: .file())
         var users: String?
 
@@ -38,7 +38,7 @@
 
         @Option(
             help: ArgumentHelp(
-                "How long a blob stays that a build counts on; 0 to keep none. Default: 3h.", valueName: "duration"),
+                "How long to keep a blob that a build relies on; 0 to keep none. Default: 3h.", valueName: "duration"),
             transform: DurationArgument.parse)
         var promise: Duration?
 

@@ -88,7 +88,7 @@
                 }
                 guard !user.name.isEmpty else { throw refusal("has no name") }
                 guard !user.name.contains(":") else { throw refusal("has a colon in its name") }
-                guard names.insert(user.name).inserted else { throw refusal("is given twice") }
+                guard names.insert(user.name).inserted else { throw refusal("appears twice") }
                 for prefix in user.prefixes ?? [] where !prefix.hasPrefix("/") {
                     throw refusal("has the prefix '\(prefix)', which does not begin with a slash")
                 }

@@ -32,17 +32,17 @@ struct PackageRemoveCommand: ParsableCommand {
 struct PackageExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Make a package of responses that are in the store.",
+        abstract: "Create a package from responses in the store.",
         discussion: """
-            Options that select entries can be combined. Whole responses to GET are packed that do not vary; others \
-            are left out, and named. Set-Cookie is left out.
+            Options that select entries can be combined. Packs complete responses to GET that do not vary, \
+            and lists the others. Leaves out Set-Cookie.
             """)
 
     @OptionGroup var options: StoreOptions
 
     @OptionGroup var selecting: SelectionOptions
 
-    @Flag(help: "Every response.")
+    @Flag(help: "Pack every response.")
     var all = false
 
     @OptionGroup var output: PackageOutputOptions

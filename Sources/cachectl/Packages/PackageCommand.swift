@@ -6,11 +6,11 @@ import LarderPackages
 struct PackageCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "package",
-        abstract: "Make, install and inspect packages: zip archives of responses.",
+        abstract: "Create, install and inspect packages: zip archives of responses.",
         discussion: """
-            A package fills the cache before it has asked any origin, so that 'cachectl fetch --offline' and \
-            'cachectl serve' answer with its members. Installing is one step for every reader: all members or none. \
-            See docs/packages.md.
+            A package fills the cache before the cache has contacted any origin, so that 'cachectl fetch --offline' \
+            and 'cachectl serve' answer with its members. Installing is a single step for readers: they see all \
+            members or none. See docs/packages.md.
             """,
         subcommands: [
             PackageCreateCommand.self, PackageInstallCommand.self, PackageListCommand.self, PackageShowCommand.self,

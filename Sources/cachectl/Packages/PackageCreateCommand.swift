@@ -10,11 +10,10 @@ import SystemPackage
 struct PackageCreateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Make a package of a folder, or of URLs.",
+        abstract: "Create a package from a folder or from URLs.",
         discussion: """
-            With --folder each file is a response under the base URL. With --from-cache the URLs are fetched through \
-            the cache, and packed as they are stored. tools/afcpkg.py has the same options, and writes the same \
-            manifests.
+            With --folder each file becomes a response under the base URL. --from-cache fetches the URLs through the \
+            cache and packs the stored responses. tools/afcpkg.py has the same options and writes the same manifests.
             """)
 
     @OptionGroup var options: StoreOptions
@@ -34,7 +33,7 @@ struct PackageCreateCommand: ParsableCommand {
 
     @Flag(
         name: [.customLong("last-modified-file"), .customLong("lastmodifiedfile")],
-        help: "Last-Modified is that of the file, and not the time at which the package is made.")
+        help: "Take Last-Modified from each file. Default: the time at which the package is made.")
     var lastModifiedFile = false
 
     @Option(
@@ -49,7 +48,7 @@ struct PackageCreateCommand: ParsableCommand {
 
     @Option(
         name: [.customLong("max-item-size"), .customLong("maxItemFileSize")],
-        help: ArgumentHelp("Leave out files of more bytes.", valueName: "bytes"))
+        help: ArgumentHelp("Leave out files with more bytes than this.", valueName: "bytes"))
     var maxItemSize: Int64?
 
     @Flag(name: [.customShort("a"), .customLong("all")], help: "Also pack files and folders that begin with a dot.")
@@ -57,7 +56,7 @@ struct PackageCreateCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Leave out files whose path in the folder matches; * also stands for slashes. Repeatable.",
+            "Leave out files whose path in the folder matches; * also matches slashes. Repeatable.",
             valueName: "pattern"))
     var exclude: [String] = []
 
@@ -80,7 +79,7 @@ struct PackageCreateCommand: ParsableCommand {
         help: ArgumentHelp("The key of the user data: the first part of their names.", valueName: "key"))
     var userDataKey: String?
 
-    @Flag(help: "Fetch the URLs through the cache, and pack them as they are stored.")
+    @Flag(help: "Fetch the URLs through the cache, and pack the stored responses.")
     var fromCache = false
 
     @Option(help: ArgumentHelp("With --from-cache: a URL; repeatable.", valueName: "url"))

@@ -121,10 +121,10 @@ private struct MemberJSON: Encodable {
 struct PackageVerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Look at every member of an installed package.",
+        abstract: "Check every member of an installed package.",
         discussion: """
-            Exits 1 if a member is missing or damaged. One that was replaced by a newer response is counted, and not \
-            a problem.
+            Exits 1 if a member is missing or damaged. A member that a newer response has replaced is \
+            counted, but is not a problem.
             """)
 
     @OptionGroup var options: StoreOptions

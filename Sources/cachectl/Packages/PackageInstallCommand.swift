@@ -13,8 +13,8 @@ struct PackageInstallCommand: ParsableCommand {
         commandName: "install",
         abstract: "Install a package, or another version of it.",
         discussion: """
-            Readers see all members or none, at whatever moment the command is ended. An archive that is installed \
-            already changes nothing. Reads packages of cachectl and of AFCache, and plain zip archives of files in \
+            Readers see all members or none, even if the command is killed. Installing an archive that is already \
+            installed changes nothing. Reads packages of cachectl and of AFCache, and plain zip archives of files in \
             HOST/PATH. A hostile or damaged archive installs nothing and exits 65.
             """)
 
@@ -28,17 +28,17 @@ struct PackageInstallCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How members live with displacement: pin (they stay), members (each goes like any entry) or whole (they "
-                + "go together). Default: as before; members for a new package.", valueName: "mode"))
+            "How displacement treats members: pin (they stay), members (one by one, like any entry) or whole (all "
+                + "together). Default: as before; members for a new package.", valueName: "mode"))
     var mode: DisplacementMode?
 
     @Option(
         help: ArgumentHelp(
-            "What happens where something is stored for a URL: keep-newer, replace or keep-existing.",
+            "What to do if a URL already has a stored response: keep-newer, replace or keep-existing.",
             valueName: "mode"))
     var conflicts = ConflictMode.keepNewer
 
-    @Option(help: ArgumentHelp("Where the package came from, for the records. Default: the path.", valueName: "text"))
+    @Option(help: ArgumentHelp("Source of the package, for the records. Default: the path.", valueName: "text"))
     var source: String?
 
     @Option(
@@ -49,20 +49,20 @@ struct PackageInstallCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only if the package is signed with the Ed25519 public key in this file (PEM); repeatable: with one of "
-                + "them.", valueName: "file"), completion: .file())
+            "Require a signature that matches the Ed25519 public key in this file (PEM); repeatable: one match is "
+                + "enough.", valueName: "file"), completion: .file())
     var trust: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "The URL that relative URLs, those of the scheme afcpkg, and files without a manifest are below.",
+            "Base URL for relative URLs, URLs with the scheme afcpkg, and files without a manifest.",
             valueName: "url"))
     var baseURL: String?
 
-    @Flag(help: "Accept another signature, or none, than that of the installed package.")
+    @Flag(help: "Accept a package whose signature differs from that of the installed one, or is missing.")
     var acceptSigner = false
 
-    @Flag(help: "Install it again although it is installed: brings back members that were displaced.")
+    @Flag(help: "Install the archive again even if it is installed, to bring back displaced members.")
     var restore = false
 
     @Option(

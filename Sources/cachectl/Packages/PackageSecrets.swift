@@ -52,7 +52,7 @@ struct PackageOutputOptions: ParsableArguments {
     var packageVersion = ""
 
     @Option(
-        help: ArgumentHelp("When the package is made, in seconds since 1970. Default: now.", valueName: "seconds"))
+        help: ArgumentHelp("Time of creation, in seconds since 1970. Default: now.", valueName: "seconds"))
     var created: Int64?
 
     @Option(

@@ -68,7 +68,7 @@ enum KeptFieldArgument {
         }
         guard !updated.contains(name.canonicalName) else {
             throw ValidationError(
-                "--keep-field \(text): the cache needs what a 304 says there, and always takes it over.")
+                "--keep-field \(text): the cache needs the value from a 304 and always uses it.")
         }
         return name
     }

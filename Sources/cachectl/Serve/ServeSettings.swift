@@ -77,7 +77,7 @@ struct ServeSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How stale a response may be that is served because its origin cannot be reached. Default: 1d.",
+            "How stale a response may be when it is served because its origin cannot be reached. Default: 1d.",
             valueName: "duration"),
         transform: DurationArgument.parse)
     var staleLimit: Duration?

@@ -105,7 +105,7 @@ struct ServerProgram: Sendable {
         Interruption.endAtNext()
         let drain = settings.drain ?? .seconds(10)
         Output.note(
-            "draining: waiting up to \(Render.elapsed(drain)) for requests in progress; another signal exits at once")
+            "draining: waiting up to \(Render.elapsed(drain)) for requests in progress; another signal exits now")
         await Task {
             watching.cancel()
             await watching.value

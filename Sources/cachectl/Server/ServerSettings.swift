@@ -50,7 +50,7 @@ struct ServerSettings: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Least severe messages to log on standard error; for single categories, too: warning,storing=debug. Default: "
+            "Least severe messages to log on standard error, also by category: warning,storing=debug. Default: "
                 + "warning.",
             valueName: "level"),
         completion: .list(LogLevelArgument.names), transform: LogLevelArgument.parse)

@@ -119,7 +119,7 @@ larder_status larder_get_budget(larder_store *store, larder_budget *budget);
  */
 larder_status larder_set_budget(larder_store *store, const larder_budget *budget);
 
-/* The size of a store and what was done with it. */
+/* The size and activity of a store. */
 typedef struct larder_statistics {
     size_t size;
     /* Entries on disk, and different bodies. */

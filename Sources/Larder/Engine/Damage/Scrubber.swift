@@ -88,14 +88,14 @@ final class Scrubber: EnginePart, @unchecked Sendable {
         } catch {
             // The next open for writing tries again; readers compare what they are handed meanwhile.
             logger(.recovery).warning(
-                "not everything was looked at after an unclean end", metadata: ["error": "\(error)"])
+                "the scan after an unclean shutdown did not finish", metadata: ["error": "\(error)"])
         }
     }
 
     private func tell() {
         let tally = tally
         logger(.recovery).info(
-            "looked after an unclean end of the machine",
+            "finished the scan after an unclean shutdown",
             metadata: [
                 "compared": "\(tally.compared)", "damaged": "\(tally.damaged)", "orphans": "\(tally.orphans)",
             ])
