@@ -63,6 +63,11 @@ void clarder_forget_thread(void) { swift_thread = 0; }
 void clarder_forget_thread(void) {}
 #endif
 
+static _Thread_local int first_rounds;
+
+int clarder_first_rounds(void) { return first_rounds; }
+void clarder_set_first_rounds(int rounds) { first_rounds = rounds; }
+
 int clarder_make_temporary(char *name) { return mkostemp(name, O_CLOEXEC); }
 
 int clarder_punch_hole(int descriptor, int64_t offset, int64_t length) {

@@ -61,6 +61,10 @@ static inline void clarder_unlock(uint32_t *word) {
 /// otherwise the number is out of reach, and this does nothing.
 void clarder_forget_thread(void);
 
+/// A number that each thread has for itself, 0 at first: see `FirstRounds`.
+int clarder_first_rounds(void);
+void clarder_set_first_rounds(int rounds);
+
 /// Makes and opens a file of mode 0600 that no program started later inherits. `name` ends with `XXXXXX`, which is replaced.
 /// Returns its descriptor, or -1 with `errno` set. mkostemp(3).
 int clarder_make_temporary(char *name);

@@ -16,8 +16,13 @@ package enum Fork {
     private static let isWatching: Bool = {
         // A child cannot wait for a thread of its parent that makes one of these at the moment of the fork.
         for global in globals { global.prepare() }
-        return pthread_atfork({ Fork.monitor.lock() }, { Fork.monitor.unlock() }, { Fork.begin() }) == 0
+        return pthread_atfork({ Fork.prepare() }, { Fork.monitor.unlock() }, { Fork.begin() }) == 0
     }()
+
+    private static func prepare() {
+        FirstRounds.wait()
+        monitor.lock()
+    }
 
     private static var globals: [any ProcessGlobal.Type] {
         [Registry.self, IOPool.self, DigestWorker.self, BufferPool.self, ComputationWaits.self, SharedStore.self]
@@ -72,6 +77,7 @@ package enum Fork {
     /// In the child, which holds `monitor`.
     private static func begin() {
         clarder_forget_thread()
+        FirstRounds.beginAgain()
         for descriptor in locked { close(descriptor) }
         locked = []
         monitor.unlock()

@@ -45,7 +45,7 @@ final class Monitor: @unchecked Sendable {
     func unlock() { pthread_mutex_unlock(mutex) }
 
     /// Waits for a signal; call under the lock, in a loop that tests what is waited for.
-    func wait(_ condition: Int = 0) { pthread_cond_wait(&conditions[condition], mutex) }
+    func wait(_ condition: Int = 0) { FirstRounds.between { pthread_cond_wait(&conditions[condition], mutex) } }
 
     /// Waits for a signal or until `seconds` have passed.
     func wait(_ condition: Int = 0, seconds: Double) {
@@ -58,11 +58,13 @@ final class Monitor: @unchecked Sendable {
         #endif
         time.tv_sec += time_t(nanoseconds / 1_000_000_000)
         time.tv_nsec = Int(nanoseconds % 1_000_000_000)
-        #if canImport(Darwin)
-            pthread_cond_timedwait_relative_np(&conditions[condition], mutex, &time)
-        #else
-            pthread_cond_timedwait(&conditions[condition], mutex, &time)
-        #endif
+        FirstRounds.between {
+            #if canImport(Darwin)
+                pthread_cond_timedwait_relative_np(&conditions[condition], mutex, &time)
+            #else
+                pthread_cond_timedwait(&conditions[condition], mutex, &time)
+            #endif
+        }
     }
 
     /// Wakes every waiter of a condition.

@@ -20,9 +20,12 @@ package final class WorkerThread: @unchecked Sendable {
             throw .system("pthread_create", number, path: nil)
         }
         let context = Unmanaged.passRetained(Start(body))
+        FirstRounds.expectThread()
         let code = pthread_create(
             &handle, nil,
             { context in
+                FirstRounds.beginThread()
+                defer { FirstRounds.endThread() }
                 #if canImport(Darwin)
                     let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
                 #else
@@ -34,6 +37,7 @@ package final class WorkerThread: @unchecked Sendable {
             }, context.toOpaque())
         if code != 0 {
             context.release()
+            FirstRounds.missThread()
             throw .system("pthread_create", code, path: nil)
         }
     }
