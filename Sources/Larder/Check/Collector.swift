@@ -193,15 +193,14 @@ struct Collector {
         guard let writing, !isDryRun else { return try estimateDisplacement() }
         while true {
             let before = try engine.state().entryCount
-            let excess = try writing.room.excess(adding: 0, engine.state())
-            if excess == 0 { return }
-            let step = min(excess, 16 << 20)
-            let hasMadeRoom = try writing.roomMaker.makeRoom(
-                step, isMissing: { min(step, try writing.room.excess(adding: 0, $0)) })
-            if !hasMadeRoom {
-                // What is left is pinned or leased. That is an error only if it exceeds the budget, not the headroom.
+            if try !writing.roomMaker.step(most: 16 << 20) {
                 let state = try engine.state()
-                if try writing.room.claimed(state) <= state.budget.bytes.bytes { return }
+                // What is left is pinned or leased. That is an error only if it exceeds the budget, not the headroom.
+                if try writing.room.excess(adding: 0, state) == 0
+                    || writing.room.claimed(state) <= state.budget.bytes.bytes
+                {
+                    return
+                }
                 throw engine.context.noRoom()
             }
             report.displacedEntries += Int(clamping: before) - Int(clamping: try engine.state().entryCount)

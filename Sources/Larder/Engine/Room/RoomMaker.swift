@@ -22,6 +22,8 @@ final class RoomMaker: EnginePart {
     private let lock = Monitor()
     /// Held by the thread that takes room, for as long as it looks and takes.
     private let taking = Monitor()
+    /// How often a put looks again after room was made, at most: others may take what it made.
+    private static let attempts = 200
     /// How often a put waits for what is reserved and not being staged, in steps of 2 ms.
     private static let waitsForOwn = 25
     /// How often it waits for files that are being staged: two seconds in all.
@@ -63,46 +65,40 @@ final class RoomMaker: EnginePart {
     @discardableResult
     func mutate<R>(_ purpose: Transactions.Purpose, _ body: (Mutation) throws -> R) throws -> R {
         if purpose == .housekeeping { return try transactions.housekeep(body) }
-        func attempt(leeway: Transactions.Leeway = .none) throws -> Transactions.Attempt<R> {
-            if purpose != .put { return try transactions.attempt(purpose, body) }
-            return try fullDisk.committing { isLast in
-                do {
-                    return try transactions.attempt(purpose, body, leeway: leeway, mayUseReserve: isLast)
-                } catch let error as LMDBError {
-                    throw context.translate(error)
-                }
-            }
-        }
         do {
-            var outcome = try attempt()
-            var tries = 0
-            while tries < 200, case .lacks(let bytes) = outcome {
-                tries += 1
-                if try makeRoom(bytes) || waitForOthers() {
-                    outcome = try attempt()
-                } else {
-                    break
+            for _ in 0..<Self.attempts {
+                let wereHeld = snapshots.mayBeHeld
+                let bytes: Int64
+                switch try attempt(purpose, body, .none) {
+                case .committed(let result): return result
+                case .lacks(let lack): bytes = lack
                 }
+                if try makeRoom(bytes) || waitForOthers() { continue }
+                if purpose != .put { break }
+                // A snapshot turned out to be held, which lets puts have more of the budget.
+                if snapshots.mayBeHeld, !wereHeld { continue }
+                // Other files that are staged may have all the room, and only a commit makes them displaceable.
+                if case .committed(let result) = try attempt(purpose, body, .headroom) { return result }
+                // On a busy machine a reader of a moment may be held up in the middle of its lookup.
+                if try !snapshots.outlastReaders() { break }
             }
-            // A snapshot turned out to be held, which lets puts have more of the budget.
-            if case .lacks = outcome, purpose == .put, snapshots.mayBeHeld {
-                outcome = try attempt()
-            }
-            // Other files that are staged may have all the room, and only a commit makes them displaceable.
-            if case .lacks = outcome, purpose == .put {
-                outcome = try attempt(leeway: .headroom)
-            }
-            // On a busy machine a reader of a moment may be held up in the middle of its lookup.
-            if case .lacks(let bytes) = outcome, purpose == .put, try snapshots.outlastReaders() {
-                _ = try makeRoom(bytes)
-                outcome = try attempt()
-                if case .lacks = outcome { outcome = try attempt(leeway: .headroom) }
-            }
-            if case .committed(let result) = outcome { return result }
         } catch let error as LMDBError {
             throw context.translate(error)
         }
         throw context.noRoom()
+    }
+
+    private func attempt<R>(
+        _ purpose: Transactions.Purpose, _ body: (Mutation) throws -> R, _ leeway: Transactions.Leeway
+    ) throws -> Transactions.Attempt<R> {
+        if purpose != .put { return try transactions.attempt(purpose, body) }
+        return try fullDisk.committing { isLast in
+            do {
+                return try transactions.attempt(purpose, body, leeway: leeway, mayUseReserve: isLast)
+            } catch let error as LMDBError {
+                throw context.translate(error)
+            }
+        }
     }
 
     // MARK: For files
@@ -112,19 +108,17 @@ final class RoomMaker: EnginePart {
     func reserve(_ bytes: Int64, for key: Key?) throws {
         var (waits, readerWaits) = (0, 0)
         var isPossible = false
-        for _ in 0..<200 {
+        for _ in 0..<Self.attempts {
             let seen = pending.completedGeneration
             if try take(bytes, for: key) { return }
             let wasHeld = snapshots.mayBeHeld
             let wereReaders = try snapshots.isAnyHeld()
             // What cannot stay displaces nothing. What is in the way may go while this waits.
             if !isPossible { isPossible = try canMakeRoom(for: bytes) }
-            let hasMadeRoom =
+            let isFreed =
                 try isPossible
-                && makeRoom(bytes) {
-                    [room, snapshots] in try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget))
-                }
-            if hasMadeRoom || snapshots.mayBeHeld != wasHeld { continue }
+                && makeRoom(onDisk: { try room.excess(adding: bytes, $0, usable: snapshots.usableBytes($0.budget)) })
+            if isFreed || snapshots.mayBeHeld != wasHeld { continue }
             // All there is to displace may be files that are staged and not committed yet.
             let generation = pending.requestFlush()
             if generation != seen {
@@ -206,50 +200,46 @@ final class RoomMaker: EnginePart {
         }
     }
 
-    /// Frees about `bytes`; false if nothing could be freed. One caller of a process at a time; the next looks again
-    /// first.
-    /// - Parameter isMissing: what is still missing, for room that has to be on the file system; nil if free pages of
-    ///   the index do as well.
-    func makeRoom(
-        _ bytes: Int64, isMissing: ((StoreState) throws -> Int64)? = nil
-    ) throws -> Bool {
-        try lock.locked {
-            reaper.drain()
-            try recovery.sweepDead()
-            touches.writeIfDue()
-            let before = try room.claimed(state())
-            let freeBefore = try space.free()
+    /// Frees about `bytes` for a transaction; false if nothing could be freed. Free pages of the index do as well.
+    private func makeRoom(_ bytes: Int64) throws -> Bool {
+        try alone {
+            let before = try space.free()
             let isHeld = try snapshots.held() != nil
-            guard let isMissing else {
-                // What younger snapshots left is all that a removal gives beside a held one.
-                if isHeld, try space.giveBack(bytes + slack()) >= bytes { return true }
-                // Free pages that are too scattered for puts to reuse go before entries do.
-                let data = try room.dataAllocated()
-                if !isHeld, try space.free() > data / 6, try space.giveBack(max(bytes, data / 16)) >= bytes {
-                    return true
-                }
-                let displaced = try displacement.displace(bytes: bytes + slack())
-                // Before this fails, it gives up bytes that are of no use.
-                if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
-                reaper.drain()
-                let punched = isHeld ? try space.giveBack(max(bytes, data / 16)) : 0
-                return try displaced > 0 || punched > 0 || !isHeld && space.free() > freeBefore
-            }
-            var target = try isMissing(state())
+            // What younger snapshots left is all that a removal gives beside a held one.
+            if isHeld, try space.giveBack(bytes + slack()) >= bytes { return true }
+            // Free pages that are too scattered for puts to reuse go before entries do.
+            let data = try room.dataAllocated()
+            if !isHeld, before > data / 6, try space.giveBack(max(bytes, data / 16)) >= bytes { return true }
+            let displaced = try displacement.displace(bytes: bytes + slack())
+            // Before this fails, it gives up bytes that are of no use.
+            if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
+            reaper.drain()
+            let given = isHeld ? try space.giveBack(max(bytes, data / 16)) : 0
+            return try displaced > 0 || given > 0 || !isHeld && space.free() > before
+        }
+    }
+
+    /// Frees room on the file system; false if nothing could be freed.
+    /// - Parameter lack: what is still missing, in bytes.
+    private func makeRoom(onDisk lack: (StoreState) throws -> Int64) throws -> Bool {
+        try alone {
+            var target = try lack(state())
             if target == 0 { return true }
+            let before = try room.claimed(state())
+            let isHeld = try snapshots.held() != nil
             // What is free already comes first: displacing for bytes that only have to be given back would lose
             // entries. Some free pages stay, as inline bodies will want them: what files take the one time, rows take
             // the next.
-            let spare = try freeBefore - freeReserve()
+            let spare = try space.free() - freeReserve()
             if spare >= min(target, 1 << 20) {
                 _ = try space.giveBack(min(target, spare), leastRun: IndexSpace.longRun)
-                target = try isMissing(state())
+                target = try lack(state())
                 if target == 0 { return true }
             }
             let displaced = try displacement.displace(bytes: min(target, 32 << 20) + 2 * slack())
             if displaced == 0, try quarantine.trim(to: 0) > 0 { return true }
             reaper.drain()
-            target = try isMissing(state())
+            target = try lack(state())
             // Single pages are the last resort: a hole costs as much as one of a hundred pages.
             if target > 0 {
                 // With some for the files to come.
@@ -260,6 +250,16 @@ final class RoomMaker: EnginePart {
             // If the budget was lowered, displacement continues until the store fits, but not while a reader holds a
             // snapshot.
             return try displaced > 0 && (before <= state.budget.bytes.bytes || !snapshots.isAnyHeld())
+        }
+    }
+
+    /// Runs what frees room. One caller of a process at a time; what others have left behind is free then.
+    private func alone(_ body: () throws -> Bool) throws -> Bool {
+        try lock.locked {
+            reaper.drain()
+            try recovery.sweepDead()
+            touches.writeIfDue()
+            return try body()
         }
     }
 
@@ -315,17 +315,21 @@ final class RoomMaker: EnginePart {
             }
         }
         if try state().budget != budget { try transactions.housekeep { $0.state.budget = budget } }
-        while true {
-            let excess = try room.excess(adding: 0, state())
-            if excess == 0 { break }
-            // Free pages of the index go before entries do; what was displaced inline is such pages now.
-            if try space.free() > 0, try space.giveBack(excess, leastRun: IndexSpace.longRun) > 0 { continue }
-            // In steps that another process notices little of.
-            let step = min(excess, 32 << 20)
-            guard try makeRoom(step, isMissing: { [room] in min(step, try room.excess(adding: 0, $0)) }) else {
-                throw context.noRoom()
-            }
+        while try step(most: 32 << 20, usesFreePages: true) {}
+        if try room.excess(adding: 0, state()) > 0 || isOverfull { throw context.noRoom() }
+    }
+
+    /// Frees at most `most` bytes of those that are beyond the limits, so that another process notices little of it;
+    /// false if there are none, or they cannot be freed.
+    /// - Parameter usesFreePages: free pages of the index go before entries do.
+    func step(most: Int64, usesFreePages: Bool = false) throws -> Bool {
+        let excess = try room.excess(adding: 0, state())
+        if excess == 0 { return false }
+        // What was displaced inline is such pages now.
+        if usesFreePages, try space.free() > 0, try space.giveBack(excess, leastRun: IndexSpace.longRun) > 0 {
+            return true
         }
-        if isOverfull { throw context.noRoom() }
+        let step = min(excess, most)
+        return try makeRoom(onDisk: { min(step, try room.excess(adding: 0, $0)) })
     }
 }
