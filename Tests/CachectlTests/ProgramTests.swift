@@ -199,8 +199,8 @@ import Testing
             }
             #expect(recount(FilePath(place.store)) <= 6 << 20)
         }
-        // The terminal is closed.
-        kill(demo.processIdentifier, SIGHUP)
+        // The terminal is closed. What nohup(1) starts, as it may have started these tests, does not hear of that.
+        kill(demo.processIdentifier, SignalHandler.isIgnored(SIGHUP) ? SIGTERM : SIGHUP)
         demo.waitUntilExit()
         #expect(demo.terminationStatus == 130)
         #expect(try place.run("verify").status == 0)

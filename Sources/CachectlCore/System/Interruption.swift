@@ -28,6 +28,7 @@ package enum Interruption {
     private static func note() {
         let count = signals.wrappingAdd(1, ordering: .relaxed).newValue
         if count > 3 || isLast.load(ordering: .relaxed) { _exit(ExitStatus.interrupted.rawValue) }
+        SignalHandler.wake()
     }
 
     /// True after a signal.

@@ -42,8 +42,14 @@ struct Reloading {
     static func listen() {
         // Initialise them now: a signal handler must not.
         _ = logSignals.load(ordering: .relaxed) + fileSignals.load(ordering: .relaxed)
-        SignalHandler.install(SIGUSR1) { _ in Reloading.logSignals.wrappingAdd(1, ordering: .relaxed) }
-        SignalHandler.install(SIGHUP) { _ in Reloading.fileSignals.wrappingAdd(1, ordering: .relaxed) }
+        SignalHandler.install(SIGUSR1) { _ in
+            Reloading.logSignals.wrappingAdd(1, ordering: .relaxed)
+            SignalHandler.wake()
+        }
+        SignalHandler.install(SIGHUP) { _ in
+            Reloading.fileSignals.wrappingAdd(1, ordering: .relaxed)
+            SignalHandler.wake()
+        }
     }
 
     /// Handles the signals since the last call.

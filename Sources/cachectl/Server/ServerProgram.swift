@@ -98,10 +98,8 @@ struct ServerProgram: Sendable {
         )
         .write(asJSON: options.json)
         var reloading = Reloading(server, levels, source) { keeper.store }
-        while !Task.isCancelled {
-            try? await Task.sleep(for: .milliseconds(100))
-            reloading.obey()
-        }
+        // Until SIGINT or SIGTERM cancels this task.
+        for await _ in SignalHandler.arrivals { reloading.obey() }
         Interruption.endAtNext()
         let drain = settings.drain ?? .seconds(10)
         Output.note(
