@@ -14,7 +14,7 @@ final class TrafficHistory: Sendable {
     static let capacity = 300
 
     private struct State {
-        var intervals: [Interval] = []
+        var intervals = CircularBuffer<Interval>()
         var last: (requests: UInt64, hits: UInt64)?
         var task: RepeatedTask?
     }
@@ -37,7 +37,7 @@ final class TrafficHistory: Sendable {
 
     func stop() { state.withLock { $0.task }?.cancel() }
 
-    var intervals: [Interval] { state.withLock { $0.intervals } }
+    var intervals: [Interval] { state.withLock { Array($0.intervals) } }
 
     /// Takes in the totals.
     func add(_ counters: GatewayCounters) {

@@ -24,7 +24,8 @@ struct PoolState {
         /// The last one used is at the end, and used first: the others may go idle and close.
         var idle: [Connection] = []
         var places = 0
-        var waiting: [ConnectionPool.Waiter] = []
+        /// Up to `waitingPerHost`.
+        var waiting = CircularBuffer<ConnectionPool.Waiter>()
         /// The first ones are used first: the others may go idle and close.
         var sessions: [SessionUse] = []
         var version = Version.unknown
