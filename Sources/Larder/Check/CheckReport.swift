@@ -1,4 +1,4 @@
-/// What has to hold in every store at every moment; see `docs/architecture.md`.
+/// The invariants of a store, which hold at every moment; see `docs/architecture.md`.
 public enum Invariant: String, Sendable, Hashable, CaseIterable {
     /// Every entry's body exists with the recorded length, or is marked as lost, which makes the entry a miss.
     case I1
@@ -20,9 +20,9 @@ public enum Invariant: String, Sendable, Hashable, CaseIterable {
 
 /// One place where an invariant does not hold.
 public struct Violation: Sendable, Hashable, CustomStringConvertible {
-    /// Which invariant.
+    /// The invariant that does not hold.
     public let invariant: Invariant
-    /// What was found, with the key, digest or file concerned.
+    /// A description of the violation, with the key, digest or file concerned.
     public let message: String
     /// True if a repair fixed it.
     public internal(set) var isRepaired = false
@@ -31,23 +31,23 @@ public struct Violation: Sendable, Hashable, CustomStringConvertible {
     public var description: String { "\(invariant.rawValue): \(message)" + (isRepaired ? " (repaired)" : "") }
 }
 
-/// What `Store.check` found.
+/// The result of `Store.check`.
 public struct CheckReport: Sendable, Hashable {
     /// Every violation found, at most `CheckReport.violationLimit` of them.
     public internal(set) var violations: [Violation] = []
-    /// How many were found in all.
+    /// Number of violations found in all.
     public internal(set) var violationCount = 0
-    /// How many of them were repaired.
+    /// Number of violations repaired.
     public internal(set) var repairedCount = 0
-    /// Entries looked at.
+    /// Entries examined.
     public internal(set) var entryCount = 0
-    /// Blobs looked at.
+    /// Blobs examined.
     public internal(set) var blobCount = 0
     /// Bytes of bodies hashed.
     public internal(set) var hashedBytes = ByteCount.zero
-    /// Paths below the store's directory of what is not the store's own, such as `lost+found` or the copy of an editor;
-    /// at most `CheckReport.violationLimit`. No violation: no repair touches them, and the store's size leaves them
-    /// out.
+    /// Paths, below the store's directory, of files and directories that do not belong to the store, such as
+    /// `lost+found` or an editor's copy; at most `CheckReport.violationLimit`. They are not violations: repairs do not
+    /// touch them, and the store's size does not include them.
     public internal(set) var foreignFiles: [String] = []
 
     /// Violations kept with their text.
@@ -60,15 +60,15 @@ public struct CheckReport: Sendable, Hashable {
     public var isRepaired: Bool { violationCount > 0 && repairedCount == violationCount }
 }
 
-/// What a rebuild of the index found, kept and lost.
+/// The result of a rebuild of the index: damage, entries kept and entries lost.
 public struct RebuildReport: Sendable, Hashable {
-    /// Where the index was damaged, at most a thousand places; empty if it was whole.
+    /// Places where the index was damaged, at most a thousand; empty if it was intact.
     public internal(set) var damages: [String] = []
-    /// Entries the damaged index counted; nil if it was whole, or its counters were lost.
+    /// Entries the damaged index counted; nil if it was intact, or its counters were lost.
     public internal(set) var countedEntries: Int?
     /// Entries of the store now.
     public internal(set) var keptEntries = 0
-    /// True if the limits of the store, its budget among them, were lost: it has none now.
+    /// True if the limits of the store, including its budget, were lost: it has none now.
     public internal(set) var hasLostBudget = false
     /// Body files removed because no part of the index could be read.
     public internal(set) var removedFiles = 0
@@ -76,14 +76,14 @@ public struct RebuildReport: Sendable, Hashable {
     public internal(set) var isEmptied = false
     /// True if `FORMAT` was written again.
     public internal(set) var hasRestoredFormat = false
-    /// What the check with repair found after that: bodies that do not match, files that lost their entry.
+    /// The result of the check with repair that followed: bodies that do not match, files that lost their entry.
     public internal(set) var check = CheckReport()
 
     /// Entries that were lost with the index; nil if the number is unknown.
     public var lostEntries: Int? { countedEntries.map { max(0, $0 - keptEntries) } }
 }
 
-/// How far a check has come.
+/// The progress of a check.
 public struct CheckProgress: Sendable, Hashable {
     /// Bytes of bodies read so far.
     public let hashedBytes: ByteCount

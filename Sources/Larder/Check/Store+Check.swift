@@ -3,14 +3,14 @@ import SystemPackage
 extension Store {
     /// Verifies the invariants I1 to I8, and with `readingBodies` every byte against its digest.
     ///
-    /// Runs on a store that others are using: a file that looks wrong is looked at again before it is reported. Without
+    /// Runs on a store that others are using: a file that looks wrong is examined again before it is reported. Without
     /// `repair` nothing changes.
     /// - Parameters:
     ///   - repair: repairs what it finds: damaged bodies go to quarantine and their entries are removed, rows and
     ///     counters are made to agree with the entries, files without an entry are removed.
-    ///   - readingBodies: false leaves I7 out, and with it most of the time.
+    ///   - readingBodies: false skips I7, which takes most of the time.
     ///   - progress: called as bodies are read. Throw from it to stop.
-    /// - Returns: what was found, and what of it was repaired.
+    /// - Returns: the violations found, and which of them were repaired.
     /// - Throws: `closed`, `readOnly`, `corruption`, `io`, what `progress` throws, and `CancellationError` in a
     ///   cancelled task.
     public func check(
@@ -43,16 +43,16 @@ extension Store {
 
     /// Repairs a store that cannot be opened, or whose index is damaged (`corruption`), and checks it with repair.
     ///
-    /// A damaged index is replaced by a new one with every entry that can still be read and whose body is still right.
-    /// An index that cannot be read at all is kept in `quarantine/`, and body files, which nothing names any more, are
+    /// A damaged index is replaced by a new one that has every entry that can still be read and whose body is intact.
+    /// An index that cannot be read at all is kept in `quarantine/`. No record names the body files then, so they are
     /// removed. A `FORMAT` file that lost its contents is written again. No process may have the store open. Needs room
-    /// for a second index, which may exceed the byte budget meanwhile.
+    /// for a second index, which may exceed the byte budget for that time.
     ///
     /// Reads the whole index and every body.
     /// - Parameters:
     ///   - path: the directory of the store.
-    ///   - configuration: with which the store is opened for the check.
-    /// - Returns: what was kept and what was lost.
+    ///   - configuration: the settings with which the store is opened for the check.
+    /// - Returns: a report of the entries kept and lost.
     /// - Throws: `locked` if the store is open somewhere; `formatMismatch` if `path` is not a store, or has a newer
     ///   format; `noSpace`; `io`.
     @discardableResult
@@ -73,8 +73,8 @@ extension Store {
         return report
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk. Once begun it is carried through in a cancelled
-    /// task.
+    /// As the synchronous form, on a thread that may wait for the disk. Once begun, it runs to its end even if the task
+    /// is cancelled.
     @discardableResult
     public static func rebuildIndex(
         at path: FilePath, _ configuration: Configuration = Configuration()

@@ -1,6 +1,6 @@
 import Locks
 
-/// Where a store gets the time from. Tests inject their own.
+/// The source of time of a store. Tests inject their own.
 public protocol StoreClock: Sendable {
     /// The wall clock, which may jump.
     func now() -> Timestamp
@@ -21,7 +21,7 @@ public struct SystemClock: StoreClock {
         return Timestamp(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
     }
 
-    /// clock_gettime(2), CLOCK_MONOTONIC; CLOCK_MONOTONIC_RAW on Darwin, where the other counts microseconds.
+    /// clock_gettime(2), CLOCK_MONOTONIC; CLOCK_MONOTONIC_RAW on Darwin, where CLOCK_MONOTONIC counts microseconds.
     public func uptime() -> UInt64 {
         #if canImport(Darwin)
             return clock_gettime_nsec_np(CLOCK_MONOTONIC_RAW)

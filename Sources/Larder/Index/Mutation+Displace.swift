@@ -20,12 +20,12 @@ public enum DisplacementReason: Sendable, Hashable {
 
 /// The order in which entries go. Pinned entries are in none; leased ones are passed by.
 enum VictimOrder {
-    /// What has expired, the first one first; then what was used longest ago. Fresh entries with the stamp `before`, or
-    /// a later one, stay.
+    /// Expired entries, the first to expire first; then the least recently used. Fresh entries with the stamp `before`,
+    /// or a later one, stay.
     case byUse(before: UInt64 = .max)
-    /// What has expired by a moment, and nothing else.
+    /// Only entries that have expired by a moment.
     case expired(by: Timestamp)
-    /// What gives room beside a held snapshot.
+    /// Entries whose removal gives room while a snapshot is held.
     case beside(OrderBesideSnapshot)
 }
 

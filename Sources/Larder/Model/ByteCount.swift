@@ -16,19 +16,19 @@ public struct ByteCount: Hashable, Sendable, Comparable {
     /// The largest count there is.
     public static let unlimited = ByteCount(Int64.max)
     /// Multiples of 1,024 bytes.
-    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
+    /// - Parameter count: the number of units; less than 0 is 0, and more than fits is `unlimited`.
     public static func kibibytes(_ count: Int64) -> ByteCount { scaled(count, by: 1 << 10) }
     /// Multiples of 1,048,576 bytes.
-    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
+    /// - Parameter count: the number of units; less than 0 is 0, and more than fits is `unlimited`.
     public static func mebibytes(_ count: Int64) -> ByteCount { scaled(count, by: 1 << 20) }
     /// Multiples of 1,073,741,824 bytes.
-    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
+    /// - Parameter count: the number of units; less than 0 is 0, and more than fits is `unlimited`.
     public static func gibibytes(_ count: Int64) -> ByteCount { scaled(count, by: 1 << 30) }
     /// Multiples of 1,000,000 bytes.
-    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
+    /// - Parameter count: the number of units; less than 0 is 0, and more than fits is `unlimited`.
     public static func megabytes(_ count: Int64) -> ByteCount { scaled(count, by: 1_000_000) }
     /// Multiples of 1,000,000,000 bytes.
-    /// - Parameter count: how many; less than 0 is 0, and more than there can be is `unlimited`.
+    /// - Parameter count: the number of units; less than 0 is 0, and more than fits is `unlimited`.
     public static func gigabytes(_ count: Int64) -> ByteCount { scaled(count, by: 1_000_000_000) }
 
     private static func scaled(_ count: Int64, by unit: Int64) -> ByteCount {
@@ -69,7 +69,7 @@ extension ByteCount {
     /// Reads a size as people write it: `512`, `64k`, `10GB`, `1.5 GiB`, `100MB`; nil for anything else.
     ///
     /// `KB`, `MB`, `GB`, `TB`, `PB` are powers of 1,000; `K`, `M`, `G`, `T`, `P` alone and `KiB` ... `PiB` are powers
-    /// of 1,024 (as `dd`, `du` and `sort` have it). Case does not matter. Fractions are rounded down.
+    /// of 1,024 (as in `dd`, `du` and `sort`). Case does not matter. Fractions are rounded down.
     /// - Parameter text: a number, and a unit or none; spaces before the number and between both are ignored.
     public init?(parsing text: String) {
         let trimmed = text.drop { $0 == " " }

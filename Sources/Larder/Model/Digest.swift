@@ -93,7 +93,7 @@ public struct Digest: Hashable, Sendable {
         }
     }
 
-    /// Digests are equal when all bytes are.
+    /// Two digests are equal if all their bytes are.
     public static func == (left: Digest, right: Digest) -> Bool { left.words == right.words }
 
     /// Feeds the first word: the bytes of a cryptographic digest are already spread evenly.

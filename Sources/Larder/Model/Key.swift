@@ -20,7 +20,7 @@ public struct Key: Hashable, Sendable {
         bytes = Array(string.utf8)
     }
 
-    /// Feeds all bytes at once; the array's own way is one call a byte.
+    /// Feeds all bytes in one call; the array's own implementation makes one call a byte.
     public func hash(into hasher: inout Hasher) {
         bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
     }
@@ -58,8 +58,8 @@ extension Key: ExpressibleByStringLiteral {
 }
 
 extension Key: CustomStringConvertible {
-    /// The key as text: UTF-8 where it is valid; control characters, those that turn the direction of text, and other
-    /// bytes as `\xNN`; cut after 200 bytes.
+    /// The key as text: UTF-8 where it is valid; control characters, characters that change the direction of text, and
+    /// other bytes as `\xNN`; cut after 200 bytes.
     public var description: String { rendered(limit: 200) }
 
     /// The whole key as text, escaped as in `description`.

@@ -1,11 +1,11 @@
 import SystemPackage
 
-/// What went wrong in a store, what the caller can do about it, and where.
+/// An error of a store: its cause, the place where it happened, and what the caller can do about it.
 ///
 /// A miss is not an error: lookups return nil. Every message names the path or the key; `remedy` names the call that
 /// helps, where there is one. A cancelled task throws `CancellationError` instead.
 public struct LarderError: Error, Sendable, CustomStringConvertible {
-    /// What the caller can do about it.
+    /// The kind of error, by what the caller can do about it.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String, Sendable {
             case invalidArgument, closed, locked, io, noSpace, mapFull, readersFull, corruption
@@ -19,9 +19,9 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
 
         /// An argument is out of its documented range.
         public static let invalidArgument = Code(.invalidArgument)
-        /// The store, reader or writer was closed before.
+        /// The store, reader or writer is already closed.
         public static let closed = Code(.closed)
-        /// Another program holds what is needed.
+        /// Another program holds a file or lock that is needed.
         public static let locked = Code(.locked)
         /// A system call failed; `cause` has the `Errno`.
         public static let io = Code(.io)
@@ -43,13 +43,13 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public static let tooLarge = Code(.tooLarge)
         /// The store was opened read-only.
         public static let readOnly = Code(.readOnly)
-        /// Not possible on this system or file system.
+        /// This system or file system does not support the operation.
         public static let unsupported = Code(.unsupported)
         /// A write of the index failed in a way that ends every further use of the open store. Nothing is damaged:
         /// close all stores this process has open at the path, and open them again.
         public static let mustReopen = Code(.mustReopen)
 
-        /// Bytes of a body in progress are missing, and no writer brings them.
+        /// Bytes of a body in progress are missing, and no writer will add them.
         public static let incomplete = Code(.incomplete)
         /// A body in progress is no longer in the store: it was removed, displaced, or replaced by another put.
         public static let gone = Code(.gone)
@@ -58,7 +58,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         public var description: String { value.rawValue }
     }
 
-    /// A call or a setting that helps. A program with its own interface says what corresponds to it there.
+    /// A call or a setting that helps. A program with its own interface names its own equivalent.
     public enum Remedy: Sendable, Hashable, CaseIterable, CustomStringConvertible {
         /// `Store.check(repair: true)`.
         case repair
@@ -75,7 +75,7 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         /// `Configuration.isReadOnly`.
         case openReadOnly
 
-        /// What to do, for a developer.
+        /// The remedy in words, for a developer.
         public var description: String {
             switch self {
             case .repair: "call `Store.check(repair: true)`"
@@ -93,9 +93,9 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What the caller can do about it.
+    /// The kind of error, by what the caller can do about it.
     public var code: Code
-    /// What went wrong and where. Also how to fix it, unless that is a call, which `remedy` names.
+    /// What went wrong and where. Also how to fix it, unless a call does that, which `remedy` names.
     public var message: String
     /// The call or setting that helps; nil if there is none.
     public var remedy: Remedy?
@@ -103,20 +103,20 @@ public struct LarderError: Error, Sendable, CustomStringConvertible {
     public var path: FilePath?
     /// The key concerned, where there is one.
     public var key: Key?
-    /// The keys of the puts and removals that could not be committed, at most 10,000 of them: in what `Store.flush`,
-    /// `Store.close` and `StoreEvent.commitFailed` tell. Empty in other errors.
+    /// The keys of the puts and removals that could not be committed, at most 10,000 of them: in the errors of
+    /// `Store.flush`, `Store.close` and `StoreEvent.commitFailed`. Empty in other errors.
     public internal(set) var keys: [Key] = []
-    /// How many puts and removals could not be committed: more than `keys` has if there were more than 10,000.
+    /// Number of puts and removals that could not be committed: more than `keys` has if there were more than 10,000.
     public internal(set) var keyCount = 0
-    /// Where what `Store.flush` or `Store.close` throws has several causes: an error for each, with its keys. The error
-    /// itself is that of the first cause, with all keys. Empty where there is one cause.
+    /// If an error of `Store.flush` or `Store.close` has several causes: an error for each, with its keys. The error
+    /// itself is that of the first cause, with all keys. Empty if there is one cause.
     public internal(set) var failures: [LarderError] = []
     /// The error underneath: an `Errno` or an `LMDBError`.
     public var cause: (any Error)?
 
     /// Describes a failure.
     /// - Parameters:
-    ///   - code: what the caller can do.
+    ///   - code: the kind of error, by what the caller can do about it.
     ///   - message: what went wrong, and how to fix it.
     ///   - remedy: the call that helps. Default: none.
     ///   - path: the file or directory concerned. Default: none.

@@ -7,8 +7,8 @@
     public import struct Foundation.URL
 #endif
 
-/// What calls take as a path: a `FilePath`, a `String`, or a file `URL`, so that a program that has one need import
-/// nothing else.
+/// A path, as calls take it: a `FilePath`, a `String`, or a file `URL`. A program that has one of these needs no other
+/// import.
 public protocol PathConvertible: Sendable {
     /// The path.
     /// - Throws: `invalidArgument` for a `String` with a NUL, and for a `URL` that names no file of this machine.
@@ -16,12 +16,12 @@ public protocol PathConvertible: Sendable {
 }
 
 extension FilePath: PathConvertible {
-    /// Itself.
+    /// The path itself.
     public func filePath() throws(LarderError) -> FilePath { self }
 }
 
 extension String: PathConvertible {
-    /// The path that the text is. Throws `invalidArgument` if it contains a NUL.
+    /// The text as a path. Throws `invalidArgument` if it contains a NUL.
     public func filePath() throws(LarderError) -> FilePath {
         // It would end the path for the system.
         if utf8.contains(0) {

@@ -1,6 +1,5 @@
-/// The names that are Larder's own: keys and tags that begin with `larder:`. Packages keep their records under such
-/// keys, and displacement reads some of the tags, so callers cannot store anything with one. `docs/format.md` lists
-/// them.
+/// The names reserved for Larder: keys and tags that begin with `larder:`. Packages keep their records under such keys,
+/// and displacement reads some of the tags, so callers cannot store anything with one. `docs/format.md` lists them.
 package enum ReservedNames {
     package static let prefix = "larder:"
     private static let bytes = Array(prefix.utf8)

@@ -2,9 +2,9 @@
 public enum StoragePolicy: UInt8, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Until it expires, is displaced or is removed.
     case permanent = 0
-    /// As `permanent`, but gone when the store that put it is closed, or at the next open if that process died.
+    /// As `permanent`, but removed when the store that put it is closed, or at the next open if that process died.
     case session = 1
-    /// Never written to disk: gone when the store is closed, seen by this process only. Within
+    /// Never written to disk: removed when the store is closed, and visible to this process only. Within
     /// `Configuration.memoryLimit` the expired are displaced first, then the least recently used; pinned and leased
     /// ones stay. Cannot be put `durable`.
     case memoryOnly = 2
@@ -31,17 +31,17 @@ public enum Lifetime: Sendable, Hashable {
     case never
 }
 
-/// What a put, a removal or another change waits for.
+/// The point at which a put, a removal or another change returns.
 public enum Durability: Sendable, Hashable {
-    /// The call returns when this process sees the entry. A crash never corrupts the store; the last moments before it
-    /// may be lost. With power also what was committed since the index was last synced, some seconds, and bodies in
+    /// The call returns when this process sees the entry. A crash never corrupts the store, but may lose the last
+    /// moments before it. A power loss also loses commits since the last sync of the index, some seconds, and bodies in
     /// files written since the last checkpoint, about 30 seconds.
     case relaxed
     /// The call returns when the entry survives power loss. Concurrent callers share one sync.
     case durable
 }
 
-/// When the bytes of a body are checked against its digest on reading.
+/// When a read checks the bytes of a body against its digest.
 public enum Verification: Sendable, Hashable {
     /// Only by `Store.check`.
     case never

@@ -1,25 +1,26 @@
 import Logging
 
-/// What a message in the log is about: the value of its metadata `category`.
+/// The subject of a message in the log: the value of its metadata `category`.
 ///
-/// `Configuration.logLevels` and `Store.setLogLevel(_:for:)` set what is written of each. New categories may be added.
+/// `Configuration.logLevels` and `Store.setLogLevel(_:for:)` set which messages of each category are written. New
+/// categories may be added.
 public struct LogCategory: Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Opening and closing.
     public static let opening = LogCategory("opening")
-    /// What processes and machines that died have left.
+    /// Leftovers of processes and machines that died.
     public static let recovery = LogCategory("recovery")
-    /// Damage that was found, and what was done about it.
+    /// Damage found, and how it was handled.
     public static let integrity = LogCategory("integrity")
     /// Batches, leases, accesses and body files on their way into the store.
     public static let commits = LogCategory("commits")
-    /// Making room, and removing what has expired.
+    /// Making room, and removing expired entries.
     public static let displacement = LogCategory("displacement")
     /// Checkpoints.
     public static let checkpoints = LogCategory("checkpoints")
     /// Failures that a call does not throw.
     public static let calls = LogCategory("calls")
 
-    /// All of them.
+    /// All categories.
     public static let allCases = [opening, recovery, integrity, commits, displacement, checkpoints, calls]
 
     /// The name, as in the log.
@@ -51,14 +52,15 @@ extension Store {
     ///
     /// Other stores of the path keep their own levels. Safe from any thread.
     /// - Parameters:
-    ///   - level: the least level that is written, whatever the level of `Configuration.logger`. Nil: its level again.
-    ///   - category: what the messages are about.
+    ///   - level: the least level that is written, whatever the level of `Configuration.logger`. Nil restores its
+    ///     level.
+    ///   - category: the category of the messages.
     public func setLogLevel(_ level: Logger.Level?, for category: LogCategory) {
         engine.audience.setLogLevel(level, for: category, of: handle)
     }
 
     /// The least level of messages of a category that this store's logger writes.
-    /// - Parameter category: what the messages are about.
+    /// - Parameter category: the category of the messages.
     public func logLevel(for category: LogCategory) -> Logger.Level {
         engine.audience.logLevel(for: category, of: handle) ?? configuration.logger.logLevel
     }

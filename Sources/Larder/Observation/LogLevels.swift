@@ -1,10 +1,10 @@
 import Locks
 import Logging
 
-/// Which messages are written, changeable at any time: for all loggers made with ``logger(_:)``, by category.
+/// The levels of all loggers made with ``logger(_:)``, by category. They can be changed at any time.
 ///
 /// The messages of every part of Larder have metadata `category`. Loggers are values, and each part keeps a copy of the
-/// one that it was configured with; a logger made here asks these levels at every message.
+/// one that it was configured with; a logger made here reads these levels at every message.
 ///
 ///     let levels = LogLevels(.warning)
 ///     var configuration = Configuration()
@@ -25,10 +25,10 @@ public final class LogLevels: Sendable {
 
     private let state: EngineMutex<State>
 
-    /// - Parameter level: of messages in no category that has a level of its own. Default: info, as a `Logger` has it.
+    /// - Parameter level: the level of messages whose category has none of its own. Default: info, as for a `Logger`.
     public init(_ level: Logger.Level = .info) { state = EngineMutex(State(level: level, least: level)) }
 
-    /// The least level that is written where a category has none of its own.
+    /// The least level that is written for categories without a level of their own.
     public var level: Logger.Level {
         get { state.withLock { $0.level } }
         set {
@@ -41,7 +41,7 @@ public final class LogLevels: Sendable {
 
     /// The least level of messages of a category; nil: ``level``.
     ///
-    /// - Parameter category: as in the metadata of messages. One that no part uses is kept, and changes nothing.
+    /// - Parameter category: as in the metadata of messages. A category that no part uses is kept, and has no effect.
     public subscript(category: String) -> Logger.Level? {
         get { state.withLock { $0.categories[category] } }
         set {
@@ -62,10 +62,10 @@ public final class LogLevels: Sendable {
         }
     }
 
-    /// A logger that writes where another one does, what these levels let through. Setting `logLevel` of it has no
+    /// A logger that writes to the same place as another one, if these levels allow it. Setting its `logLevel` has no
     /// effect.
     ///
-    /// - Parameter logger: its handler and metadata count; its level does not.
+    /// - Parameter logger: gives its handler and metadata; its level is ignored.
     public func logger(_ logger: Logger) -> Logger {
         var inner = logger.handler
         inner.logLevel = .trace

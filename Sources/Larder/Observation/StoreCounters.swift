@@ -1,40 +1,40 @@
-/// What all processes have done with a store since `since`: part of `Statistics`.
+/// The activity of all processes on a store since `since`: part of `Statistics`.
 ///
-/// The counters lie in a small file that the processes share, so they stay when a process ends or is killed. They are
-/// not synced: what was counted shortly before a power loss may be missing. A store that is opened read-only changes no
-/// file, so only its own `statistics()` includes what it has looked up itself; the same is true where the file could
-/// not be made, which the log says.
+/// The counters are in a small file that the processes share, so they stay when a process ends or is killed. They are
+/// not synced: a power loss may lose the latest counts. A store that is opened read-only changes no file, so only its
+/// own `statistics()` includes its lookups; the same is true if the file could not be made, which the log reports.
 public struct StoreCounters: Sendable, Hashable {
     /// When counting began: store time. Counting begins again, from 0, when the file of the counters was lost or
     /// damaged.
     public var since = Timestamp(microseconds: 0)
     /// Lookups that found an entry: `get` (each key counts), `withBody`, `value`, `body(digest:)`.
     public var hits = 0
-    /// Lookups that found none, or none that may be seen: expired, of another application version, damaged.
+    /// Lookups that found no entry, or only one that is hidden: expired, of another application version, damaged.
     public var misses = 0
     /// Bytes of the bodies of the hits, whether the caller read them or not.
     public var bytesRead = ByteCount.zero
-    /// Bodies put: `put`, `BodyWriter.commit`, `adopt`, and those in batches. Relaxed ones count when the call returns.
+    /// Bodies put: `put`, `BodyWriter.commit`, `adopt`, and those in batches. A relaxed put counts when the call
+    /// returns.
     public var puts = 0
     /// Bytes of these bodies.
     public var bytesWritten = ByteCount.zero
-    /// Entries removed by calls: `remove`, `clear`, batches. Displaced ones are not among them.
+    /// Entries removed by calls: `remove`, `clear`, batches. Displaced entries are not included.
     public var removed = 0
     /// Entries displaced, by reason.
     public var displaced = Displaced()
     /// Batches that were written to the index.
     public var commits = 0
-    /// Puts and removals that could not be committed: what they were to change stayed as it was.
+    /// Puts and removals that could not be committed: the entries concerned stayed as they were.
     public var failedChanges = 0
     /// Bodies whose bytes did not match their digest, or whose file was gone.
     public var damagedBodies = 0
-    /// How often the store's own work failed, by kind; kinds that never failed are left out.
+    /// Number of failures of the store's own work, by kind; kinds that never failed are left out.
     public var failures: [StandingFailure.Work: Int] = [:]
-    /// How long lookups took: one in 64 of a thread is measured. `withBody` is not, as it runs code of the caller.
+    /// Durations of lookups: one in 64 of a thread is measured. `withBody` is not, as it runs code of the caller.
     public var lookupTimes = LatencyHistogram()
-    /// How long calls of `put` took, from the call to its return; with `durable` the commit is included.
+    /// Durations of calls of `put`, from the call to its return; with `durable` the commit is included.
     public var putTimes = LatencyHistogram()
-    /// How long commits took, syncs included.
+    /// Durations of commits, syncs included.
     public var commitTimes = LatencyHistogram()
 
     /// Entries displaced, by reason.
@@ -52,7 +52,7 @@ public struct StoreCounters: Sendable, Hashable {
         public var total: Int { expired &+ leastRecentlyUsed &+ memoryOnlyExpired &+ memoryOnlyLeastRecentlyUsed }
     }
 
-    /// Hits, of all lookups: 0 ... 1; nil if there was none.
+    /// Hits as a fraction of all lookups: 0 ... 1; nil if there was no lookup.
     public var hitRatio: Double? {
         let lookups = Double(hits) + Double(misses)
         return lookups == 0 ? nil : Double(hits) / lookups
@@ -62,13 +62,13 @@ public struct StoreCounters: Sendable, Hashable {
     public init() {}
 }
 
-/// How many of something took how long: power-of-two buckets of nanoseconds.
+/// A histogram of durations: power-of-two buckets of nanoseconds.
 public struct LatencyHistogram: Sendable, Hashable {
-    /// What took less than `end`, and not less than the end of the bucket before.
+    /// The durations less than `end`, and not less than the end of the bucket before.
     public struct Bucket: Sendable, Hashable {
         /// The first duration that is too long for it; nil for the last bucket, which has no end.
         public var end: Duration?
-        /// How many there are.
+        /// Number of durations in it.
         public var count: Int
     }
 
@@ -88,14 +88,14 @@ public struct LatencyHistogram: Sendable, Hashable {
         for (bucket, count) in zip(buckets.indices, counts) { buckets[bucket].count = Int(clamping: count) }
     }
 
-    /// How many were measured.
+    /// Number of durations measured.
     public var count: Int { buckets.reduce(0) { Int(clamping: Int64($0).addingSaturated($1.count)) } }
 
     /// The mean; nil if nothing was measured.
     public var mean: Duration? { count == 0 ? nil : total / count }
 
-    /// A duration that `fraction` of what was measured did not exceed: the end of the bucket in which that is reached,
-    /// so at most twice the true one.
+    /// A duration that `fraction` of the measured ones did not exceed. It is the end of the bucket in which that
+    /// fraction is reached, so at most twice the true value.
     /// - Parameter fraction: 0 ... 1, such as 0.99.
     /// - Returns: nil if nothing was measured, or if it is in the last bucket.
     public func percentile(_ fraction: Double) -> Duration? {

@@ -1,9 +1,10 @@
 /// The events of a store, in the order in which they happened: the result of `Store.events(buffering:)`.
 ///
-/// For one reader: two iterators of one sequence would share its events. It ends when the store is closed, after the
-/// events that were left, and in a cancelled task. Dropping the sequence and its iterator ends the subscription.
+/// For one reader: two iterators of one sequence would share its events. It ends when the store is closed and the
+/// remaining events have been read, and in a cancelled task. Dropping the sequence and its iterator ends the
+/// subscription.
 public struct StoreEvents: AsyncSequence, Sendable {
-    /// What happened.
+    /// An event.
     public typealias Element = StoreEvent
     /// None: the sequence does not throw.
     public typealias Failure = Never
@@ -17,7 +18,7 @@ public struct StoreEvents: AsyncSequence, Sendable {
     /// Starts with the oldest event that nothing has read.
     public func makeAsyncIterator() -> Iterator { Iterator(subscription: subscription) }
 
-    /// Where the reading is.
+    /// The position of the reader.
     public struct Iterator: AsyncIteratorProtocol {
         /// None: the sequence does not throw.
         public typealias Failure = Never
@@ -48,7 +49,7 @@ public struct StoreEvents: AsyncSequence, Sendable {
 }
 
 extension Store {
-    /// What happens in the store from now on, as this process does or sees it.
+    /// The events in the store from now on, as this process causes or sees them.
     ///
     ///     Task {
     ///         for await event in store.events() {
@@ -61,7 +62,7 @@ extension Store {
     /// `stored` and `removed` come when the readers of this process see the change, those of a batch when it is
     /// committed, `displaced` after its commit.
     ///
-    /// Without a reader an event costs one look at a flag. Several stores of one path in this process have the same
+    /// Without a reader an event costs one test of a flag. Several stores of one path in this process have the same
     /// events. Safe from any thread.
     /// - Parameter capacity: the most events to keep; 1 or more. Default: 256.
     /// - Returns: a sequence for one reader. It ends when this store is closed, and in a cancelled task.

@@ -1,6 +1,6 @@
 /// An application version as a store knows it: the number that stands for the name in `Configuration.version`.
 ///
-/// Equal only within a store: another one may have another number for the name.
+/// Comparable only within one store: another store may have another number for the name.
 public struct ApplicationVersion: Sendable, Hashable, CustomStringConvertible {
     /// 1 ... 65,534.
     public let number: Int
@@ -16,8 +16,8 @@ public struct ApplicationVersion: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Store {
-    /// The store's own application version, of `Configuration.version`; nil: none, and entries of every version are
-    /// seen.
+    /// The store's own application version, of `Configuration.version`. Nil: none, and the store sees entries of every
+    /// version.
     public var applicationVersion: ApplicationVersion? { version.flatMap(ApplicationVersion.init) }
 
     /// The application versions that have used the store since it was cleared, by name.

@@ -1,6 +1,7 @@
 extension ArraySlice {
-    /// The sum of what `body` returns: for all elements at once, or, where that finds no room, for one half and then
-    /// the other. A full disk may have the pages for a small transaction, and the next one can use what that frees.
+    /// The sum of what `body` returns: for all elements in one call or, if that finds no room, for one half and then
+    /// the other. A full disk may have the pages for a small transaction, and the next one can use the pages that it
+    /// frees.
     package func inParts(_ body: (Self) throws -> Int) throws -> Int {
         do {
             return try body(self)

@@ -1,6 +1,6 @@
 /// All that a store knows about an entry, except its body.
 public struct Attributes: Sendable, Hashable {
-    /// The key, whole.
+    /// The whole key.
     public let key: Key
     /// SHA-256 of the body.
     public let digest: Digest
@@ -12,21 +12,21 @@ public struct Attributes: Sendable, Hashable {
     public let encoding: BodyEncoding
     /// True if the body lives in the index, false if in a file of its own.
     public let isInline: Bool
-    /// Number of entries that share the body; 1 or more. Nil where it was not looked up: in `Entry.attributes`.
+    /// Number of entries that share the body; 1 or more. Nil if it was not looked up: in `Entry.attributes`.
     public let references: Int?
     /// When the key was first put (and not removed since).
     public let created: Timestamp
     /// When this body was put.
     public let stored: Timestamp
-    /// The latest put or hit that is committed.
+    /// The latest committed put or hit.
     public let lastAccess: Timestamp
     /// When the entry stops being fresh; nil: never.
     public let expires: Timestamp?
     /// Hits since it was put.
     public let hitCount: Int
-    /// How long it may stay.
+    /// The storage policy.
     public let storagePolicy: StoragePolicy
-    /// True if displacement passes it by: pinned itself, or through one of its tags.
+    /// True if displacement skips the entry: it is pinned itself, or through one of its tags.
     public let isPinned: Bool
     /// Its tags, as put.
     public let tags: [String]
@@ -35,13 +35,13 @@ public struct Attributes: Sendable, Hashable {
     /// The application version that put it; nil: none. `Store.applicationVersions()` has the names.
     public let version: ApplicationVersion?
     /// The leases in effect on the entry when it was looked up, those of its tags and of its content included; empty if
-    /// there are none. Nil where they were not looked up: in `Entry.attributes` and in listings.
+    /// there are none. Nil if they were not looked up: in `Entry.attributes` and in listings.
     public let leases: [ActiveLease]?
 }
 
 extension Attributes {
-    /// When the last of the leases ends, unless it is released or extended before; nil if there is none, or `leases` is
-    /// nil.
+    /// When the last of the leases ends, unless it is released or extended earlier; nil if there is none, or `leases`
+    /// is nil.
     public var leasedUntil: Timestamp? { leases?.map(\.expires).max() }
 }
 

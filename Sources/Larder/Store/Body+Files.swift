@@ -2,11 +2,11 @@ import CLarder
 import SystemPackage
 
 extension Body {
-    /// Runs `body` with a descriptor from which the bytes can be read, and the range of the file that they are: for
-    /// sendfile(2), splice(2), or a child process. Every body has one.
+    /// Runs `body` with a descriptor from which the bytes can be read, and their range in the file: for sendfile(2),
+    /// splice(2), or a child process. Works for every body.
     ///
-    /// A body in a file is the whole file. One in memory is copied to a memory file that nothing can change any more
-    /// (memfd_create(2) with its seals; on Darwin an unlinked temporary file), which is gone after the call.
+    /// A body in a file is the whole file. A body in memory is copied to a memory file that can no longer be changed
+    /// (memfd_create(2) with its seals; on Darwin an unlinked temporary file), which exists only during the call.
     ///
     /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)), as its position may be
     /// shared with others.
@@ -29,7 +29,7 @@ extension Body {
         }
     }
 
-    /// Runs `body` with all bytes, those of a file mapped into memory instead of read: parts that are not touched cost
+    /// Runs `body` with all bytes. A file is mapped into memory instead of read, so parts that are not touched cost
     /// nothing.
     ///
     /// A page that the disk cannot deliver ends the process with SIGBUS, as mmap(2) says; `withBytes(_:)` throws `io`

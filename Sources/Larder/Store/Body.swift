@@ -1,8 +1,8 @@
 import SystemPackage
 
-/// The bytes of an entry as they were when it was looked up: what happens to the entry afterwards does not change them.
+/// The bytes of an entry as they were when it was looked up: later changes of the entry do not affect them.
 ///
-/// A small body is in memory. A large one is an open file, so a body that is kept keeps a descriptor open.
+/// A small body is in memory. A large one is an open file, so keeping a body keeps a descriptor open.
 public struct Body: Sendable {
     enum Storage: Sendable {
         case memory([UInt8])
@@ -33,7 +33,7 @@ public struct Body: Sendable {
     }
 
     /// The bytes of a range: a copy.
-    /// - Parameter range: offsets from the start of the body; what is beyond its end is left out.
+    /// - Parameter range: offsets from the start of the body; the part beyond its end is left out.
     /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
         let range = range.clamped(to: 0..<length.bytes)
@@ -108,7 +108,7 @@ public struct Body: Sendable {
         return try body(FileDescriptor(rawValue: descriptor.raw))
     }
 
-    /// The body piece by piece, read on a thread that may wait for the disk; memory stays at one piece.
+    /// The body piece by piece, read on a thread that may wait for the disk. Only one piece is in memory at a time.
     /// - Parameter size: bytes a piece; 1 or more. Default: 256 KiB.
     public func chunks(ofSize size: ByteCount = .kibibytes(256)) -> BodyChunks {
         BodyChunks(body: self, size: max(1, size.bytes))
@@ -126,7 +126,7 @@ public struct BodyChunks: AsyncSequence, Sendable {
     /// Starts at the first piece.
     public func makeAsyncIterator() -> Iterator { Iterator(body: body, size: size) }
 
-    /// Where the reading is.
+    /// The position of the reader.
     public struct Iterator: AsyncIteratorProtocol {
         let body: Body
         let size: Int64
@@ -149,7 +149,7 @@ public struct BodyChunks: AsyncSequence, Sendable {
 
 extension Body {
     /// The bytes of a range, read on a thread that may wait for the disk.
-    /// - Parameter range: offsets from the start of the body; what is beyond its end is left out.
+    /// - Parameter range: offsets from the start of the body; the part beyond its end is left out.
     /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
         try Task.checkCancellation()

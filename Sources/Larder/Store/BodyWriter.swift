@@ -3,9 +3,9 @@ import SystemPackage
 
 /// Writes a body of any length with bounded memory, straight to where it will be stored.
 ///
-/// Bytes are hashed as they come. Up to the inline threshold they stay in memory; then they go to a file in the store's
-/// staging directory, which `commit()` makes the entry's body without another copy. A writer that is dropped without a
-/// commit leaves nothing. Use it from one task or thread at a time.
+/// Bytes are hashed as they arrive. Up to the inline threshold they stay in memory. Beyond it they are written to a
+/// file in the store's staging directory, which `commit()` makes the entry's body without another copy. A writer that
+/// is dropped without a commit leaves nothing. Use it from one task or thread at a time.
 public final class BodyWriter: @unchecked Sendable {
     // SAFETY: the thread that writes or ends holds `turn`, for as long as disks take. What readers look at (`memory`,
     // `file`, `length`, `isOver`, `kept`) changes under `lock` as well, which no one holds while waiting, and is read
@@ -62,13 +62,14 @@ public final class BodyWriter: @unchecked Sendable {
     /// full.
     /// - Parameter bytes: the next bytes of the body; not used after the call.
     /// - Throws: `lengthMismatch` (more than declared), `tooLarge` (over the largest entry or the budget), `noSpace`,
-    ///   `io`, `closed` (committed or cancelled before). After an error the writer is cancelled: nothing is left of it.
+    ///   `io`, `closed` (committed or cancelled before). After an error the writer is cancelled and leaves nothing
+    ///   behind.
     public func write(_ bytes: UnsafeRawBufferPointer) throws {
         try turn.locked { try appendOrDrop(bytes) }
     }
 
-    /// As `write`, if the bytes stay in memory; false, having done nothing, if they belong in a file, which may make
-    /// the caller wait: for threads that must not.
+    /// As `write`, if the bytes stay in memory. If they belong in a file, which may make the caller wait, it does
+    /// nothing and returns false: for threads that must not wait.
     package func writeInMemory(_ bytes: [UInt8]) throws -> Bool {
         try turn.locked {
             guard file == nil, staysInMemory(length + Int64(bytes.count)) else { return false }
@@ -102,15 +103,15 @@ public final class BodyWriter: @unchecked Sendable {
         try await IOPool.shared.run { [self] in try write(bytes) }
     }
 
-    /// Appends everything a sequence delivers; memory stays at one of its pieces.
+    /// Appends everything a sequence delivers; only one of its pieces is in memory at a time.
     /// - Parameter pieces: the rest of the body, or a part of it.
     /// - Throws: as `write(_:)`, and what the sequence throws: then the writer can still be used or cancelled.
     public func write<Pieces: AsyncSequence>(contentsOf pieces: Pieces) async throws where Pieces.Element == [UInt8] {
         for try await piece in pieces { try await write(piece) }
     }
 
-    /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with, if they are known only
-    /// when the body has ended. The storage policy stays.
+    /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with: for callers that know
+    /// them only at the end of the body. The storage policy stays.
     /// - Parameter options: replaces those of `Store.writer(for:_:length:digest:)`.
     /// - Throws: `tooLarge`, `invalidArgument`; the writer can still be used after one.
     public func use(_ options: PutOptions) throws {
@@ -122,17 +123,17 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// Stores what was written under the writer's key. Waits for the sync of the body's file where the put is durable.
+    /// Stores the written bytes under the writer's key. Waits for the sync of the body's file where the put is durable.
     /// - Returns: the SHA-256 of the body.
     /// - Throws: `lengthMismatch` (fewer bytes than declared), `digestMismatch`, and what `Store.put` throws. The
-    ///   writer is over either way, and after an error nothing is left of it.
+    ///   writer cannot be used again in either case, and leaves nothing behind after an error.
     @discardableResult
     public func commit() throws -> Digest {
         let began = store.engine.uptime.uptime()
         return try store.complete(finish(), since: began).digest
     }
 
-    /// Stores what was written under the writer's key.
+    /// Stores the written bytes under the writer's key.
     ///
     /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool.
     @discardableResult
@@ -142,7 +143,7 @@ public final class BodyWriter: @unchecked Sendable {
         return try await store.complete(put, since: began).digest
     }
 
-    /// Drops what was written. No effect after `commit()` or a first `cancel()`.
+    /// Drops the written bytes. No effect after `commit()` or a first `cancel()`.
     public func cancel() {
         turn.locked { drop() }
     }
@@ -154,8 +155,8 @@ public final class BodyWriter: @unchecked Sendable {
         try? await IOPool.shared.run { [self] in cancel() }
     }
 
-    /// The bytes of a range that were written so far, cut to what there is. They stay readable after `commit()`,
-    /// `cancel()` and a failed `write`, for as long as the writer is held. Safe from any thread.
+    /// The bytes of a range, cut to the part written so far. They stay readable after `commit()`, `cancel()` and a
+    /// failed `write`, for as long as the writer is held. Safe from any thread.
     /// - Parameter range: offsets from the start of the body.
     /// - Throws: `io`.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
@@ -175,8 +176,8 @@ public final class BodyWriter: @unchecked Sendable {
         }
     }
 
-    /// The bytes of a range that were written so far. A file is read on a thread that may wait for the disk; otherwise
-    /// as the synchronous `bytes(in:)`.
+    /// The bytes of a range, cut to the part written so far. A file is read on a thread that may wait for the disk;
+    /// otherwise as the synchronous `bytes(in:)`.
     /// - Parameter range: offsets from the start of the body.
     /// - Throws: `io`.
     public func bytes(in range: Range<Int64>) async throws -> [UInt8] {
@@ -333,14 +334,14 @@ public final class BodyWriter: @unchecked Sendable {
 }
 
 extension Store {
-    /// A writer for the body of `key`, for bodies that come in pieces or do not fit memory.
+    /// A writer for the body of `key`, for bodies that arrive in pieces or do not fit into memory.
     /// - Parameters:
-    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - key: the key to store it under, 1 to 65,536 bytes.
     ///   - options: as for `put`. Default: no tags, and the store's lifetime.
-    ///   - length: the length the body will have; nil (the default) if not known. Its room is reserved at once, so that
-    ///     a body that does not fit fails early.
+    ///   - length: the length the body will have; nil (the default) if not known. Its room is reserved immediately, so
+    ///     that a body that does not fit fails early.
     ///   - digest: the SHA-256 the body will have; nil (the default) if not known.
-    /// - Returns: a writer that nothing is written with yet.
+    /// - Returns: a writer without bytes.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`.
     public func writer(
         for key: Key, _ options: PutOptions = PutOptions(), length: ByteCount? = nil, digest: Digest? = nil

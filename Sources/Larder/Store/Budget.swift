@@ -1,12 +1,13 @@
-/// What a store may take. Kept in the store, so that every process obeys the same; changed at any time.
+/// The limits of a store. They are kept in the store, so every process obeys the same ones, and can be changed at any
+/// time.
 public struct Budget: Sendable, Hashable {
-    /// Bytes allocated on disk: what `st_blocks` x 512 sums to over every regular file of the store, the index
-    /// included. Holds at every moment. At least `Budget.minimumBytes`. Default: unlimited.
+    /// Bytes allocated on disk: the sum of `st_blocks` x 512 over every regular file of the store, the index included.
+    /// Holds at every moment. At least `Budget.minimumBytes`. Default: unlimited.
     public var bytes: ByteCount
-    /// Number of entries. At least 1. Default: unlimited.
+    /// Largest number of entries. At least 1. Default: unlimited.
     public var entries: Int
-    /// The largest body. At least 1 byte. Default: unlimited, which stands for half of what the byte budget leaves for
-    /// entries; see `effectiveLargestEntry`.
+    /// The largest body. At least 1 byte. Default: unlimited, which means half of the room that the byte budget leaves
+    /// for entries; see `effectiveLargestEntry`.
     public var largestEntry: ByteCount
     /// Bytes that must stay free on the file system, no matter what uses the rest. Default: 0.
     public var freeDiskFloor: ByteCount
@@ -28,8 +29,8 @@ public struct Budget: Sendable, Hashable {
     ///   - bytes: the most that the store may take on disk, index and temporary files included; at least
     ///     `minimumBytes`. Default: unlimited.
     ///   - entries: the most entries there may be. Default: unlimited.
-    ///   - largestEntry: the longest body that is accepted. Default: unlimited, which stands for half of what the byte
-    ///     budget leaves for entries.
+    ///   - largestEntry: the longest body that is accepted. Default: unlimited, which means half of the room that the
+    ///     byte budget leaves for entries.
     ///   - freeDiskFloor: bytes that must stay free on the file system. Default: 0.
     public init(
         bytes: ByteCount = .unlimited, entries: Int = .max, largestEntry: ByteCount = .unlimited,
@@ -91,13 +92,13 @@ public struct Budget: Sendable, Hashable {
         return (Int(clamping: memory), Int(min(changesInHeadroom, Int64(Self.largestBatch))))
     }
 
-    /// By the limits alone.
+    /// Compares the limits alone.
     public static func == (first: Budget, second: Budget) -> Bool {
         first.bytes == second.bytes && first.entries == second.entries && first.largestEntry == second.largestEntry
             && first.freeDiskFloor == second.freeDiskFloor
     }
 
-    /// By the limits alone.
+    /// Hashes the limits alone.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(bytes)
         hasher.combine(entries)
@@ -105,10 +106,11 @@ public struct Budget: Sendable, Hashable {
         hasher.combine(freeDiskFloor)
     }
 
-    /// What puts may fill.
+    /// The bytes that puts may fill.
     package var usableBytes: Int64 { bytes == .unlimited ? .max : bytes.bytes - headroom }
 
-    /// The longest body that a put accepts: `largestEntry`, but never more than the byte budget leaves for entries.
+    /// The longest body that a put accepts: `largestEntry`, but never more than the room that the byte budget leaves
+    /// for entries.
     ///
     /// Without a `largestEntry` it is half of that: a body that takes nearly everything would displace all others, and
     /// be displaced for the next one.

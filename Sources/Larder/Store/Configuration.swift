@@ -1,6 +1,6 @@
 import Logging
 
-/// How a store is opened. Behaviour first, then performance.
+/// The settings with which a store is opened. Behaviour first, then performance.
 ///
 /// Stores of one path in one process share one engine. Each has its own `durability`, lifetimes, `version` and
 /// `inlineThreshold`; events reach the observers and loggers of all; the latest `budget` applies. `isReadOnly`,
@@ -9,14 +9,14 @@ import Logging
 public struct Configuration: Sendable {
     // MARK: Behaviour
 
-    /// Limits to set on the store. Nil (the default) keeps what the store has; a new store has none.
+    /// Limits to set on the store. Nil (the default) keeps the limits that the store has; a new store has none.
     public var budget: Budget?
-    /// What a put, a removal or another change waits for when its call does not say. Default: `relaxed`.
+    /// The durability of a put, a removal or another change whose call does not give one. Default: `relaxed`.
     public var durability = Durability.relaxed
     /// How long entries put with `Lifetime.standard` are fresh. Default: never expire.
     public var defaultLifetime = Lifetime.never
     /// How long an entry that expired is kept for callers that can validate it (`get(_:includingExpired:)`). Then it is
-    /// removed in the background, with a budget or without; where room is needed it is removed at once. Default: one
+    /// removed in the background, with a budget or without; if room is needed it is removed immediately. Default: one
     /// minute; less than 0 is 0.
     public var expiredRetention = Duration.seconds(60)
     /// The longest lifetime any entry gets, `never` included. Nil (the default): no ceiling.
@@ -27,23 +27,23 @@ public struct Configuration: Sendable {
     public var version: String?
     /// When the bytes of a body are checked on reading. Default: after an unclean shutdown of the machine.
     public var verification = Verification.afterUncleanShutdown
-    /// When an open looks at every page of the index before it uses them. Default: unless the store was closed properly
-    /// and not changed since.
+    /// When an open checks every page of the index before it uses them. Default: unless the store was closed properly
+    /// and has not changed since.
     public var indexCheck = IndexCheck.whenInDoubt
-    /// Opens a store whose directory belongs to another user, neither root nor the one who runs the process. That user
-    /// can replace what is in it at any time. Default: refused.
+    /// Opens a store whose directory belongs to another user, neither root nor the user that runs the process. The
+    /// owner can replace its contents at any time. Default: refused.
     public var allowsOtherOwner = false
-    /// Opens an existing store without changing it: no put, no removal, no note of accesses, nothing swept.
+    /// Opens an existing store without changing it: no put, removal, record of accesses or sweep.
     public var isReadOnly = false
     /// Called on displacement, recovery and failed commits, on the thread where they happen. It must return quickly and
     /// must not call the store. Default: nothing.
     public var observer: (@Sendable (StoreEvent) -> Void)?
-    /// Where the store tells what it repairs and what fails. Default: a logger labelled `larder`.
+    /// The logger for repairs and failures. Default: a logger labelled `larder`.
     public var logger = Logger(label: "larder")
     /// The least level of messages of a category that are written, whatever the level of `logger`. Categories that are
     /// not named have that level. Can be changed later: `Store.setLogLevel(_:for:)`. Default: empty.
     public var logLevels: [LogCategory: Logger.Level] = [:]
-    /// Where the store gets the time from.
+    /// The source of time of the store.
     public var clock: any StoreClock = SystemClock()
 
     // MARK: Performance
@@ -51,7 +51,7 @@ public struct Configuration: Sendable {
     /// Bodies up to this length live in the index, larger ones in files of their own. 0 ... 1 MiB. Default: 256 KiB.
     /// Not more than a 64th of the byte budget, whatever is set. May differ from open to open.
     public var inlineThreshold = ByteCount.kibibytes(256)
-    /// How long a relaxed put may wait for others to share its commit: this long when the store is quiet, up to ten
+    /// How long a relaxed put may wait for others to share its commit: this long when the store is idle, up to ten
     /// times as long while commits take long. A longer delay means fewer syncs; a shorter one means that a crash loses
     /// less. Default: 10 ms.
     public var commitDelay = Duration.milliseconds(10)
@@ -59,7 +59,7 @@ public struct Configuration: Sendable {
     /// least 1 MiB. For systems that give a process little of it (iOS). Puts throw `mapFull` beyond it. Nil (the
     /// default): 1 TiB.
     ///
-    /// Less is taken at first: twice the byte budget of this configuration, but 64 MiB to 64 GiB. The index takes more
+    /// The index takes less at first: twice the byte budget of this configuration, but 64 MiB to 64 GiB. It takes more
     /// as it grows.
     public var indexMapSize: ByteCount?
     /// Memory that puts not yet committed may take before callers wait. Default: 16 MiB. A small byte budget lowers it.
@@ -70,7 +70,7 @@ public struct Configuration: Sendable {
     /// fill. Defaults: 0.95 and 0.90.
     public var watermarks = Watermarks(high: 0.95, low: 0.90)
 
-    /// When an open looks at every page of the index.
+    /// When an open checks every page of the index.
     public enum IndexCheck: Sendable, Hashable {
         /// When the store was not closed since it was last used, or its file was changed since: behind the open, while
         /// the store is in use already, or before it where an earlier walk was not finished or the file is cut short.
@@ -101,17 +101,17 @@ public struct Configuration: Sendable {
     package var bootIdentity: UInt64?
     /// For tests: pages of an index that is walked at every open, which takes about a millisecond.
     package var smallPages: UInt64 = 1024
-    /// For tests: false leaves what an unclean end left to the readers.
+    /// For tests: false leaves the work after an unclean end to the readers.
     package var isScrubbing = true
 
-    /// For tests: files that a checkpoint syncs one by one. More are synced with everything else on their file system:
-    /// 1,000 files of 300 kB took 350 ms one by one on a quiet ext4, and 190 ms so.
+    /// For tests: files that a checkpoint syncs one by one. If there are more, the whole file system is synced: 1,000
+    /// files of 300 kB took 350 ms one by one on an idle ext4, and 190 ms that way.
     package var syncedSingly = 1024
 
-    /// The defaults above.
+    /// The defaults of the settings above.
     public init() {}
 
-    /// The defaults above with a budget.
+    /// The defaults of the settings above, with a budget.
     /// - Parameter budget: limits to set on the store.
     public init(budget: Budget) {
         self.budget = budget

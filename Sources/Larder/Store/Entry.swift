@@ -1,4 +1,4 @@
-/// A hit: a body and what is known of it.
+/// A hit: a body and its attributes.
 public struct Entry: Sendable {
     /// The key it was looked up by.
     public let key: Key
@@ -37,8 +37,7 @@ public struct Entry: Sendable {
         }
     }
 
-    /// All that a lookup finds out of the entry: `references` and `leases` are nil, which `Store.attributes(of:)` looks
-    /// up.
+    /// The attributes that a lookup finds. `references` and `leases` are nil; `Store.attributes(of:)` looks them up.
     public var attributes: Attributes {
         switch source {
         case .index(let record, let head):

@@ -1,6 +1,6 @@
 import Locks
 
-/// The claim of a key by this process, for work that others need not do meanwhile; see `Store.claim(_:)`.
+/// The claim of a key by this process, for work that others need not do at the same time; see `Store.claim(_:)`.
 package final class KeyClaim: Sendable {
     private let store: Store
     private let row: EngineMutex<[UInt8]?>
@@ -15,7 +15,7 @@ package final class KeyClaim: Sendable {
         if let row = row.withLock({ $0 }) { store.engine.writing?.leases.release(row) }
     }
 
-    /// Ends it. Only the first call does something.
+    /// Ends the claim. Calls after the first have no effect.
     package func release() async {
         let row = row.withLock { row in
             defer { row = nil }
@@ -26,7 +26,7 @@ package final class KeyClaim: Sendable {
 }
 
 extension Store {
-    /// Whether another process has the store open for writing. One that died counts until its files are swept.
+    /// True if another process has the store open for writing. A process that died counts until its files are swept.
     package var isShared: Bool { engine.writing?.partials.isShared ?? false }
 
     /// Claims a key; nil if another process has claimed it. A claim does not concern the entry under the key, and ends
@@ -52,7 +52,7 @@ extension Store {
         try engine.writing?.leases.isClaimedElsewhere(key, version) ?? false
     }
 
-    /// Whether a living process has claimed a key, other than this one.
+    /// True if a living process other than this one has claimed a key.
     package func isClaimedElsewhere(_ key: Key) async throws -> Bool {
         try await perform { [self] in try isClaimed(key) }
     }

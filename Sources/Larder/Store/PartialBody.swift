@@ -1,9 +1,9 @@
 import SystemPackage
 
-/// What is there of a body in progress, as it was when it was looked up. See ``Store/partialBody(of:)``.
+/// The stored part of a body in progress, as it was when it was looked up. See ``Store/partialBody(of:)``.
 ///
 /// Its bytes stay readable whatever happens to the entry, and it keeps a descriptor open. No byte of a range ever
-/// changes. There is no digest yet: that the bytes are right, only their writer knows.
+/// changes. There is no digest yet: only the writer knows that the bytes are right.
 public struct PartialBody: Sendable {
     let store: Store
     /// The key that it was looked up by.
@@ -15,7 +15,7 @@ public struct PartialBody: Sendable {
     let available: StoredRanges
     /// The length that the body will have; nil if it is not known.
     public let total: ByteCount?
-    /// What its writer stores with it.
+    /// The metadata that its writer stores with it.
     public let metadata: [UInt8]
     /// True if a living writer, of this process or another, has the body.
     public let isBeingWritten: Bool
@@ -33,10 +33,10 @@ public struct PartialBody: Sendable {
         isBeingWritten = found.isBeingWritten
     }
 
-    /// The ranges that are there, in order; none of them overlap or touch.
+    /// The stored ranges, in order; none of them overlap or touch.
     public var ranges: [Range<Int64>] { available.list }
 
-    /// The bytes of a range, cut to what is there in one piece from its beginning; empty if the first byte is not.
+    /// The bytes of a range, cut to the contiguous part stored from its beginning; empty if its first byte is missing.
     /// - Parameter range: offsets from the start of the body.
     /// - Throws: `io`; `corruption` if the file is shorter than it should be.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
@@ -51,8 +51,8 @@ public struct PartialBody: Sendable {
         return try await IOPool.shared.run { try body.bytes(in: range) }
     }
 
-    /// Runs `body` with a descriptor from which bytes can be read, and the part of a range that is there in one piece
-    /// from its beginning: for sendfile(2) and similar calls. The rest of the file must not be read: it may have holes.
+    /// Runs `body` with a descriptor from which bytes can be read, and the contiguous part of a range stored from its
+    /// beginning: for sendfile(2) and similar calls. The rest of the file must not be read: it may have holes.
     ///
     /// The descriptor must not be written to, moved or closed; read at offsets (pread(2)).
     /// - Parameters:

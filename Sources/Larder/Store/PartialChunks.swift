@@ -1,19 +1,19 @@
 extension PartialBody {
-    /// The body piece by piece from an offset on, with the pieces that its writer, of this process or another, has yet
-    /// to bring.
+    /// The body piece by piece from an offset on, including the pieces that its writer, of this process or another, has
+    /// yet to add.
     ///
-    /// It ends when the body is complete and committed. Until then the last piece may be waited for, as only the commit
-    /// tells that the digest is right.
+    /// It ends when the body is complete and committed. The last piece may have to wait for that, as only the commit
+    /// shows that the digest is right.
     /// - Parameter offset: where it begins, 0 or more. Default: the first byte.
-    /// - Returns: pieces of at most 256 KiB, each as soon as it is there. Reading throws `incomplete` when the writer
-    ///   has given the body up or died before it brought the next byte, `gone` when the body was removed, displaced or
-    ///   replaced, `io`, `closed`, and `CancellationError` in a cancelled task.
+    /// - Returns: pieces of at most 256 KiB, each as soon as it is stored. Reading throws `incomplete` if the writer
+    ///   gave the body up or died before it added the next byte, `gone` if the body was removed, displaced or replaced,
+    ///   `io`, `closed`, and `CancellationError` in a cancelled task.
     public func follow(from offset: Int64 = 0) -> PartialChunks {
         PartialChunks(body: self, offset: min(max(0, offset), Store.maximumLength))
     }
 }
 
-/// The pieces of a body in progress, in order, as they come. See ``PartialBody/follow(from:)``.
+/// The pieces of a body in progress, in order, as they arrive. See ``PartialBody/follow(from:)``.
 public struct PartialChunks: AsyncSequence, Sendable {
     /// A piece.
     public typealias Element = [UInt8]
@@ -24,7 +24,7 @@ public struct PartialChunks: AsyncSequence, Sendable {
     /// Starts at the offset.
     public func makeAsyncIterator() -> Iterator { Iterator(body, offset) }
 
-    /// Where the reading is.
+    /// The position of the reader.
     public struct Iterator: AsyncIteratorProtocol, Sendable {
         private let body: PartialBody
         private var offset: Int64

@@ -1,11 +1,11 @@
 /// Writes a body in ranges, in any order, to where it will be stored. See
 /// ``Store/partialWriter(for:_:total:digest:)``.
 ///
-/// A byte is written once: of a range that overlaps what is there, only what is missing is written, and the rest stays
-/// as it is. Readers in this process see a range when `write` returns; other processes, and a writer that takes over
-/// after a crash, with the next commit, some 50 ms later.
+/// A byte is written once: if a range overlaps stored ones, only the missing part is written, and the rest stays as it
+/// is. Readers in this process see a range when `write` returns; other processes, and a writer that takes over after a
+/// crash, with the next commit, some 50 ms later.
 ///
-/// Safe from any thread; one call is carried out at a time.
+/// Safe from any thread; calls run one at a time.
 public final class PartialWriter: @unchecked Sendable {
     // SAFETY: `options` is touched only in turn (`PartialWork.inTurn`); the rest is immutable.
     private let store: Store
@@ -28,27 +28,27 @@ public final class PartialWriter: @unchecked Sendable {
     /// The key that the body is for.
     public var key: Key { work.key }
 
-    /// The ranges that are there, in order; none of them overlap or touch.
+    /// The stored ranges, in order; none of them overlap or touch.
     public var ranges: [Range<Int64>] { work.progress.ranges.list }
 
     /// The length that the body will have; nil if it is not known.
     public var total: ByteCount? { work.progress.total.map { ByteCount($0) } }
 
-    /// The metadata that is stored with it: of a body that was taken over, what its earlier writer stored.
+    /// The metadata that is stored with it. For a body that was taken over, the metadata of its earlier writer.
     public var metadata: [UInt8] { work.metadata }
 
-    /// True if every byte is there, as far as the length is known: `commit()` can be called.
+    /// True if every byte is stored, as far as the length is known: `commit()` can be called.
     public var isComplete: Bool { work.progress.isComplete }
 
     // MARK: Writing
 
     /// Writes a range of the body. Waits for the disk, and displaces other entries where the budget is full.
     /// - Parameters:
-    ///   - bytes: what the body has there; not used after the call. What is there already is not compared.
+    ///   - bytes: the bytes of the range; not used after the call. They are not compared with bytes already stored.
     ///   - offset: where they begin, 0 or more.
     /// - Throws: `lengthMismatch` (beyond the total length), `tooLarge` (over the largest entry or the budget, or more
-    ///   than 1,024 separate ranges), `noSpace`, `io`, `invalidArgument`: the writer can be used further. `gone` (the
-    ///   body was removed, displaced or replaced), `closed`: it is over.
+    ///   than 1,024 separate ranges), `noSpace`, `io`, `invalidArgument`: the writer can still be used. `gone` (the
+    ///   body was removed, displaced or replaced), `closed`: it cannot.
     public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         try work.inTurn { try writeInTurn(bytes, at: offset) }
     }
@@ -68,7 +68,7 @@ public final class PartialWriter: @unchecked Sendable {
     }
 
     /// Writes a range of the body, on a thread that may wait for the disk. Meaning and errors are those of
-    /// `write(_:at:)` for a buffer. It is carried through in a cancelled task.
+    /// `write(_:at:)` for a buffer. It runs to its end even if the task is cancelled.
     public func write(_ bytes: some Collection<UInt8> & Sendable, at offset: Int64) async throws {
         try await work.inTurn(on: IOPool.shared) { [self] in
             let isDone: Void? = try bytes.withContiguousStorageIfAvailable {
@@ -78,10 +78,10 @@ public final class PartialWriter: @unchecked Sendable {
         }
     }
 
-    /// Replaces metadata, tags, lifetime, pin and durability that the writer was made with, now and for `commit()`. The
-    /// storage policy stays.
+    /// Replaces the metadata, tags, lifetime, pin and durability that the writer was made with, now and for `commit()`.
+    /// The storage policy stays.
     /// - Parameter options: replaces those of `Store.partialWriter(for:_:total:digest:)`.
-    /// - Throws: `tooLarge`, `invalidArgument`: the writer can be used further. `gone`, `closed`: it is over.
+    /// - Throws: `tooLarge`, `invalidArgument`: the writer can still be used. `gone`, `closed`: it cannot.
     public func use(_ options: PutOptions) throws {
         try store.requireOpen()
         try options.validate(key: key)
@@ -93,8 +93,8 @@ public final class PartialWriter: @unchecked Sendable {
         }
     }
 
-    /// The bytes of a range, cut to what is there in one piece from its beginning; empty if the first byte is not. They
-    /// stay readable when the writer is over, for as long as it is held.
+    /// The bytes of a range, cut to the contiguous part stored from its beginning; empty if its first byte is missing.
+    /// They stay readable after the writer has ended, for as long as it is held.
     /// - Parameter range: offsets from the start of the body.
     /// - Throws: `io`.
     public func bytes(in range: Range<Int64>) throws -> [UInt8] {
@@ -105,8 +105,8 @@ public final class PartialWriter: @unchecked Sendable {
     // MARK: Ending
 
     /// Leaves the body to a later writer, of this or another process, and waits until the index has all of its ranges.
-    /// - Throws: `gone`, `closed`, `noSpace`, `io`. The writer is over either way. After `noSpace` and `io` a later
-    ///   writer may find the ranges of some moments before.
+    /// - Throws: `gone`, `closed`, `noSpace`, `io`. The writer has ended in either case. After `noSpace` and `io` a
+    ///   later writer may find the ranges of some moments earlier.
     public func suspend() throws {
         try work.inTurn { try suspendInTurn() }
     }
@@ -127,20 +127,20 @@ public final class PartialWriter: @unchecked Sendable {
 
     /// Leaves the body to a later writer.
     ///
-    /// Errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It is carried through
-    /// in a cancelled task.
+    /// Errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It runs to its end
+    /// even if the task is cancelled.
     public func suspend() async throws {
         try await work.inTurn(on: IOPool.long) { [self] in try suspendInTurn() }
     }
 
-    /// Stores the body, which is complete, under the writer's key: from now on it is an entry like one that was put.
+    /// Stores the complete body under the writer's key: from now on it is an entry like one that was put.
     ///
-    /// The digest of bytes that came in order is known, and the others are read once. Waits for the commit, and for
-    /// its sync where the put is durable. Without a total length the body ends with its last byte.
+    /// Bytes that arrived in order are hashed already; the others are read once. Waits for the commit, and for its sync
+    /// where the put is durable. Without a total length the body ends with its last byte.
     /// - Returns: the SHA-256 of the body.
-    /// - Throws: `incomplete` (bytes are missing), `noSpace`, `io`: the writer can be used further. `digestMismatch`:
-    ///   the bytes are not those that were declared, and are removed. `gone`: the body was removed, displaced or
-    ///   replaced by another put, which stays. `closed`.
+    /// - Throws: `incomplete` (bytes are missing), `noSpace`, `io`: the writer can still be used. `digestMismatch`: the
+    ///   bytes do not have the declared digest, and are removed. `gone`: the body was removed, displaced or replaced by
+    ///   another put, which stays. `closed`.
     @discardableResult
     public func commit() throws -> Digest {
         try work.inTurn { try commitInTurn() }
@@ -179,17 +179,17 @@ public final class PartialWriter: @unchecked Sendable {
         return digest
     }
 
-    /// Stores the body, which is complete, under the writer's key.
+    /// Stores the complete body under the writer's key.
     ///
-    /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It is
-    /// carried through in a cancelled task.
+    /// Result and errors are those of the synchronous form. Waiting holds no thread of the cooperative pool. It runs to
+    /// its end even if the task is cancelled.
     @discardableResult
     public func commit() async throws -> Digest {
         try await work.inTurn(on: IOPool.long) { [self] in try commitInTurn() }
     }
 
-    /// Removes the body. No effect once the writer is over. Waits for the commit; where that fails, the log tells, and
-    /// the body is left as by `suspend()`.
+    /// Removes the body. No effect if the writer has ended. Waits for the commit. If that fails, the log reports it,
+    /// and the body is left as by `suspend()`.
     public func cancel() {
         guard let writing = store.engine.writing else { return }
         work.inTurn { abandon(writing) }
@@ -197,8 +197,8 @@ public final class PartialWriter: @unchecked Sendable {
 
     /// Removes the body.
     ///
-    /// Meaning is that of the synchronous form. Waiting holds no thread of the cooperative pool. It is carried through
-    /// in a cancelled task.
+    /// Meaning is that of the synchronous form. Waiting holds no thread of the cooperative pool. It runs to its end
+    /// even if the task is cancelled.
     public func cancel() async {
         guard let writing = store.engine.writing else { return }
         // The step throws nothing.

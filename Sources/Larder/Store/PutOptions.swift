@@ -1,20 +1,20 @@
-/// What to keep with a body in addition to its bytes.
+/// Options of a put: attributes to keep with the body, and its durability.
 public struct PutOptions: Sendable, Hashable {
     /// How long the entry is fresh. Default: the store's.
     public var lifetime: Lifetime
-    /// Whether the entry is kept across sessions, or on disk at all. Default: permanent.
+    /// The storage policy: it decides if the entry is kept across sessions, and on disk at all. Default: permanent.
     public var storagePolicy: StoragePolicy
     /// Names under which the entry can be listed and removed with others: 1 to 200 bytes of UTF-8 each, no NUL, at most
-    /// 4,096 of them and 32,768 bytes together, of which each tag takes one more than it has. Those that begin with
-    /// `larder:` are Larder's own and refused.
+    /// 4,096 of them and 32,768 bytes together, where each tag counts one byte more than its length. Tags that begin
+    /// with `larder:` are reserved and refused.
     public var tags: [String]
-    /// Bytes of the caller's own, such as HTTP status and fields: at most 1 MiB.
+    /// The caller's own bytes, such as HTTP status and fields: at most 1 MiB.
     public var metadata: [UInt8]
     /// Keeps the entry out of displacement. Overwriting a pinned entry leaves it pinned.
     public var isPinned: Bool
-    /// What the call waits for. Nil: the store's default. An entry of policy `memoryOnly` cannot be `durable`.
+    /// The durability of the put. Nil: the store's default. An entry of policy `memoryOnly` cannot be `durable`.
     public var durability: Durability?
-    /// For the modules of Larder, and entries that have their names already.
+    /// For the modules of Larder, and entries that have such names already.
     package var mayUseReservedNames = false
 
     /// Options; every one has a default.
@@ -24,7 +24,7 @@ public struct PutOptions: Sendable, Hashable {
     ///   - tags: names shared with other entries, within the limits of `tags`. Default: none.
     ///   - metadata: the caller's own bytes, at most 1 MiB. Default: none.
     ///   - isPinned: true keeps the entry out of displacement. Default: false.
-    ///   - durability: what the call waits for. Nil (the default): as `Configuration.durability` says.
+    ///   - durability: the durability of the put. Nil (the default): as `Configuration.durability` says.
     public init(
         lifetime: Lifetime = .standard, storagePolicy: StoragePolicy = .permanent, tags: [String] = [],
         metadata: [UInt8] = [], isPinned: Bool = false, durability: Durability? = nil
@@ -37,7 +37,7 @@ public struct PutOptions: Sendable, Hashable {
         self.durability = durability
     }
 
-    /// These options for an entry with Larder's own names.
+    /// These options, for an entry with reserved names.
     package var withReservedNames: PutOptions {
         var options = self
         options.mayUseReservedNames = true
@@ -49,7 +49,7 @@ public struct PutOptions: Sendable, Hashable {
     static let maximumTags = 4_096
     static let maximumTagBytes = 32_768
 
-    /// Whether an entry can have all of these tags.
+    /// True if an entry can have all of these tags.
     package static func canHold(tags: [String]) -> Bool {
         tags.count <= maximumTags && bytes(of: tags) <= maximumTagBytes
     }
@@ -85,7 +85,7 @@ public struct PutOptions: Sendable, Hashable {
         }
     }
 
-    /// For a tag of a caller's: none of Larder's own.
+    /// For a tag of the caller: refuses reserved ones.
     package static func validate(callersTag tag: String) throws(LarderError) {
         try validate(tag: tag)
         try ReservedNames.refuse(tag: tag)

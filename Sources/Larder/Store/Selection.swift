@@ -1,15 +1,15 @@
-/// Which entries to list, to remove or to export, of those that the store sees: see `Configuration.version`.
+/// Entries to list, to remove or to export, among those that the store sees: see `Configuration.version`.
 ///
 /// Selections combine with `&&`, `||` and `!`:
 ///
 ///     try store.remove(.tag("news") && .unusedSince(yesterday))
 ///     try store.keys((.host("example.com") || .prefix("ftp://old/")) && !.pinned)
 ///
-/// Where an index leads to the entries, only those are looked at: by key, prefix, host, tag, lifetime and pin, also as
-/// a part of `&&`, and in every part of `||`. Everything else looks at each entry of the store.
+/// If an index leads to the entries, only those are visited: by key, prefix, host, tag, lifetime and pin, also as a
+/// part of `&&`, and in every part of `||`. Everything else visits each entry of the store.
 ///
 /// A walk over `pinned`, or through `||`, keeps the ids of the entries it has visited, some 16 bytes each. An entry
-/// that changes meanwhile may be left out if it leaves a part of `||` that is not reached yet for one that was.
+/// that changes during the walk may be left out, if it moves from a part of `||` not yet reached to one already done.
 public struct Selection: Sendable, Hashable {
     indirect enum Condition: Sendable, Hashable {
         case all
@@ -54,8 +54,8 @@ public struct Selection: Sendable, Hashable {
     public static func prefix(_ prefix: Key) -> Selection { Selection(.prefix(prefix)) }
 
     /// URLs of a host with any scheme and port: keys in which it follows the first `://`, in lower case and without
-    /// user information. The caller decides what comes before the scheme: `QUERY https://example.com/` belongs to the
-    /// host, too. A `://` that ends behind byte 478 of a key is not looked for.
+    /// user information. The caller decides what comes before the scheme: `QUERY https://example.com/` also belongs to
+    /// the host. A `://` that ends after byte 478 of a key is not found.
     /// - Parameter host: a name or an address, without a port; case does not matter.
     public static func host(_ host: String) -> Selection { Selection(.host(host.lowercased())) }
 
@@ -66,7 +66,7 @@ public struct Selection: Sendable, Hashable {
     public static func tag(_ tag: String) -> Selection { Selection(.tag(tag)) }
 
     /// Entries of a storage policy.
-    /// - Parameter policy: the one that the entries were put with, or have been given since.
+    /// - Parameter policy: the one with which the entries were put, or that they were given since.
     public static func policy(_ policy: StoragePolicy) -> Selection { Selection(.policy(policy)) }
 
     /// Entries that displacement skips: pinned themselves or through a tag. Leases do not count.
@@ -101,13 +101,13 @@ public struct Selection: Sendable, Hashable {
     /// this selects none.
     public static let otherVersions = Selection(.otherVersions)
 
-    /// Entries of this application version. A selection that has `version` or `otherVersions` in it is not limited to
+    /// Entries of this application version. A selection that contains `version` or `otherVersions` is not limited to
     /// the store's own version.
     /// - Parameter name: as in `Configuration.version`.
     public static func version(_ name: String) -> Selection { Selection(.version(name)) }
 
-    /// Bodies in progress: see ``Store/partialWriter(for:_:total:digest:)``. Listings pass them by unless the selection
-    /// has `incomplete` in it; a removal removes them like others.
+    /// Bodies in progress: see ``Store/partialWriter(for:_:total:digest:)``. Listings skip them unless the selection
+    /// contains `incomplete`; a removal removes them like other entries.
     public static let incomplete = Selection(.incomplete)
 
     // MARK: Combined
@@ -151,13 +151,13 @@ extension Selection.Condition {
     }
 }
 
-/// How far a removal has come.
+/// The progress of a removal.
 public struct RemovalProgress: Sendable, Hashable {
-    /// Entries looked at.
+    /// Entries examined.
     public let examined: Int
     /// Entries removed.
     public let removed: Int
-    /// Entries in the store when it began: the most that `examined` can reach, but for entries that a walk comes to
-    /// twice: through two parts of a selection with `||`, or as they are pinned and used meanwhile.
+    /// Entries in the store when it began: the most that `examined` can reach, except for entries that a walk visits
+    /// twice: through two parts of a selection with `||`, or because they are pinned and used during the walk.
     public let total: Int
 }

@@ -1,5 +1,5 @@
 /// A failure of the store's own work that lasts: it is reported once when it begins and once when it ends, and
-/// `Statistics.failures` lists it meanwhile. The store retries by itself, with increasing delays.
+/// `Statistics.failures` lists it until then. The store retries by itself, with increasing delays.
 public struct StandingFailure: Sendable, Hashable {
     /// Work that a store does on its own.
     public enum Work: String, Sendable, Hashable, CaseIterable {
@@ -15,11 +15,11 @@ public struct StandingFailure: Sendable, Hashable {
         case expiry
         /// Checkpoints.
         case checkpoint
-        /// Deletion of leases that were released: they hold until their time is over.
+        /// Deletion of released leases: they hold until their time is over.
         case leases
     }
 
-    /// What fails.
+    /// The work that fails.
     public var work: Work
     /// The code of the latest error.
     public var code: LarderError.Code

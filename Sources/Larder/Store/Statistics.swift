@@ -1,6 +1,6 @@
 import LMDB
 
-/// The size of a store, exact, and counted by nothing: every figure is kept as the store changes.
+/// The size of a store. The figures are exact and need no counting: each is kept up to date as the store changes.
 public struct Statistics: Sendable, Hashable {
     /// Number of entries on disk.
     public var entryCount: Int
@@ -12,7 +12,7 @@ public struct Statistics: Sendable, Hashable {
     public var storedBytes: ByteCount
     /// `st_blocks` x 512 summed over every regular file of the store's directory.
     public var allocatedBytes: ByteCount
-    /// The part of it that is the index, inline bodies included.
+    /// The part of these bytes that the index takes, inline bodies included.
     public var indexBytes: ByteCount
     /// Pages of the index in use; the rest of `indexBytes` is room that puts reuse and `collect(compact:)` gives back.
     public var liveIndexBytes: ByteCount
@@ -24,13 +24,13 @@ public struct Statistics: Sendable, Hashable {
     public var budget: Budget
     /// Entries that this process displaced since it opened the store, those of policy `memoryOnly` included.
     public var displacedCount: Int
-    /// Work of this process on the store that fails at the moment; empty where all is well.
+    /// Work of this process on the store that fails at the moment; empty if none does.
     public var failures: [StandingFailure] = []
     /// Number of entries of policy `memoryOnly` in this process; no other figure includes them.
     public var memoryEntryCount: Int
     /// Memory that they take, of `Configuration.memoryLimit`.
     public var memoryBytes: ByteCount
-    /// What all processes have done with the store: hits, misses, puts, displacement, failures, latencies.
+    /// The activity of all processes on the store: hits, misses, puts, displacement, failures, latencies.
     public var counters = StoreCounters()
 
     /// Bytes that sharing bodies saves: `logicalBytes` less `storedBytes`.
@@ -38,8 +38,8 @@ public struct Statistics: Sendable, Hashable {
 }
 
 extension Store {
-    /// The size of the store. Commits first what this process has pending, so that the figures are exact. O(1) in the
-    /// entries; the few files in `staging/`, `trash/` and `quarantine/` are looked at.
+    /// The size of the store. Commits the pending changes of this process first, so that the figures are exact. O(1) in
+    /// the entries; the few files in `staging/`, `trash/` and `quarantine/` are examined.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func statistics() throws -> Statistics {
         try requireOpen()

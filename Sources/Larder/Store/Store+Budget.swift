@@ -9,9 +9,9 @@ extension Store {
     /// Changes the limits, for every process that uses the store, and displaces until they hold.
     ///
     /// - Parameter budget: replaces all limits.
-    /// - Throws: `invalidArgument` (see `Budget`); `noSpace` if what is pinned or leased alone exceeds the new limits,
-    ///   or the disk is too full to displace: they are set all the same, and puts throw `noSpace` until there is room.
-    ///   Setting the same limits again makes them hold. `closed`, `readOnly`, `io`.
+    /// - Throws: `invalidArgument` (see `Budget`); `noSpace` if the pinned or leased entries alone exceed the new
+    ///   limits, or the disk is too full to displace: the limits are set anyway, and puts throw `noSpace` until there
+    ///   is room. Setting the same limits again makes them hold. `closed`, `readOnly`, `io`.
     public func setBudget(_ budget: Budget) throws {
         let writing = try writing()
         engine.commitPending()

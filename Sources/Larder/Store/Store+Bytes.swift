@@ -13,7 +13,7 @@ extension Store {
         return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
     }
 
-    /// Stores the bytes of a collection under `key`, replacing what was there.
+    /// Stores the bytes of a collection under `key`, replacing any entry there.
     ///
     /// Meaning, result and errors are those of `put(_:for:_:digest:)` for an array. Waiting for disks and commits holds
     /// no thread of the cooperative pool.
@@ -32,14 +32,14 @@ extension Store {
         return try await complete(put, since: began).digest
     }
 
-    /// Stores the bytes of a span under `key`, replacing what was there. The memory need not outlive the call.
+    /// Stores the bytes of a span under `key`, replacing any entry there. The memory need not outlive the call.
     ///
-    /// Readers of this process see the entry at once; the index has it with the next commit
-    /// (`Configuration.commitDelay`), or when the call returns with `Durability.durable`. What it waits for and what
-    /// it costs is the same as with an array.
+    /// Readers of this process see the entry immediately; the index has it with the next commit
+    /// (`Configuration.commitDelay`), or when the call returns with `Durability.durable`. Waiting and cost are the same
+    /// as with an array.
     /// - Parameters:
     ///   - body: the bytes; may be empty.
-    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - key: the key to store it under, 1 to 65,536 bytes.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
     /// - Returns: the SHA-256 of the body.

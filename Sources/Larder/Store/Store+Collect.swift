@@ -1,4 +1,4 @@
-/// What a collection found and did.
+/// The result of a collection.
 public struct CollectionReport: Sendable, Hashable {
     /// Entries removed because they had expired.
     public var expiredEntries = 0
@@ -6,12 +6,12 @@ public struct CollectionReport: Sendable, Hashable {
     public var displacedEntries = 0
     /// Entries removed because their application version is not the store's.
     public var otherVersionEntries = 0
-    /// Files in `blobs/` that no entry used, removed.
+    /// Files in `blobs/` that no entry used, and that were removed.
     public var orphanBlobs = 0
-    /// Files of stores that died, removed from `staging/` and `trash/`; also those that this store removed before, when
-    /// it was opened or needed room, and that no collection has reported.
+    /// Files of stores that died, removed from `staging/` and `trash/`. Includes those that this store removed earlier,
+    /// when it was opened or needed room, if no collection has reported them.
     public var staleFiles = 0
-    /// Entries removed because their body was gone or damaged.
+    /// Entries removed because their body was missing or damaged.
     public var danglingEntries = 0
     /// Bytes allocated before, with those of `staleFiles`.
     public var allocatedBefore = ByteCount.zero
@@ -33,28 +33,28 @@ public enum CollectionStep: String, Sendable, Hashable, CaseIterable {
     case expired
     /// Entries of other application versions.
     case versions
-    /// Entries whose body is gone.
+    /// Entries whose body is missing.
     case dangling
     /// Files without an entry.
     case orphans
     /// The budget.
     case displace
-    /// Pages of the index that hold nothing.
+    /// Pages of the index that are not in use.
     case compact
 }
 
 extension Store {
-    /// Puts the store in order while others use it: sweeps what dead processes left, removes expired and dangling
+    /// Puts the store in order while others use it: sweeps the files of dead processes, removes expired and dangling
     /// entries, orphan blobs and entries of other versions, displaces to the budget, and gives free pages of the index
     /// back.
     ///
     /// - Parameters:
     ///   - dryRun: only counts; nothing changes.
     ///   - compact: gives back every free page instead of only the long runs of them.
-    ///   - progress: called at each step and while a step runs, with what was found so far. Throw from it to stop.
-    /// - Returns: what was found and done.
+    ///   - progress: called at each step and while a step runs, with the findings so far. Throw from it to stop.
+    /// - Returns: the findings and the changes made.
     /// - Throws: `closed`, `readOnly`, `corruption`, `noSpace`, `io`, what `progress` throws, and `CancellationError`
-    ///   in a cancelled task. What was done before stays done.
+    ///   in a cancelled task. Changes made before that stay.
     @discardableResult
     public func collect(
         dryRun: Bool = false, compact: Bool = false,
@@ -64,7 +64,7 @@ extension Store {
     }
 
     /// As `collect`.
-    /// - Parameter budget: the byte budget that a dry run goes by. Nil: the store's.
+    /// - Parameter budget: the byte budget that a dry run assumes. Nil: the store's.
     package func collect(
         dryRun: Bool, supposing budget: ByteCount?, compact: Bool,
         progress: (CollectionStep, CollectionReport) throws -> Void

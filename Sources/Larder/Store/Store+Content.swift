@@ -5,7 +5,7 @@
 /// ``StoragePolicy/memoryOnly`` is not. None of these calls is an access, so none keeps an entry from displacement:
 /// where that matters, look up the entry, or hold a ``Lease``. Safe from any thread.
 extension Store {
-    /// Whether there is content with a digest. Looks at the index, and at the length of a file, not at its bytes.
+    /// True if there is content with a digest. Reads the index and the length of a file, not its bytes.
     ///
     /// Waits for puts that are under way in this process.
     /// - Complexity: O(log n) in the bodies.
@@ -13,17 +13,17 @@ extension Store {
     /// - Throws: `closed`, `io`, `readersFull`.
     public func contains(digest: Digest) throws -> Bool { try missing(of: [digest]).isEmpty }
 
-    /// Whether there is content with a digest.
+    /// True if there is content with a digest.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
     public func contains(digest: Digest) async throws -> Bool { try await missing(of: [digest]).isEmpty }
 
-    /// Those digests that there is no content with, in the order given, by one snapshot of the index.
+    /// The digests without content, in the order given, by one snapshot of the index.
     ///
     /// Waits for puts that are under way in this process.
     /// - Complexity: O(k log n) for k digests.
-    /// - Parameter digests: SHA-256 of bodies; one that is given twice is answered twice.
+    /// - Parameter digests: SHA-256 of bodies; one that is given twice is looked up twice.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func missing(of digests: some Sequence<Digest>) throws -> [Digest] {
         try requireOpen()
@@ -31,7 +31,7 @@ extension Store {
         return try engine.bodies.missing(Array(digests))
     }
 
-    /// Those digests that there is no content with, in the order given, by one snapshot of the index.
+    /// The digests without content, in the order given, by one snapshot of the index.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
@@ -39,7 +39,7 @@ extension Store {
         try await missing(of: digests, lengths: [:])
     }
 
-    /// The same, where content with another length than one of `lengths` is missing, too.
+    /// As above; content whose length differs from that in `lengths` is also missing.
     package func missing(
         of digests: some Sequence<Digest>, lengths: [Digest: Int64]
     ) async throws -> [Digest] {
@@ -74,7 +74,7 @@ extension Store {
         return try await IOPool.shared.run { try engine.bodies.body(digest) }
     }
 
-    /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
+    /// The contents with many digests, by one snapshot of the index; nil in place of each that is missing.
     ///
     /// Each large body that is kept keeps a descriptor open. Waits for puts that are under way in this process.
     /// - Parameter digests: SHA-256 of bodies.
@@ -85,7 +85,7 @@ extension Store {
         return try engine.bodies.bodies(digests)
     }
 
-    /// The contents with many digests, by one snapshot of the index; nil in the place of each that is not there.
+    /// The contents with many digests, by one snapshot of the index; nil in place of each that is missing.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.

@@ -79,10 +79,10 @@ final class Transactions: EnginePart {
         case none
         /// The reserve of the index.
         case reserve
-        /// What is left of it, and what was given back of the free pages of the index.
+        /// The rest of the reserve, and the free pages of the index that were given back.
         case freePages
-        /// That, and the files of the bodies that go: they are removed before the commit that makes them go. Where
-        /// that fails, readers find entries without a file, which are misses.
+        /// The same, and the files of the bodies to be removed: they are removed before the commit that removes their
+        /// entries. If that commit fails, readers find entries without a file, which are misses.
         case filesFirst
     }
 
