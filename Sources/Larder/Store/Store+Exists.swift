@@ -1,9 +1,10 @@
 import SystemPackage
 
 extension Store {
-    /// True if there is a store at `path`; for those who must not make one at a mistyped path.
+    /// True if there is a store at `path`; for callers that must not create one at a mistyped path.
     ///
-    /// A store that another process is making is there once its `FORMAT` file is. Takes no lock and changes nothing.
+    /// A store that another process is creating exists as soon as its `FORMAT` file does. Takes no lock and changes
+    /// nothing.
     /// - Throws: `formatMismatch` if a store was there and lost its `FORMAT` file; `invalidArgument` if `path` is a
     ///   file; `io`.
     public static func exists(at path: some PathConvertible) throws(LarderError) -> Bool {

@@ -1,11 +1,11 @@
 import SystemPackage
 
-/// How a file becomes a body, or a body a file.
+/// The way in which a file becomes a body, or a body a file.
 public enum TransferMethod: Sendable, Hashable {
-    /// Shares blocks with the original where the file system can (FICLONE), else copies inside the kernel, else by
-    /// hand.
+    /// Shares blocks with the original if the file system can (FICLONE), else copies inside the kernel, else byte by
+    /// byte.
     case copy
-    /// Gives the original a second name in the store (link(2)), or copies it where that cannot be done (another file
+    /// Gives the original a second name in the store (link(2)), or copies it if that is not possible (another file
     /// system, another user's file), and removes the original once the entry is on disk.
     case move
     /// A second name for the same file (link(2)), same file system only. A write to one is a write to both: use it for
@@ -16,25 +16,25 @@ public enum TransferMethod: Sendable, Hashable {
 extension Store {
     /// Stores the file at `path` under `key` without passing its bytes through the caller, and returns the digest.
     ///
-    /// The file is read once, to hash it; with `move` and `link` that is all. It must not change meanwhile. A file up
-    /// to the inline threshold is stored in the index whatever the method.
+    /// The file is read once, to hash it; with `move` and `link` that is all. It must not change during the call. A
+    /// file up to the inline threshold is stored in the index whatever the method.
     ///
     /// `move` stores durably, whatever `options` and the configuration say, and only then removes the file: at any
-    /// moment, also after power loss, the bytes are under `path` or in the store, from where they go as the entry's
-    /// policy says (those of `memoryOnly` with the process). If `path` names another file by then, or one that was
-    /// written to, it stays; between that look and the removal no other file may be put in its place. Of a symbolic
-    /// link the link is removed, not its target.
+    /// moment, even after power loss, the bytes are under `path` or in the store, which keeps them as long as the
+    /// entry's policy says (`memoryOnly`: as long as the process lives). If `path` then names another file, or one that
+    /// was written to, it stays; no other file may take its place between that check and the removal. For a symbolic
+    /// link, the link is removed, not its target.
     ///
     /// - Parameters:
     ///   - path: a regular file, or a symbolic link to one.
-    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - key: the key to store it under, 1 to 65,536 bytes.
     ///   - options: as for `put`. Default: no tags, and the store's lifetime.
-    ///   - method: whether the file is copied, moved or linked. Default: copied.
+    ///   - method: copies, moves or links the file. Default: copies it.
     ///   - digest: the SHA-256 the file is declared to have. Nil (the default): computed and trusted.
     /// - Returns: the SHA-256 of the body.
-    /// - Throws: what `put` throws; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed
-    ///   meanwhile; `io` if a moved file cannot be removed: then the entry is stored, and the file stays. After every
-    ///   other error, too, the file is where it was.
+    /// - Throws: the errors of `put`; `invalidArgument` if `path` is not a regular file; `lengthMismatch` if it changed
+    ///   during the call; `io` if a moved file cannot be removed: then the entry is stored, and the file stays. After
+    ///   every other error the file is also where it was.
     @discardableResult
     public func adopt(
         _ path: some PathConvertible, for key: Key, _ options: PutOptions = PutOptions(),
@@ -43,7 +43,7 @@ extension Store {
         try adopted(path.filePath(), for: key, options, method: method, digest: digest).digest
     }
 
-    /// As `adopt`; also returns how many bytes were stored, as the file may change at any time.
+    /// As `adopt`; also returns the number of bytes stored, as the file may change at any time.
     package func adopted(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
@@ -70,7 +70,7 @@ extension Store {
         try await adopted(path.filePath(), for: key, options, method: method, digest: digest).digest
     }
 
-    /// As `adopt`; also returns how many bytes were stored.
+    /// As `adopt`; also returns the number of bytes stored.
     package func adopted(
         _ path: FilePath, for key: Key, _ options: PutOptions = PutOptions(), method: TransferMethod = .copy,
         digest: Digest? = nil
@@ -87,17 +87,17 @@ extension Store {
         return (put.digest, Int64(put.length))
     }
 
-    /// Writes the body of `key` to a new file at `path`. `link` and `copy` need no second copy of the bytes where the
-    /// file system allows; `move` is refused, as the store keeps the body.
+    /// Writes the body of `key` to a new file at `path`. `link` and `copy` need no second copy of the bytes if the file
+    /// system allows that; `move` is refused, as the store keeps the body.
     ///
-    /// The file appears under its name when it is whole. Until then it has another in the same directory, which starts
-    /// with `.larder-` and which only a process that dies leaves behind.
+    /// The file appears under its name when it is complete. Until then it has a temporary name in the same directory,
+    /// which starts with `.larder-`. Only a process that dies leaves such a file behind.
     /// - Parameters:
-    ///   - key: what the entry was put under.
-    ///   - path: where the file is to be; nothing may be there.
+    ///   - key: the key of the entry.
+    ///   - path: the path of the new file; nothing may exist there.
     ///   - method: `copy` (the default), or `link` for a file that no one writes to.
     /// - Returns: false if there is no fresh entry.
-    /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: nothing is left of the file then.
+    /// - Throws: `invalidArgument` (`move`, or a file in the way), `io`, `noSpace`: then no part of the file is left.
     @discardableResult
     public func export(_ key: Key, to path: some PathConvertible, method: TransferMethod = .copy) throws -> Bool {
         let path = try path.filePath()

@@ -8,7 +8,7 @@ extension Store {
     /// down: it is compared with its digest.
     /// - Complexity: O(log n) in the entries.
     /// - Parameters:
-    ///   - key: what the entry was put under.
+    ///   - key: the key of the entry.
     ///   - includingExpired: true returns an expired entry that is still there, for callers that can validate it.
     ///     Default: false.
     /// - Returns: a snapshot of the entry, which stays readable whatever happens to the store; nil for a miss.
@@ -33,13 +33,14 @@ extension Store {
         return try await IOPool.shared.run { try engine.lookups.get(key, visibility) }
     }
 
-    /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at
-    /// all. Nil in the place of each key that `get` would find none under. Counts as an access to each.
+    /// The entries under many keys, by one snapshot of the index: the changes of one commit are seen together, or not
+    /// at all. Nil in place of each key under which `get` would find no entry. Counts as an access to each.
     ///
-    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. What is not
-    /// committed yet is found as by `get` for one key, and so is a large body that was displaced or replaced meanwhile.
+    /// Small bodies are copied out of the index; each large one that is kept keeps a descriptor open. Entries not yet
+    /// committed are found as by `get` for one key, and so are large bodies that are displaced or replaced during the
+    /// call.
     /// - Parameters:
-    ///   - keys: one that is given twice is answered twice.
+    ///   - keys: one that is given twice is looked up twice.
     ///   - includingExpired: true returns expired entries that are still there.
     /// - Throws: `closed`, `io`, `readersFull`.
     public func get(_ keys: [Key], includingExpired: Bool = false) throws -> [Entry?] {
@@ -47,8 +48,8 @@ extension Store {
         return try engine.lookups.get(keys, visibility(includingExpired))
     }
 
-    /// The entries under many keys, by one snapshot of the index: what one commit wrote is seen together, or not at
-    /// all.
+    /// The entries under many keys, by one snapshot of the index: the changes of one commit are seen together, or not
+    /// at all.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
@@ -59,11 +60,11 @@ extension Store {
         return try await IOPool.shared.run { try engine.lookups.get(keys, visibility) }
     }
 
-    /// What a lookup that does not wait came to.
+    /// The result of a lookup that does not wait.
     package enum Lookup {
         /// The entry.
         case hit(Entry)
-        /// There is none that may be seen.
+        /// There is none that the caller may see.
         case miss
         /// Only a lookup that may wait can tell: a body has to be compared with its digest, or its file is not in its
         /// place.
@@ -82,7 +83,7 @@ extension Store {
     /// The span points into the index's mapping: it must not leave `body`, which should be short, as it keeps pages of
     /// the index from being reused.
     /// - Parameters:
-    ///   - key: what the entry was put under.
+    ///   - key: the key of the entry.
     ///   - body: gets all bytes.
     /// - Returns: what `body` returned; nil if there is no fresh entry.
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`, and what `body` throws.
@@ -99,8 +100,8 @@ extension Store {
         try engine.lookups.visitBody(of: key, visibility(false), body)
     }
 
-    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place; false, without running it, where
-    /// they are not both in the index's mapping: then `get` says whether there is an entry. Counts as an access. As
+    /// Runs `body` on the metadata and the bytes of the entry under `key`, in place. Returns false without running it
+    /// if they are not both in the index's mapping: then `get` finds out if there is an entry. Counts as an access. As
     /// with `withBody(of:_:)`, the buffers must not leave `body`, which should be short.
     package func visit(
         _ key: Key, includingExpired: Bool,
@@ -114,20 +115,20 @@ extension Store {
         } ?? false
     }
 
-    /// True if `get` would find an entry. Looks at the index only: neither an access nor a look at the body.
+    /// True if `get` would find an entry. Reads only the index, not the body, and does not count as an access.
     /// - Complexity: O(log n) in the entries.
-    /// - Parameter key: what the entry was put under.
+    /// - Parameter key: the key of the entry.
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func contains(_ key: Key) throws -> Bool {
         try requireOpen()
         return try engine.lookups.contains(key, visibility(false))
     }
 
-    /// What is known of the entry under `key`, expired or not; nil if there is none. Not an access.
+    /// The attributes of the entry under `key`, expired or not; nil if there is none. Does not count as an access.
     ///
-    /// Waits for the commit of what this process has pending, so that the figures are exact.
+    /// Waits for the commit of the pending changes of this process, so that the figures are exact.
     /// - Complexity: O(log n) in the entries, and O(k) in the leases on the entry, its tags and its content.
-    /// - Parameter key: what the entry was put under.
+    /// - Parameter key: the key of the entry.
     /// - Throws: `closed`, `io`, `readersFull`, `corruption`.
     public func attributes(of key: Key) throws -> Attributes? {
         try requireOpen()
@@ -144,9 +145,9 @@ extension Store {
         return try await IOPool.shared.run { try engine.lookups.attributes(of: key, visibility) }
     }
 
-    /// True until the entry's lifetime is over, by the store's clock: what `get` without `includingExpired` would
-    /// return. False from then on, permanently, as the clock of a store never goes backwards.
-    /// - Parameter entry: what `get` returned. A new lifetime that it was given since does not count.
+    /// True until the entry's lifetime is over, by the store's clock: as long as `get` without `includingExpired` would
+    /// return the entry. False from then on, permanently, as the clock of a store never goes backwards.
+    /// - Parameter entry: the result of `get`. A new lifetime that the entry was given since does not count.
     public func isFresh(_ entry: Entry) -> Bool {
         if entry.expires > engine.clock.now() { return true }
         engine.clock.noteExpiry()
@@ -154,9 +155,9 @@ extension Store {
     }
 
     /// The bytes under `key`: reading gives nil for a miss and for any failure; setting stores with default options, or
-    /// removes when nil, and reports a failure to the configuration's logger only. Where failures matter, use `get`,
-    /// `put` and `remove`.
-    /// - Parameter key: what the entry is put under.
+    /// removes when nil, and reports a failure to the configuration's logger only. If failures matter, use `get`, `put`
+    /// and `remove`.
+    /// - Parameter key: the key of the entry.
     public subscript(key: Key) -> [UInt8]? {
         get { (try? get(key))?.flatMap { try? $0.body.bytes() } }
         set {
@@ -175,7 +176,7 @@ extension Store {
 }
 
 extension Store {
-    /// As the synchronous `get`, expired or not, and without being an access: for those who ask what is stored.
+    /// As the synchronous `get`, expired or not, but does not count as an access: for callers that inspect the store.
     package func peek(_ key: Key) throws -> Entry? {
         try requireOpen()
         var visibility = visibility(true)

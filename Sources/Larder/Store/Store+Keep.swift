@@ -3,14 +3,14 @@ import LMDB
 extension Store {
     // MARK: Lifetime
 
-    /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is given, the ceiling applied.
+    /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is passed, subject to
+    /// `Configuration.maximumLifetime`.
     ///
     /// Waits for the commit that it joins.
     /// - Parameters:
-    ///   - key: what the entry was put under.
+    ///   - key: the key of the entry.
     ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
-    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
+    ///   - durability: the durability of the change. Nil (the default): as `Configuration.durability` says.
     /// - Returns: false if there is no entry, or only one of another application version.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
@@ -19,7 +19,8 @@ extension Store {
         return try write(alteration(key, EntryChange(lifetime: lifetime, isAccess: true)), durability).isSuccess
     }
 
-    /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is given, the ceiling applied.
+    /// Counts as an access of the entry under `key`, and gives it a new lifetime if one is passed, subject to
+    /// `Configuration.maximumLifetime`.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
@@ -35,9 +36,8 @@ extension Store {
     /// Keeps the entry under `key` out of displacement until `unpin`: in the store, or in memory for one of policy
     /// `memoryOnly`. It does not count as an access. Waits for the commit that it joins.
     /// - Parameters:
-    ///   - key: what the entry was put under.
-    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
+    ///   - key: the key of the entry.
+    ///   - durability: the durability of the change. Nil (the default): as `Configuration.durability` says.
     /// - Returns: false if there is no entry, or only one of another application version.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
@@ -60,9 +60,8 @@ extension Store {
     /// Unpins an entry: displacement may remove it again, unless one of its tags is pinned. Waits for the commit that
     /// it joins.
     /// - Parameters:
-    ///   - key: what the entry was put under.
-    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
+    ///   - key: the key of the entry.
+    ///   - durability: the durability of the change. Nil (the default): as `Configuration.durability` says.
     /// - Returns: false if there is no entry, or only one of another application version.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
@@ -74,7 +73,7 @@ extension Store {
     /// Unpins an entry: displacement may remove it again.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool. It is carried through in a cancelled task.
+    /// pool. It runs to its end even if the task is cancelled.
     @discardableResult
     public func unpin(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         try key.validate()
@@ -92,13 +91,12 @@ extension Store {
     /// Keeps every entry with `tag` out of displacement, those put later included, and those of every application
     /// version and in every process: a tag is pinned in the store, not in an entry.
     ///
-    /// If it throws, entries may be pinned already that the tag does not pin yet: call it again, or `unpin(tag:)`.
+    /// If it throws, some entries may be pinned although the tag is not: call it again, or `unpin(tag:)`.
     /// - Complexity: O(k log n) for k entries with the tag, in several transactions; it waits for each.
     /// - Parameters:
     ///   - tag: 1 to 200 bytes of UTF-8, no NUL.
-    ///   - durability: whether the pin has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
-    /// - Returns: how many entries that this store sees have the tag now.
+    ///   - durability: the durability of the pin. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: the number of entries that have the tag now and that this store sees.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func pin(tag: String, durability: Durability? = nil) throws -> Int {
@@ -106,7 +104,7 @@ extension Store {
         return try pin(reservedTag: tag, durability: durability)
     }
 
-    /// As `pin(tag:)`, for one of Larder's own tags.
+    /// As `pin(tag:)`, for a reserved tag.
     @discardableResult
     package func pin(reservedTag tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
@@ -132,14 +130,13 @@ extension Store {
         return try await IOPool.long.run { [self] in try pin(tag: tag, durability: durability) }
     }
 
-    /// Takes `pin(tag:)` back. Entries that are pinned themselves or by another tag stay so.
+    /// Undoes `pin(tag:)`. Entries that are pinned themselves or by another tag stay pinned.
     ///
     /// - Complexity: O(k log n) for k entries with the tag, in several transactions; it waits for each.
     /// - Parameters:
-    ///   - tag: the one that was pinned. One that is not pinned is not an error.
-    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
-    /// - Returns: how many entries that this store sees have the tag.
+    ///   - tag: the pinned tag. It is not an error if the tag is not pinned.
+    ///   - durability: the durability of the change. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: the number of entries that have the tag and that this store sees.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func unpin(tag: String, durability: Durability? = nil) throws -> Int {
@@ -147,7 +144,7 @@ extension Store {
         return try unpin(reservedTag: tag, durability: durability)
     }
 
-    /// As `unpin(tag:)`, for one of Larder's own tags.
+    /// As `unpin(tag:)`, for a reserved tag.
     @discardableResult
     package func unpin(reservedTag tag: String, durability: Durability? = nil) throws -> Int {
         try prepare(tag)
@@ -161,7 +158,8 @@ extension Store {
         return count + inMemory(tag)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
+    /// cancelled.
     @discardableResult
     public func unpin(tag: String, durability: Durability? = nil) async throws -> Int {
         try await IOPool.long.run { [self] in try unpin(tag: tag, durability: durability) }
@@ -202,8 +200,7 @@ extension Store {
         return count
     }
 
-    /// The tags that are pinned, in the order of their bytes.
-    /// - Throws: `closed`, `io`, `readersFull`.
+    /// The pinned tags, in the order of their bytes.
     public func pinnedTags() throws -> [String] {
         try requireOpen()
         return try engine.read { transaction in

@@ -7,7 +7,7 @@ extension Store {
     ///   - body: the bytes; may be empty.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     /// - Returns: the key.
-    /// - Throws: what `put(_:for:_:digest:)` throws.
+    /// - Throws: the errors of `put(_:for:_:digest:)`.
     public func put(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
         let key = Key.unique()
         try put(body, for: key, options)
@@ -31,7 +31,7 @@ extension Store {
     ///   - body: the bytes; may be empty.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     /// - Returns: the key.
-    /// - Throws: what `put(_:for:_:digest:)` throws.
+    /// - Throws: the errors of `put(_:for:_:digest:)`.
     public func put(_ body: RawSpan, _ options: PutOptions = PutOptions()) throws -> Key {
         let key = Key.unique()
         try put(body, for: key, options)
@@ -45,7 +45,7 @@ extension Store {
     ///   - body: the bytes; may be empty.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     /// - Returns: the key.
-    /// - Throws: what `put(_:for:_:digest:)` throws.
+    /// - Throws: the errors of `put(_:for:_:digest:)`.
     public func putByContent(_ body: some Collection<UInt8>, _ options: PutOptions = PutOptions()) throws -> Key {
         if let array = body as? [UInt8] { return try putByContent(array, options) }
         let key = try body.withContiguousStorageIfAvailable {
@@ -91,19 +91,19 @@ extension Store {
     ///   - body: the bytes; may be empty.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     /// - Returns: the key.
-    /// - Throws: what `put(_:for:_:digest:)` throws.
+    /// - Throws: the errors of `put(_:for:_:digest:)`.
     public func putByContent(_ body: RawSpan, _ options: PutOptions = PutOptions()) throws -> Key {
         try body.withUnsafeBytes { try putByContent($0, options) }
     }
 
-    /// A writer that stores its body under the digest of what was written: `commit()` returns the digest, and
+    /// A writer that stores its body under the digest of the written bytes: `commit()` returns the digest, and
     /// `Key(digest)` is the key.
     /// - Parameters:
     ///   - options: as for `put`. Default: no tags, and the store's lifetime.
-    ///   - length: the length the body will have; nil (the default) if not known. Its room is reserved at once, so that
-    ///     a body that does not fit fails early.
+    ///   - length: the length the body will have; nil (the default) if not known. Its room is reserved immediately, so
+    ///     that a body that does not fit fails early.
     ///   - digest: the SHA-256 the body will have; nil (the default) if not known.
-    /// - Returns: a writer that nothing is written with yet.
+    /// - Returns: a writer without bytes.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`.
     public func writerByContent(
         _ options: PutOptions = PutOptions(), length: ByteCount? = nil, digest: Digest? = nil

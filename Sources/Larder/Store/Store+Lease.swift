@@ -1,15 +1,14 @@
 extension Store {
     /// Keeps the entry under `key` out of displacement by any process for `duration`, or until the lease is released or
     /// its last reference is dropped. The entry need not exist yet. A store with an application version leases entries
-    /// of that version only. A `memoryOnly` entry stays in memory for as long.
+    /// of that version only. A `memoryOnly` entry stays in memory for the same time.
     ///
     /// Waits for the commit that it joins. For many leases, use `WriteBatch`.
     /// - Parameters:
-    ///   - key: what the entry is put under.
+    ///   - key: the key of the entry.
     ///   - duration: how long the lease holds unless it is released. Default: 60 seconds.
-    ///   - durability: whether the lease has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
-    /// - Returns: the lease, which has to be kept.
+    ///   - durability: the durability of the lease. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: the lease, which the caller must keep.
     /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     public func lease(
         _ key: Key, for duration: Duration = .seconds(60), durability: Durability? = nil
@@ -32,14 +31,13 @@ extension Store {
     }
 
     /// Keeps every entry with `tag` out of displacement for `duration`, or until the lease is released or its last
-    /// reference is dropped, those that are put meanwhile included. Versions and `memoryOnly` entries are treated as by
-    /// `lease(_:for:durability:)`. Waits for the commit that it joins.
+    /// reference is dropped. This includes entries put during that time. Versions and `memoryOnly` entries are treated
+    /// as by `lease(_:for:durability:)`. Waits for the commit that it joins.
     /// - Parameters:
     ///   - tag: 1 to 200 bytes of UTF-8, no NUL.
     ///   - duration: how long the lease holds unless it is released. Default: 60 seconds.
-    ///   - durability: whether the lease has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
-    /// - Returns: the lease, which has to be kept.
+    ///   - durability: the durability of the lease. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: the lease, which the caller must keep.
     /// - Throws: `invalidArgument`, `closed`, `readOnly`, `noSpace`, `io`.
     public func lease(
         tag: String, for duration: Duration = .seconds(60), durability: Durability? = nil
@@ -61,7 +59,7 @@ extension Store {
         return try await makeLease(.tag, Array(tag.utf8), duration, durability)
     }
 
-    /// As `lease(tag:for:)`, for one of Larder's own tags.
+    /// As `lease(tag:for:)`, for a reserved tag.
     package func lease(reservedTag tag: String, for duration: Duration) throws -> Lease {
         try PutOptions.validate(tag: tag)
         return try makeLease(.tag, Array(tag.utf8), duration, nil)
@@ -125,8 +123,8 @@ public final class Lease: @unchecked Sendable {
 
     deinit { release() }
 
-    /// Ends the lease. Does not wait for the disk: displacement by this process sees it at once, other processes with
-    /// the next commit, a second later at most. Idempotent.
+    /// Ends the lease. Does not wait for the disk: displacement by this process sees the release immediately, other
+    /// processes with the next commit, a second later at most. Idempotent.
     public func release() {
         let held = lock.locked {
             defer { store = nil }

@@ -1,17 +1,18 @@
 import LMDB
 
 extension Store {
-    /// The attributes of the selected entries, a batch at a time: memory stays bounded, and entries put or removed
-    /// meanwhile may or may not be seen. Everything that this process put before the listing starts is seen. The
+    /// The attributes of the selected entries, a batch at a time: memory stays bounded, and the listing may or may not
+    /// include entries put or removed while it runs. It includes everything that this process put before it starts. The
     /// index is read on a thread that may wait for the disk.
     ///
-    /// In order of their keys, those over 478 bytes by their first 478; `.tag` in the order in which the keys were
-    /// first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection with `||` in the order
-    /// of its parts, each entry once. Entries of policy `memoryOnly` come first, in no order. Entries of other
-    /// application versions are listed only for a selection that has `otherVersions` or `version` in it.
+    /// The entries are in the order of their keys, those over 478 bytes by their first 478; `.tag` in the order in
+    /// which the keys were first put, `.expired` in the order of expiry, `.pinned` in the order of use; a selection
+    /// with `||` in the order of its parts, each entry once. Entries of policy `memoryOnly` come first, in no order.
+    /// Entries of other application versions are listed only for a selection that contains `otherVersions` or
+    /// `version`.
     ///
-    /// Waits for the commit of what this process has pending.
-    /// - Parameter selection: which entries. Default: all.
+    /// Waits for the commit of the pending changes of this process.
+    /// - Parameter selection: the entries to list. Default: all.
     /// - Throws: `closed`, `io`; and while the sequence is read `closed`, `io`, `corruption`, and `CancellationError`
     ///   in a cancelled task.
     public func entries(_ selection: Selection = .all) throws -> Entries {
@@ -20,7 +21,7 @@ extension Store {
     }
 
     /// The keys of the selected entries, in the order of `entries`. All of them are in memory at once.
-    /// - Parameter selection: which entries. Default: all.
+    /// - Parameter selection: the entries to list. Default: all.
     /// - Throws: `closed`, `io`, `corruption`.
     public func keys(_ selection: Selection = .all) throws -> [Key] {
         var keys: [Key] = []
@@ -30,9 +31,9 @@ extension Store {
 
     /// Calls `body` with the attributes of each selected entry, in the order of `entries`.
     /// - Parameters:
-    ///   - selection: which entries. Default: all.
+    ///   - selection: the entries to visit. Default: all.
     ///   - body: may call the store. Throw from it to stop.
-    /// - Throws: `closed`, `io`, `corruption`, and what `body` throws.
+    /// - Throws: `closed`, `io`, `corruption`, and the errors of `body`.
     public func forEach(_ selection: Selection = .all, _ body: (Attributes) throws -> Void) throws {
         var batches = try entries(selection).makeBatches()
         engine.commitPending()
@@ -74,7 +75,7 @@ public struct Entries: AsyncSequence, Sendable {
 
     func makeBatches() -> Batches { Batches(store: store, walk: EntryWalk(filter)) }
 
-    /// Where the listing is.
+    /// The position of the listing.
     public struct Iterator: AsyncIteratorProtocol {
         private var batches: Batches
         private var hasBegun = false

@@ -4,23 +4,23 @@
 /// listings do not see it: ``get(_:includingExpired:)`` and ``contains(_:)`` are misses until it is complete. It is not
 /// displaced while a writer has it.
 extension Store {
-    /// A writer for the body of `key` that may write its ranges in any order. It takes over what an earlier writer of
-    /// this or another process left, or else begins a new body.
+    /// A writer for the body of `key` that may write its ranges in any order. It takes over the body that an earlier
+    /// writer of this or another process left, or else begins a new one.
     ///
-    /// The ranges that are there when it returns are those of the earlier writer, and so is
-    /// ``PartialWriter/metadata``, which tells the caller whether they are of the same resource: if not, cancel the
-    /// writer and begin again. What another total length was declared for, what has expired, and what a power loss may
-    /// have damaged is not taken over. A new body replaces an entry that is there at once: where that is to stay until
-    /// the new one is complete, use ``writer(for:_:length:digest:)``.
+    /// The ranges stored when it returns are those of the earlier writer, and so is ``PartialWriter/metadata``, from
+    /// which the caller can see if they are of the same resource: if not, cancel the writer and begin again. A body is
+    /// not taken over if it was declared with another total length, has expired, or may be damaged by a power loss. A
+    /// new body immediately replaces an existing entry: to keep that until the new one is complete, use
+    /// ``writer(for:_:length:digest:)``.
     ///
     /// Waits for the commit that it joins.
     /// - Parameters:
-    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - key: the key to store it under, 1 to 65,536 bytes.
     ///   - options: as for `put`, except that `memoryOnly` is refused. The metadata is that of a new body only.
     ///   - total: the length that the body will have; nil (the default) if it is not known.
     ///   - digest: the SHA-256 that the body will have; nil (the default) if it is not known.
-    /// - Returns: the writer, which has to be kept. One that is dropped leaves the body as ``PartialWriter/suspend()``
-    ///   does.
+    /// - Returns: the writer, which the caller must keep. One that is dropped leaves the body as
+    ///   ``PartialWriter/suspend()`` does.
     /// - Throws: `locked` (another writer, of this process or another, is writing the body: follow it),
     ///   `invalidArgument`, `tooLarge`, `noSpace`, `closed`, `readOnly`, `io`.
     public func partialWriter(
@@ -69,10 +69,11 @@ extension Store {
         }
     }
 
-    /// The body in progress under `key`, as far as it is there now; nil if there is none. Counts as a use of the entry,
-    /// and not as a lookup.
-    /// - Parameter key: what its writer was made for.
-    /// - Returns: a view of what is there at the moment of the call. It stays readable whatever happens to the entry.
+    /// The body in progress under `key`, as far as it is stored now; nil if there is none. Counts as a use of the
+    /// entry, but not as a lookup.
+    /// - Parameter key: the key that its writer was made for.
+    /// - Returns: a view of the bytes stored at the moment of the call. It stays readable whatever happens to the
+    ///   entry.
     /// - Throws: `invalidArgument`, `tooLarge` (the key), `closed`, `io`, `readersFull`.
     public func partialBody(of key: Key) throws -> PartialBody? {
         try requireOpen()
@@ -81,7 +82,7 @@ extension Store {
         return PartialBody(store: self, key: key, found, file)
     }
 
-    /// What ``lookUpPartial(_:)`` found.
+    /// The result of ``lookUpPartial(_:)``.
     package enum PartialLookup: Sendable {
         case hit(PartialBody)
         case miss
@@ -101,7 +102,7 @@ extension Store {
         }
     }
 
-    /// The body in progress under `key`, as far as it is there now; nil if there is none.
+    /// The body in progress under `key`, as far as it is stored now; nil if there is none.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.

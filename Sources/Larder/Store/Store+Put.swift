@@ -1,23 +1,23 @@
 import SystemPackage
 
 extension Store {
-    /// Stores `body` under `key`, replacing what was there. Readers of this process see it at once; the index has it
-    /// with the next commit (`Configuration.commitDelay`), or when the call returns with `Durability.durable`.
+    /// Stores `body` under `key`, replacing any entry there. Readers of this process see it immediately; the index has
+    /// it with the next commit (`Configuration.commitDelay`), or when the call returns with `Durability.durable`.
     ///
     /// A body over the inline threshold is written to a file by this call, which displaces other entries first where
     /// the budget is full.
     ///
-    /// Waits while the batch of puts that are not committed is full (`Configuration.pendingLimit`), and for the disk
-    /// with a body in a file.
+    /// Waits while the batch of uncommitted puts is full (`Configuration.pendingLimit`), and for the disk if the body
+    /// goes to a file.
     /// - Complexity: O(length) to hash the body, and O(log n) in the entries at the commit.
     /// - Parameters:
     ///   - body: the bytes; may be empty.
-    ///   - key: what to put it under, 1 to 65,536 bytes.
+    ///   - key: the key to store it under, 1 to 65,536 bytes.
     ///   - options: lifetime, tags, metadata, policy. Default: no tags, and the store's lifetime.
     ///   - digest: the SHA-256 the body is declared to have. Nil (the default): computed and trusted.
     /// - Returns: the SHA-256 of the body.
-    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`. A relaxed put
-    ///   that cannot be committed later is reported by `flush(_:)` or `close()`.
+    /// - Throws: `invalidArgument`, `tooLarge`, `digestMismatch`, `noSpace`, `io`, `closed`, `readOnly`. If a relaxed
+    ///   put cannot be committed later, `flush(_:)` or `close()` reports it.
     @discardableResult
     public func put(
         _ body: [UInt8], for key: Key, _ options: PutOptions = PutOptions(), digest: Digest? = nil
@@ -26,7 +26,7 @@ extension Store {
         return try complete(makePut(of: body, key, options, .computed(declared: digest)), since: began).digest
     }
 
-    /// Stores `body` under `key`, replacing what was there.
+    /// Stores `body` under `key`, replacing any entry there.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting for disks and commits holds no thread
     /// of the cooperative pool.

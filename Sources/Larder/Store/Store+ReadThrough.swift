@@ -1,32 +1,33 @@
 extension Store {
-    /// The entry under `key`; computed and stored first if there is none that is fresh.
+    /// The entry under `key`; computed and stored first if there is no fresh one.
     ///
     ///     let answer = try await store.value(for: key) { key in
     ///         Computed(try await model.answer(key.text).utf8, PutOptions(lifetime: .duration(.seconds(3600))))
     ///     }
     ///
-    /// However many callers of this process ask, the value is computed once; all of them get it, or the error of the
-    /// computation, which is not stored. Between processes the one that computes holds a claim on the key, and the
-    /// others do as `ReadThroughOptions.others` says; the claim of a process that died is worth nothing.
+    /// However many callers of this process ask, the value is computed once. All of them get it, or the error of the
+    /// computation, which is not stored. Between processes, the one that computes holds a claim on the key, and the
+    /// others act according to `ReadThroughOptions.others`. The claim of a process that died has no effect.
     ///
-    /// A cancelled caller gets `CancellationError` and leaves the others alone. When the last caller has gone, the
-    /// computation is cancelled. A value that it returns in spite of that is not stored.
+    /// A cancelled caller gets `CancellationError`; the others are not affected. When the last caller has left, the
+    /// computation is cancelled. A value that it returns anyway is not stored.
     ///
-    /// A value that cannot be stored, as it is too large, the disk is full or the store is damaged, is returned all the
-    /// same, and the log tells why it was not stored.
+    /// A value that cannot be stored, because it is too large, the disk is full or the store is damaged, is returned
+    /// anyway, and the log gives the reason.
     ///
-    /// With `ReadThroughOptions.staleFor` a value may be refreshed in the background. The log tells of a refresh that
-    /// failed, and for five seconds after it the key is not refreshed again. A refresh that takes long is not cancelled
-    /// unless callers have waited for it and the last one has left.
+    /// With `ReadThroughOptions.staleFor` a value may be refreshed in the background. The log reports a failed refresh,
+    /// and the key is not refreshed again for five seconds. A refresh that takes long is not cancelled unless callers
+    /// have waited for it and the last one has left.
     /// - Parameters:
-    ///   - key: what to look up.
-    ///   - options: what other processes do meanwhile, and whether a stale value will do.
-    ///   - compute: makes the value; called at most once at a time for a key. It may ask for other keys, but for none
-    ///     whose computation waits for this one: it gets `invalidArgument` then. That is noticed in the task that runs
-    ///     it, in children of that task and in tasks they make, not in detached ones.
-    /// - Returns: the entry; nil if the computation said that there is nothing, now or within the time it gave.
+    ///   - key: the key to look up.
+    ///   - options: for other processes that need the value at the same time, and for the use of a stale value.
+    ///   - compute: makes the value; called at most once at a time for a key. It may ask for other keys, except those
+    ///     whose computation waits for this one: then it gets `invalidArgument`. This is detected in the task that runs
+    ///     it, in children of that task and in tasks they make, but not in detached ones.
+    /// - Returns: the entry; nil if the computation returned `Computed.nothing(for:)`, now or within the duration it
+    ///   gave.
     /// - Throws: `invalidArgument`, `tooLarge` (the key), `closed`, `readOnly` (a miss in a read-only store), `io`,
-    ///   `corruption`, `CancellationError`, and what `compute` throws.
+    ///   `corruption`, `CancellationError`, and the errors of `compute`.
     public func value(
         for key: Key, _ options: ReadThroughOptions = ReadThroughOptions(),
         orStore compute: @escaping @Sendable (Key) async throws -> Computed
@@ -158,11 +159,11 @@ extension Store {
     }
 }
 
-/// What a computation of `Store.value(for:_:orStore:)` has come to.
+/// The result of a computation of `Store.value(for:_:orStore:)`.
 public struct Computed: Sendable {
     /// The value.
     public var body: [UInt8]
-    /// What to store with it: lifetime, tags, metadata, policy.
+    /// The options to store it with: lifetime, tags, metadata, policy.
     public var options: PutOptions
 
     /// A value to store.
@@ -184,41 +185,41 @@ public struct Computed: Sendable {
 
     /// There is nothing under the key, and it need not be computed again for `duration`.
     ///
-    /// It is stored as an entry without bytes that has the tag `Computed.nothingTag`, which `Store.get` finds like any
-    /// other.
-    /// - Parameter duration: how long that is remembered.
+    /// This is stored as an entry without bytes that has the tag `Computed.nothingTag`, and that `Store.get` finds like
+    /// any other.
+    /// - Parameter duration: how long the store remembers this.
     public static func nothing(for duration: Duration) -> Computed {
         Computed([], PutOptions(lifetime: .duration(duration), tags: [nothingTag]).withReservedNames)
     }
 
-    /// The tag of entries that stand for nothing.
+    /// The tag of entries that stand for a missing value.
     public static let nothingTag = "larder:nothing"
 
     var isNothing: Bool { options.tags.contains(Self.nothingTag) }
 }
 
-/// How `Store.value(for:_:orStore:)` computes a value.
+/// The options of `Store.value(for:_:orStore:)`.
 public struct ReadThroughOptions: Sendable, Hashable {
-    /// What a process does while another one computes the value.
+    /// The behaviour of a process while another one computes the value.
     public enum Others: Sendable, Hashable {
-        /// Waits for it, but no longer than this; then it computes the value itself.
+        /// Waits for the value, up to this duration; then computes it itself.
         case wait(Duration)
-        /// Computes the value itself at once.
+        /// Computes the value itself immediately.
         case compute
     }
 
-    /// What to do while another process computes the value. Default: wait for 30 seconds.
+    /// The behaviour while another process computes the value. Default: wait for 30 seconds.
     public var others: Others
-    /// For how long after its expiry a value is returned at once, while it is computed again in the background. Nil
-    /// (the default): not at all. A store keeps what has expired for `Configuration.expiredRetention`. One process at a
-    /// time computes it, and those that wait for that take its value, as for a miss.
+    /// The time after its expiry for which a value is returned immediately, while it is computed again in the
+    /// background. Nil (the default): none. A store keeps expired entries for `Configuration.expiredRetention`. One
+    /// process at a time computes the value; processes that wait for it take the result, as for a miss.
     public var staleFor: Duration?
 
     /// Options; every one has a default.
     /// - Parameters:
-    ///   - others: what to do while another process computes the value. Default: wait for 30 seconds.
-    ///   - staleFor: for how long after its expiry a value is returned at once, while it is computed again. Nil (the
-    ///     default): not at all.
+    ///   - others: the behaviour while another process computes the value. Default: wait for 30 seconds.
+    ///   - staleFor: the time after its expiry for which a value is returned immediately, while it is computed again.
+    ///     Nil (the default): none.
     public init(others: Others = .wait(.seconds(30)), staleFor: Duration? = nil) {
         self.others = others
         self.staleFor = staleFor

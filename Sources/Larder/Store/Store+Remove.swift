@@ -1,24 +1,24 @@
 import LMDB
 
 extension Store {
-    /// Removes the entry under `key`. Readers of this process see it gone at once; the index with the next commit, or
-    /// when the call returns with `Durability.durable`.
+    /// Removes the entry under `key`. Readers of this process no longer see it; the index removes it with the next
+    /// commit, or before the call returns with `Durability.durable`.
     ///
     /// - Parameters:
-    ///   - key: what the entry was put under.
-    ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
-    ///     `Configuration.durability` says. A removal that did not wait survives it once `flush()` has returned.
+    ///   - key: the key of the entry.
+    ///   - durability: the durability of the removal. Nil (the default): as `Configuration.durability` says. A relaxed
+    ///     removal survives power loss once `flush()` has returned.
     /// - Returns: false if there was no entry, or only one of another application version, which stays; also if there
     ///   was only a body in progress, which is removed.
-    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` why it could not be committed.
+    /// - Throws: `invalidArgument`, `tooLarge`, `closed`, `readOnly`; with `durable` also the error of the commit.
     @discardableResult
     public func remove(_ key: Key, durability: Durability? = nil) throws -> Bool {
         guard let removal = try requestedRemoval(of: key, durability) else { return false }
         return try writing().submission.remove(removal)
     }
 
-    /// As the synchronous form, without holding a thread of the cooperative pool. It is carried through in a cancelled
-    /// task.
+    /// As the synchronous form, without holding a thread of the cooperative pool. It runs to its end even if the task
+    /// is cancelled.
     @discardableResult
     public func remove(_ key: Key, durability: Durability? = nil) async throws -> Bool {
         guard let removal = try requestedRemoval(of: key, durability) else { return false }
@@ -40,15 +40,15 @@ extension Store {
         return removal
     }
 
-    /// Removes every entry at once: a reader sees all of them or none. Pinned ones too, and those of every application
-    /// version; files go in the background. Cost grows with the index pages and the number of body files.
+    /// Removes all entries in one step: a reader sees all of them or none. This includes pinned entries and those of
+    /// every application version. Files are removed in the background. The cost grows with the index pages and the
+    /// number of body files.
     ///
-    /// Leases that a batch took end, too; those that a `Lease` holds stay.
+    /// Leases that a batch took also end; those that a `Lease` holds stay.
     ///
-    /// Application versions that no entry is left of are forgotten, unless another process has the store open.
-    /// - Parameter durability: whether the call waits until the removal survives power loss. Nil (the default): as
-    ///   `Configuration.durability` says.
-    /// - Returns: how many entries there were.
+    /// Application versions without entries are forgotten, unless another process has the store open.
+    /// - Parameter durability: the durability of the removal. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: the number of entries removed.
     /// - Throws: `closed`, `readOnly`, `noSpace`, `io`: then nothing was removed.
     @discardableResult
     public func clear(durability: Durability? = nil) throws -> Int {
@@ -63,22 +63,22 @@ extension Store {
         return onDisk + inMemory
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
+    /// cancelled.
     @discardableResult
     public func clear(durability: Durability? = nil) async throws -> Int {
         try await IOPool.long.run { [self] in try clear(durability: durability) }
     }
 
-    /// Removes the selected entries, pinned ones too, in small batches that let others write in between.
+    /// Removes the selected entries, including pinned ones, in small batches that let others write in between.
     ///
-    /// In a cancelled task the removal stops with `CancellationError`. What was removed before stays removed.
+    /// In a cancelled task the removal stops with `CancellationError`. Entries removed before that stay removed.
     /// - Parameters:
-    ///   - selection: which entries.
-    ///   - durability: whether the call waits until the removal survives power loss. Nil (the default): as
-    ///     `Configuration.durability` says.
+    ///   - selection: the entries to remove.
+    ///   - durability: the durability of the removal. Nil (the default): as `Configuration.durability` says.
     ///   - progress: called after each batch; throw from it to stop.
-    /// - Returns: how many entries it removed.
-    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`, `CancellationError`, and what `progress` throws.
+    /// - Returns: the number of entries removed.
+    /// - Throws: `closed`, `readOnly`, `noSpace`, `io`, `CancellationError`, and the errors of `progress`.
     @discardableResult
     public func remove(
         _ selection: Selection, durability: Durability? = nil,
@@ -105,9 +105,9 @@ extension Store {
         return removed
     }
 
-    /// Whether a removal of selected entries may find any: a look at a few keys of the index and at what is pending.
-    /// Does not wait for a commit, as the removal itself does.
-    /// - Parameter prefix: what the keys of all of them start with.
+    /// True if a removal of selected entries may find any. Reads a few keys of the index and the pending changes, and
+    /// does not wait for a commit, as the removal itself does.
+    /// - Parameter prefix: the prefix of the keys of all of them.
     /// - Throws: `closed`, `readOnly`, `io`, `corruption`, `readersFull`.
     package func mayHave(_ selection: Selection, prefix: Key) throws -> Bool {
         let writing = try writing()
@@ -120,10 +120,10 @@ extension Store {
         return !batch.keys.isEmpty || !walk.isOver
     }
 
-    /// Removes the selected entries, pinned ones too, in small batches that let others write in between.
+    /// Removes the selected entries, including pinned ones, in small batches that let others write in between.
     ///
     /// Parameters, result and errors are those of the synchronous form. It runs on a thread that may wait for the disk.
-    /// Cancelling the task stops it with `CancellationError`; what was removed before stays removed.
+    /// Cancelling the task stops it with `CancellationError`; entries removed before that stay removed.
     @discardableResult
     public func remove(
         _ selection: Selection, durability: Durability? = nil,
@@ -135,7 +135,7 @@ extension Store {
     }
 
     /// Ends the session: removes every entry of policy `session` that this process put, and those of processes that
-    /// died. Waits for the commit of what is pending and of the removal.
+    /// died. Waits for the commit of pending changes and of the removal.
     /// - Throws: `closed`, `readOnly`, `noSpace`, `io`.
     public func endSession() throws {
         let writing = try writing()
@@ -144,7 +144,8 @@ extension Store {
         try writing.recovery.sweepDead()
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
+    /// cancelled.
     public func endSession() async throws {
         try await IOPool.long.run { [self] in try endSession() }
     }

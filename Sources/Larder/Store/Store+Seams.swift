@@ -1,26 +1,26 @@
 // What the other modules of this package, and its tests, need in addition to the public interface.
 
 extension Store {
-    /// Jobs that stores of this process have moved to another thread since it began.
+    /// Number of jobs that stores of this process have moved to another thread since it began.
     package static var pooledJobs: Int { IOPool.shared.jobCount + IOPool.long.jobCount }
 
-    /// Runs `body`, synchronous calls that may wait, on a thread for that: the cooperative pool does not wait.
+    /// Runs `body`, synchronous calls that may wait, on a thread that may wait, so that the cooperative pool does not.
     package func perform<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await IOPool.shared.run(body)
     }
 
-    /// As `perform`, for what takes as long as the store is large.
+    /// As `perform`, for calls whose duration grows with the size of the store.
     package func performLong<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await IOPool.long.run(body)
     }
 
-    /// As `performLong`; `body` can ask `Cancellation` whether the task was cancelled.
+    /// As `performLong`; `body` can ask `Cancellation` if the task was cancelled.
     package func performCancellable<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         try await IOPool.long.runCancellable(body)
     }
 
-    /// Whether the index has an entry that is selected, or a body in progress. What waits for its commit is not waited
-    /// for. It may wait for the disk.
+    /// True if the index has an entry that is selected, or a body in progress. Does not wait for pending commits. May
+    /// wait for the disk.
     package func hasCommitted(_ selection: Selection) throws -> Bool {
         try requireOpen()
         var walk = EntryWalk(try engine.descriptions.filter(selection, version: version))
@@ -31,23 +31,23 @@ extension Store {
         return false
     }
 
-    /// Bodies that were found damaged or lost since this store was opened, by itself.
+    /// Number of bodies that this store itself found damaged or lost since it was opened.
     package var damagedBodies: Int { engine.damage.count.load(ordering: .relaxed) }
 
-    /// The most operations of a `WriteBatch` that `isHousekeeping`.
+    /// The largest number of operations in a `WriteBatch` that `isHousekeeping`.
     package func housekeepingLimit() throws -> Int { max(1, try engine.context.removalLimit() / 2) }
 
     /// Bytes that can be allocated on the store's file system.
     package func freeDiskBytes() throws -> Int64 { try FileSystem.freeBytes(engine.files.staging) }
 
-    /// The tag that makes an entry the leader of those with another tag, which has to be pinned: when the leader is
-    /// displaced they go with it, and it moves to ``remains(of:)`` before the first of them goes.
+    /// The tag that makes an entry the leader of the entries with another tag, which has to be pinned. When the leader
+    /// is displaced, they are displaced with it, and it moves to ``remains(of:)`` before the first of them is removed.
     package static func leaderTag(of tag: String) -> String { EntryRecord.leaderPrefix + tag }
 
-    /// Where the leader of a tag's entries is while they are displaced.
+    /// The key of the leader of a tag's entries while they are displaced.
     package static func remains(of tag: String) -> Key { Key(bytes: EntryRecord.remains(of: tag)) }
 
-    /// A checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
+    /// Makes a checkpoint now, instead of when one is due: see "Epochs and suspects" in `docs/recovery.md`.
     package func checkpoint() throws {
         let writing = try writing()
         engine.commitPending()
@@ -67,8 +67,8 @@ extension Store {
             "wait.batch", "wait.commit", "wait.room",
         ]
 
-        /// Calls `body`, on the thread that would wait, whenever the engine comes to where a thread may wait; for as
-        /// long as the scope exists.
+        /// Calls `body`, on the thread that would wait, at each point where the engine may wait; for as long as the
+        /// scope exists.
         package func observeWaits(_ body: @escaping @Sendable (_ call: String) -> Void) -> FaultScope {
             let scope = FaultScope(under: path.string)
             for call in Self.waits { scope.at(call) { body(call) } }

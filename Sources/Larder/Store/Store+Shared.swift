@@ -16,13 +16,13 @@ enum SharedStore: ProcessGlobal {
 }
 
 extension Store {
-    /// A store the whole program uses, if it has set one. Never made by itself.
+    /// A store for the whole program, if the program has set one. It is never created automatically.
     public static var shared: Store? {
         get { SharedStore.place.store.withLock { $0 } }
         set { SharedStore.place.store.withLock { $0 = newValue } }
     }
 
-    /// Where a program's store is by default: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base Directory
+    /// The default path of a program's store: `larder` in `$XDG_CACHE_HOME` or `~/.cache` on Linux (XDG Base Directory
     /// Specification), in `~/Library/Caches` on macOS. Without `HOME` the home directory is that of the user database
     /// (getpwuid_r(3)); a user without one has a directory of their own in `/tmp`.
     public static var defaultPath: FilePath {
@@ -59,8 +59,8 @@ extension Store {
 }
 
 extension Store {
-    /// Whether the store still is where it was opened: throws if its directory, or the index in it, was removed,
-    /// renamed or replaced since. Entries can be read then, and what is put is lost with the directory.
+    /// Checks that the store is still where it was opened: throws if its directory, or the index in it, was removed,
+    /// renamed or replaced since. In that case entries can still be read, but new puts are lost with the directory.
     ///
     /// Cheap: two calls of the file system, stat(2) and fstatat(2). Errors: `closed`; `io`, whose remedy is to open the
     /// store again.

@@ -1,16 +1,15 @@
 extension Store {
-    /// Gives an entry new metadata, and a new lifetime if one is given, and leaves its body where it is: only if the
-    /// entry is still the one that `get` returned, put with the same body and metadata. False if it is another by now,
-    /// or gone.
+    /// Gives an entry new metadata, and a new lifetime if one is passed, and leaves its body as it is: only if the
+    /// entry is still the one that `get` returned, put with the same body and metadata. False if it was replaced or
+    /// removed.
     ///
     /// Waits for the commit that it joins.
     /// - Parameters:
-    ///   - entry: what `get` returned.
+    ///   - entry: the result of `get`.
     ///   - metadata: at most 1 MiB.
     ///   - lifetime: how long the entry is fresh from now on; nil (the default): as before.
-    ///   - durability: whether the change has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
-    /// - Returns: whether it was changed.
+    ///   - durability: the durability of the change. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: true if it was changed.
     /// - Throws: `tooLarge`, `closed`, `readOnly`, `noSpace`, `io`.
     @discardableResult
     public func update(
@@ -21,7 +20,7 @@ extension Store {
         return try write(alteration(entry.key, change, .unchanged(.init(entry))), durability).isSuccess
     }
 
-    /// Gives an entry new metadata, and a new lifetime if one is given, if it is still the one that `get` returned.
+    /// Gives an entry new metadata, and a new lifetime if one is passed, if it is still the one that `get` returned.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
     /// pool.
@@ -35,13 +34,12 @@ extension Store {
         return try await write(alteration(entry.key, change, .unchanged(.init(entry))), durability).isSuccess
     }
 
-    /// Removes an entry if it is still the one that `get` returned. False if it is another by now, or gone.
-    /// Waits for the commit that it joins.
+    /// Removes an entry if it is still the one that `get` returned. False if it was replaced or removed. Waits for the
+    /// commit that it joins.
     /// - Parameters:
-    ///   - entry: what `get` returned.
-    ///   - durability: whether the removal has to survive power loss. Nil (the default): as `Configuration.durability`
-    ///     says.
-    /// - Returns: whether it was removed.
+    ///   - entry: the result of `get`.
+    ///   - durability: the durability of the removal. Nil (the default): as `Configuration.durability` says.
+    /// - Returns: true if it was removed.
     /// - Throws: `closed`, `readOnly`, `io`.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) throws -> Bool {
@@ -51,7 +49,7 @@ extension Store {
     /// Removes an entry if it is still the one that `get` returned.
     ///
     /// Parameters, result and errors are those of the synchronous form. Waiting holds no thread of the cooperative
-    /// pool. It is carried through in a cancelled task.
+    /// pool. It runs to its end even if the task is cancelled.
     @discardableResult
     public func remove(_ entry: Entry, durability: Durability? = nil) async throws -> Bool {
         try await write(removal(of: entry, durability), durability).isSuccess

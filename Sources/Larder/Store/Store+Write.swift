@@ -5,17 +5,17 @@ extension Store {
     /// which they were added, and a crash keeps all of them or none. Everything put and removed before is committed
     /// with or before them.
     ///
-    /// An operation that cannot be done has its own result and leaves the others alone. Entries of policy `memoryOnly`
-    /// are changed and removed when it is queued. A batch that cannot be committed throws, and then nothing else of it
-    /// is in the store; room may have been made for it. It has to fit the budget as a whole, and its bodies up to the
-    /// inline threshold are in memory until then. Calls from several threads and tasks share commits, so thousands of
-    /// small batches a second cost some hundred commits.
+    /// An operation that cannot be done has its own result and does not affect the others. Entries of policy
+    /// `memoryOnly` are changed and removed when the batch is queued. A batch that cannot be committed throws, and then
+    /// no other part of it is in the store; room may have been made for it. The batch has to fit the budget as a whole,
+    /// and its bodies up to the inline threshold are in memory until the commit. Calls from several threads and tasks
+    /// share commits, so thousands of small batches a second cost some hundred commits.
     ///
     /// A batch is one transaction, and other writers wait for it: some milliseconds for a thousand operations.
     /// - Parameters:
     ///   - batch: at most 16,384 operations.
-    ///   - durability: whether the call waits until the changes survive power loss. Nil (the default): as
-    ///     `Configuration.durability` says. The durability in the options of its puts has no effect.
+    ///   - durability: the durability of the changes. Nil (the default): as `Configuration.durability` says. The
+    ///     durability in the options of its puts has no effect.
     /// - Returns: one result for each operation, in order.
     /// - Throws: `invalidArgument` (too many operations), `tooLarge` (it can never fit the budget), `noSpace`,
     ///   `mapFull`, `readersFull`, `corruption`, `mustReopen`, `closed`, `readOnly`, `io`. `io` of a durable batch may

@@ -10,8 +10,8 @@ import SystemPackage
 ///     try store.close()
 ///
 /// A store may be used from any thread and task, and its directory by several processes at once. Lookups and small puts
-/// do not wait for a disk and are synchronous; each call that may has an asynchronous twin. Two stores of one path in
-/// one process share all but a few settings: see `Configuration`. Do not use a store across fork(2).
+/// do not wait for a disk and are synchronous; each call that may wait has an asynchronous twin. Two stores of one path
+/// in one process share all but a few settings: see `Configuration`. Do not use a store across fork(2).
 public final class Store: Sendable {
     let engine: Engine
     let configuration: Configuration
@@ -23,15 +23,15 @@ public final class Store: Sendable {
     /// The directory of an ephemeral store, locked for as long as that is open.
     private let ephemeral: OwnedDescriptor?
 
-    /// Store time: what lifetimes and ages are judged by. The wall clock, except that it never goes back: after that
-    /// was set back, store time stays ahead of it.
+    /// Store time, by which lifetimes and ages are judged. It is the wall clock, except that it never goes back: if the
+    /// wall clock was set back, store time stays ahead of it.
     public var now: Timestamp { engine.clock.now() }
 
     /// Opens the store at `path`, creating the directory and its parents if they are missing.
     ///
     /// It waits for disks, so call it on a thread that may.
-    /// - Complexity: O(1) in the entries. The pages of the index are looked at first, about a second for a million
-    ///   entries, only where `Configuration.indexCheck` asks for it, or says that it has to be.
+    /// - Complexity: O(1) in the entries. The pages of the index are checked first, about a second for a million
+    ///   entries, only if `Configuration.indexCheck` asks for it or the state of the store requires it.
     /// - Parameters:
     ///   - path: a directory, on a local file system. A relative path is one from the current directory.
     ///   - configuration: settings of this store. Default: no budget, everything else as documented there.
@@ -64,7 +64,7 @@ public final class Store: Sendable {
 
     /// Commits pending changes and releases the store's files. Later calls throw `closed`. Idempotent, and safe from
     /// any thread. Waits for the last commit and its sync.
-    /// - Throws: what this store's relaxed puts and removals could not report (see `flush(_:)`); `io`.
+    /// - Throws: the errors that this store's relaxed puts and removals could not report (see `flush(_:)`); `io`.
     public func close() throws {
         guard isClosed.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else { return }
@@ -73,7 +73,8 @@ public final class Store: Sendable {
         try Registry.release(engine, handle)
     }
 
-    /// As the synchronous form, on a thread that may wait for the disk. It is carried through in a cancelled task.
+    /// As the synchronous form, on a thread that may wait for the disk. It runs to its end even if the task is
+    /// cancelled.
     public func close() async throws {
         try await IOPool.long.run { [self] in try close() }
     }
@@ -94,7 +95,7 @@ public final class Store: Sendable {
     /// The directory.
     public var path: FilePath { engine.path }
 
-    /// 32 hexadecimal digits that tell this store from every other.
+    /// 32 hexadecimal digits that identify the store among all others.
     public var identifier: String { engine.storeID }
 
     /// True once `close()` was called.
@@ -118,11 +119,11 @@ public final class Store: Sendable {
     ///
     /// - Parameter durability: `relaxed` (the default): a body in a file that was put without `Durability.durable` may
     ///   still be lost with power, until a checkpoint in the background; its entry is a miss then. `durable`: such
-    ///   bodies survive, too: each is synced, or if there are very many the whole file system, what other programs have
-    ///   written there included.
-    /// - Throws: `closed`, `io`, `noSpace`; and, once, what the relaxed puts and removals of this store could not
-    ///   report: they did not make it into the store. `LarderError.keys` has their keys, `failures` the causes if there
-    ///   are several.
+    ///   bodies also survive. Each of them is synced or, if there are very many, the whole file system, including
+    ///   writes of other programs.
+    /// - Throws: `closed`, `io`, `noSpace`; and, once, the errors that the relaxed puts and removals of this store
+    ///   could not report: those changes are not in the store. `LarderError.keys` has their keys, `failures` the causes
+    ///   if there are several.
     public func flush(_ durability: Durability = .relaxed) throws {
         try requireOpen()
         engine.commitPending()

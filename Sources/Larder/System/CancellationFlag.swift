@@ -9,7 +9,7 @@ final class CancellationFlag: Sendable {
     func set() { flag.store(true, ordering: .relaxed) }
 }
 
-/// How a cancelled task stops what works for it: wherever that runs, it asks here, and throws `CancellationError`.
+/// Lets a cancelled task stop the work done for it: the work asks here, on any thread, and throws `CancellationError`.
 package enum Cancellation {
     /// That of the task a thread works for.
     @TaskLocal fileprivate static var flag: CancellationFlag?
@@ -22,7 +22,7 @@ package enum Cancellation {
         try $flag.withValue(CancellationFlag(), operation: body)
     }
 
-    /// Throws `CancellationError` if that is so. Long loops call it once a batch.
+    /// Throws `CancellationError` if the task was cancelled. Long loops call it once a batch.
     package static func check() throws {
         if isCancelled { throw CancellationError() }
     }

@@ -1,11 +1,11 @@
 import CLarder
 
-/// What a child of fork(2) makes of the stores that its parent has open: nothing.
+/// The handling of a parent's open stores in a child of fork(2): the child uses none of them.
 ///
 /// Their threads stay behind in the parent, and every lock stays as it was at that moment. So the child leaves all
-/// objects of its parent as they are, without releasing them, and begins with empty globals: it can open stores of its
-/// own. It closes what flock(2) has locked. Such a lock ends with the last copy of its descriptor, and a parent that
-/// died would look alive for as long as its child lives.
+/// objects of its parent as they are, without releasing them, and begins with empty globals: it can open its own
+/// stores. It closes the files that flock(2) has locked. Such a lock ends with the last copy of its descriptor, so a
+/// parent that died would look alive for as long as its child lives.
 package enum Fork {
     private static let monitor = Monitor()
     // SAFETY: touched under `monitor`, which a fork holds, and by the only thread of a child.

@@ -1,6 +1,6 @@
 import Failpoints
 
-/// A thread of our own, outside Swift's cooperative pool, which must not block. The commands of `cachectl` use it, too.
+/// A thread outside Swift's cooperative pool, which must not block. The commands of `cachectl` also use it.
 package final class WorkerThread: @unchecked Sendable {
     // SAFETY: `handle` is written once before the object is shared and read by `join` only.
     #if canImport(Darwin)
