@@ -19,7 +19,7 @@
         private static let scopeCount = Atomic<Int>(0)
         private static let hasEnvironment = scopes.withLock { !$0.isEmpty }
 
-        /// True if there is any rule or scope. If it is false, calls look at nothing else.
+        /// True if there is any rule or scope. If it is false, calls test nothing else.
         public static var isActive: Bool { scopeCount.load(ordering: .relaxed) > 0 || hasEnvironment }
 
         private static func environment() -> [FaultScope.State] {
@@ -65,7 +65,7 @@
             return result
         }
 
-        /// Where an open file is; empty if the system does not say.
+        /// The path of an open file; empty if the system does not give one.
         public static func path(of descriptor: Int32) -> String {
             let kept = errno
             defer { errno = kept }

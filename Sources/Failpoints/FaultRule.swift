@@ -1,27 +1,27 @@
 #if LARDER_FAILPOINTS
-    /// A rule that says which hit of a call or step has which effect.
+    /// A rule that sets the effect of certain hits of a call or step.
     ///
     /// Written as `NAME=ACTION`, `NAME=ACTION@N` or `NAME=ACTION@N+`: at every hit, at the N-th (from 1), from the N-th
     /// on. ACTION is `kill` (SIGKILL), `stall` (the thread waits), `short` (part of the bytes), a name of `FaultCode`,
     /// or a number.
     public struct FaultRule: Sendable, Hashable, CustomStringConvertible {
-        /// What happens.
+        /// The effect of a rule.
         public enum Action: Sendable, Hashable {
             /// The process ends by SIGKILL.
             case kill
             /// The thread waits here until the rules are removed or replaced.
             case stall
-            /// The call does this instead.
+            /// The call has this effect instead.
             case fault(InjectedFault)
         }
 
         /// The call or step.
         public let name: String
-        /// What happens there.
+        /// The effect at a hit.
         public let action: Action
-        /// The first hit at which it happens, counted from 1.
+        /// The first hit with the effect, counted from 1.
         public let first: Int
-        /// True: at all later ones, too.
+        /// True: all later hits also have the effect.
         public let isLasting: Bool
         /// The rule as written in the environment.
         public let description: String

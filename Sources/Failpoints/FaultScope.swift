@@ -102,7 +102,7 @@
         private let state: State
 
         /// Begins with `rules` (default: none, hits are only counted) for all files under the directory `path`, an
-        /// absolute path. Below a symbolic link it has to exist by now.
+        /// absolute path. Below a symbolic link it has to exist already.
         public init(under path: String, _ rules: [FaultRule] = []) {
             state = State(under: path, rules: rules)
             Failpoints.add(state)
@@ -117,13 +117,13 @@
         public func set(_ rules: [FaultRule]) { state.set(rules) }
 
         /// Runs `action` at each hit of the call or step `name`, on the thread that hits it and before the call is
-        /// made. Use it to look at the store at that moment, to change something, or to hold the thread there.
+        /// made. Use it to inspect the store at that moment, to change something, or to hold the thread there.
         public func at(_ name: String, _ action: @escaping @Sendable () -> Void) { state.set(action, at: name) }
 
         /// Removes all rules and actions; hits are still counted.
         public func lift() { state.lift() }
 
-        /// How often each call and step was reached since the rules were set.
+        /// Number of times each call and step was reached since the rules were set.
         public var hits: [String: Int] { state.hits }
 
         /// Waits until a thread is held by a rule `stall`.
@@ -131,7 +131,7 @@
             while state.stalled == 0 { usleep(500) }
         }
 
-        /// How many times a rule applied since the rules were set.
+        /// Number of times a rule applied since the rules were set.
         public var injected: Int { state.injected }
     }
 #endif

@@ -1,7 +1,7 @@
 // The engine calls these functions where something can be made to fail. In a release build each function is empty, and
 // inlined away with its arguments: neither a branch nor a name remains (`tools/check-failpoints` verifies that).
 
-/// What a call does instead of its work, under a fault.
+/// The effect of a fault on a call, in place of its work.
 public enum InjectedFault: Sendable, Hashable {
     /// Fail with this `errno` or LMDB code, without making the call.
     case failure(Int32)

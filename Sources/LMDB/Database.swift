@@ -10,7 +10,7 @@ public struct Database: Sendable, Hashable {
     static let main = Database(handle: 1)
 }
 
-/// How the keys of a database are ordered.
+/// The order of the keys of a database.
 public enum KeyOrder: Sendable {
     /// Compared as bytes.
     case bytes

@@ -12,15 +12,15 @@ import Synchronization
 /// The map of the file, which grows with it: `mdb_env_set_mapsize` "may be called later if no transactions are active
 /// in this process" (lmdb.h).
 extension Environment {
-    /// Bytes of the map: how long the file may become before the map has to grow.
+    /// Bytes of the map: the longest the file may become before the map has to grow.
     public func mapSize() throws(LMDBError) -> Int {
         try enter()
         defer { leave() }
         return Int(info.me_mapsize)
     }
 
-    /// Calls `body` whenever the map was moved: addresses known from earlier transactions are then invalid. At that
-    /// moment no transaction of this process is under way. Call it before others see the environment.
+    /// Calls `body` whenever the map has moved: addresses from earlier transactions are then invalid. No transaction of
+    /// this process is under way at that moment. Call it before others see the environment.
     public func whenMapMoves(_ body: @escaping @Sendable () -> Void) { mapMoved = body }
 
     /// Bytes up to the last page. The number comes from the mapped head of the file, which may be damaged.

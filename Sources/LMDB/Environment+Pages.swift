@@ -1,10 +1,10 @@
 extension Environment {
-    /// Walks over all pages that the latest state uses, while others read and write. Throws the first `PageDamage`.
+    /// Walks all pages that the latest state uses, while others read and write. Throws the first `PageDamage`.
     ///
-    /// A snapshot keeps the pages from being reused. Taking one looks at the meta pages and the reader table only.
+    /// A snapshot keeps the pages from being reused. Taking one reads only the meta pages and the reader table.
     /// - Parameters:
     ///   - bigValues: `heads` costs a read for each value that does not fit a page.
-    ///   - pause: called before each page; what it throws ends the walk and is passed on.
+    ///   - pause: called before each page; an error that it throws ends the walk and is passed on.
     @discardableResult
     public func checkPages(
         _ bigValues: PageWalk<FilePages>.BigValues = .placed, pause: (() throws -> Void)? = nil
@@ -12,7 +12,7 @@ extension Environment {
         try walkPages(bigValues, isTolerant: false, pause).trees
     }
 
-    /// All damage that such a walk finds, the first thousand places.
+    /// All damage that such a walk finds, up to the first thousand places.
     public func damagedPages(_ bigValues: PageWalk<FilePages>.BigValues = .placed) throws -> [PageDamage] {
         try walkPages(bigValues, isTolerant: true).damages
     }

@@ -33,12 +33,12 @@ public final class Environment: @unchecked Sendable {
     /// Number of pooled read transactions.
     public static let slotCount = ReaderSlots.count
 
-    /// How an environment is opened.
+    /// The options with which an environment is opened.
     public struct Options: Sendable {
         /// The most address space to use, in bytes: the longest the file may become. The file grows only as needed.
         public var mapSize = 1 << 40
-        /// Address space to begin with; less where very many environments are open, and quartered until the system
-        /// grants it. The map grows fourfold when half of it is used (`remap`).
+        /// Address space to begin with; less if very many environments are open, and quartered until the system grants
+        /// it. The map grows fourfold when half of it is used (`remap`).
         public var firstMapSize = 64 << 30
         /// Size of the reader table shared by all processes.
         public var maxReaders = 1024
@@ -49,10 +49,10 @@ public final class Environment: @unchecked Sendable {
         /// `MDB_NOMETASYNC`: a commit syncs its pages but not the meta page that makes them current; power loss may
         /// undo the last commit, never damage the tree.
         public var skipsMetaSync = true
-        /// `MDB_NOLOCK`: for a read-only file system, where the reader table cannot be written.
+        /// `MDB_NOLOCK`: for a read-only file system, on which the reader table cannot be written.
         public var skipsLocking = false
 
-        /// The defaults above.
+        /// The defaults of the options above.
         public init() {}
     }
 
@@ -108,8 +108,8 @@ public final class Environment: @unchecked Sendable {
     /// Transactions under way that hold no slot.
     let active = Atomic<Int>(0)
 
-    /// Waits for the transactions under way, then unmaps and closes the files. Later ones throw `LMDBError.isClosed`.
-    /// Idempotent. Do not call it from inside a transaction.
+    /// Waits for the transactions under way, then unmaps and closes the files. Later transactions throw
+    /// `LMDBError.isClosed`. Idempotent. Do not call it from inside a transaction.
     public func close() {
         refuse()
         guard isReleased.compareExchange(expected: false, desired: true, ordering: .sequentiallyConsistent).exchanged
@@ -120,8 +120,8 @@ public final class Environment: @unchecked Sendable {
         AddressSpace.giveBack(reserved.load(ordering: .relaxed))
     }
 
-    /// Lets no further transaction begin: they throw `LMDBError.isClosed`. Those under way continue, and the file stays
-    /// mapped until `close()`. For a file that turns out to be damaged.
+    /// Lets no further transaction begin: they throw `LMDBError.isClosed`. Transactions under way continue, and the
+    /// file stays mapped until `close()`. For a file that turns out to be damaged.
     public func refuse() { isClosed.store(true, ordering: .sequentiallyConsistent) }
 
     // MARK: Transactions
@@ -335,8 +335,8 @@ public final class Environment: @unchecked Sendable {
     /// Number of the last page in use by the latest commit (`me_last_pgno` of `mdb_env_info`).
     public var lastPage: Int { Int(clamping: info.me_last_pgno) }
 
-    /// Number of the latest committed transaction (`me_last_txnid`).
-    /// A head that was overwritten may contain any number, and must not end the process.
+    /// Number of the latest committed transaction (`me_last_txnid`). An overwritten head may contain any number, and
+    /// must not end the process.
     public var lastTransaction: UInt64 { UInt64(truncatingIfNeeded: info.me_last_txnid) }
 
     /// As `lastTransaction`, for callers outside a transaction.
@@ -370,14 +370,14 @@ public final class Environment: @unchecked Sendable {
     /// `mdb_env_get_maxkeysize`.
     public var maxKeySize: Int { Int(mdb_env_get_maxkeysize(pointer)) }
 
-    /// Syncs the file, the meta page included: what was committed before survives power loss. `mdb_env_sync`.
+    /// Syncs the file, the meta page included: earlier commits then survive power loss. `mdb_env_sync`.
     public func sync() throws(LMDBError) {
         try enter()
         defer { leave() }
         try check(perform("mdb_env_sync", pointer) { mdb_env_sync(pointer, 1) }, "mdb_env_sync")
     }
 
-    /// Frees the reader slots of processes that died; returns how many. `mdb_reader_check`.
+    /// Frees the reader slots of processes that died; returns their number. `mdb_reader_check`.
     @discardableResult
     public func clearDeadReaders() throws(LMDBError) -> Int {
         try enter()

@@ -11,14 +11,13 @@ public struct FreePageRun: Sendable, Hashable {
 extension Environment {
     /// Lists the runs of free pages that no snapshot and no recovery can need, in order.
     ///
-    /// Call it while holding the writer lock (an open `WriteTransaction` without changes) and right after `sync()`.
-    /// The free list maps the transaction that freed pages to those pages (`mdb_stat -f` reads it the same way). Pages
+    /// Call it while holding the writer lock (an open `WriteTransaction` without changes) and right after `sync()`. The
+    /// free list maps the transaction that freed pages to those pages (`mdb_stat -f` reads it the same way). Pages
     /// freed by transaction T are part of every snapshot older than T, so only lists with T no later than the oldest
-    /// reader are taken; and as the latest meta page is on disk, recovery cannot go back before it.
+    /// reader are used. As the latest meta page is on disk, recovery cannot go back before it.
     ///
-    /// From later lists, pages are taken that were behind the end of the file as the snapshots before them know it: the
-    /// file never gets shorter, so a page with a greater number than the last one of a snapshot is not part of that
-    /// snapshot.
+    /// From later lists, only pages beyond the end of the file as earlier snapshots know it are used: the file never
+    /// gets shorter, so a page with a greater number than the last one of a snapshot is not part of that snapshot.
     /// - Parameters:
     ///   - minimumRun: shorter runs are left out; at least 1.
     ///   - lastPage: the last page of a snapshot, or a later one; nil if it is not known.

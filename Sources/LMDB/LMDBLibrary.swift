@@ -8,13 +8,13 @@ import CLMDB
     import Darwin
 #endif
 
-/// The LMDB library that this program runs with, which need not be the one it was built with.
+/// The LMDB library that this program runs with, which need not be the one with which it was built.
 public struct LMDBLibrary: Sendable, Hashable, CustomStringConvertible {
     /// The first number of the release.
     public let major: Int
-    /// The second.
+    /// The second number of the release.
     public let minor: Int
-    /// The third.
+    /// The third number of the release.
     public let patch: Int
 
     /// A release.
@@ -24,15 +24,15 @@ public struct LMDBLibrary: Sendable, Hashable, CustomStringConvertible {
         self.patch = patch
     }
 
-    /// The one that is loaded. `mdb_version`.
+    /// The library that is loaded. `mdb_version`.
     public static let current: LMDBLibrary = {
         var (major, minor, patch): (Int32, Int32, Int32) = (0, 0, 0)
         mdb_version(&major, &minor, &patch)
         return LMDBLibrary(major: Int(major), minor: Int(minor), patch: Int(patch))
     }()
 
-    /// How its files are laid out; nil for a release that is too old (`mdb_txn_id` came with 0.9.17), a development
-    /// version (0.9.70 and 0.9.90 call themselves branches before 1.0), or one after 1.x.
+    /// The layout of its files; nil for a release that is too old (`mdb_txn_id` came with 0.9.17), a development
+    /// version (0.9.70 and 0.9.90 are the names of branches before 1.0), or one after 1.x.
     public var format: PageFormat? {
         switch (major, minor) {
         case (0, 9) where (17..<70).contains(patch): .version1

@@ -51,7 +51,7 @@ public struct MetaPage: Sendable, Hashable {
         guard lastPage < 1 << 47, transaction == 0 || transaction & 1 == page else { return nil }
     }
 
-    /// Both meta pages of a file, the newest first; only those that can be read.
+    /// Both meta pages of a file, the newest first; only readable ones are included.
     public static func all(_ source: some PageSource) throws(LMDBError) -> [MetaPage] {
         var found: [MetaPage] = []
         if let first = try read(source, at: 0, page: 0) { found.append(first) }

@@ -1,10 +1,10 @@
-/// A place in a data file where the structures differ from what LMDB relies on.
+/// A place in a data file where the structures violate LMDB's assumptions.
 public struct PageDamage: Error, Sendable, Hashable, CustomStringConvertible {
     /// Number of the page; 0 and 1 are the meta pages.
     public let page: UInt64
     /// The tree the page belongs to, or was reached from.
     public let tree: String
-    /// What is wrong with it.
+    /// A description of the damage.
     public let what: String
 
     /// A place of page `page`.

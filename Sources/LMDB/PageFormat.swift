@@ -1,15 +1,15 @@
-/// How a data file's pages are laid out: one of LMDB's two data versions.
+/// The layout of a data file's pages: one of LMDB's two data versions.
 ///
 /// A library reads and writes one of them, and refuses the other with `MDB_VERSION_MISMATCH`. Code that reads pages
 /// without LMDB reads both: the walk over pages, and so the repair that converts an index of the other version.
 public enum PageFormat: UInt32, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// Data version 1: every release of LMDB 0.9.
     case version1 = 1
-    /// Data version 3: LMDB 1.0. A page says which transaction wrote it, offsets count from the end of its head, and
-    /// pages may have 64 KiB.
+    /// Data version 3: LMDB 1.0. A page records the transaction that wrote it, offsets count from the end of its head,
+    /// and pages may have 64 KiB.
     case version3 = 3
 
-    /// The format of the library that this program runs with; nil if it is not one that this module knows.
+    /// The format of the library that this program runs with; nil if this module does not know it.
     public static var current: PageFormat? { LMDBLibrary.current.format }
 
     /// Bytes of a page's head (`PAGEHDRSZ`).

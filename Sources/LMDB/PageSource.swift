@@ -19,10 +19,10 @@ public protocol PageSource {
 /// be handled. Through a mapping both would be SIGBUS.
 public struct FilePages: PageSource {
     private let descriptor: Int32
-    /// Length in bytes when it was looked at.
+    /// Length in bytes when the file was opened for reading here.
     public let length: UInt64
 
-    /// The file behind `descriptor`, which stays the caller's, with its length of now.
+    /// The file behind `descriptor`, which stays the caller's, with its current length.
     public init(descriptor: Int32) throws(LMDBError) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw LMDBError(code: errno, function: "fstat") }
@@ -30,7 +30,7 @@ public struct FilePages: PageSource {
         length = UInt64(max(0, status.st_size))
     }
 
-    /// As many bytes as there are now, up to `buffer.count`.
+    /// Reads as many bytes as there are now, up to `buffer.count`.
     public func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(LMDBError) -> Int {
         guard offset < 1 << 62, let base = buffer.baseAddress else { return 0 }
         var done = 0
@@ -57,7 +57,7 @@ public struct MemoryPages: PageSource {
     /// Number of bytes.
     public var length: UInt64 { UInt64(bytes.count) }
 
-    /// Copies what there is.
+    /// Copies the bytes that exist.
     public func read(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) -> Int {
         guard offset < length else { return 0 }
         let count = min(buffer.count, bytes.count - Int(offset))

@@ -1,22 +1,22 @@
-/// Reads every page of every tree of a data file, and reports those that differ from what LMDB relies on.
+/// Reads every page of every tree of a data file, and reports those that violate LMDB's assumptions.
 ///
 /// LMDB does not check what it reads: a wrong page number, offset or size makes it read or write outside the file's
 /// mapping, which ends the process. This walk reads, with bounds checks and without LMDB, everything that a transaction
 /// could reach: headers, nodes, the order of keys, depths, counts, the pages of big values and the list of free pages,
-/// and checks that no page is used twice. It does not look at the values, which mean nothing to LMDB.
+/// and checks that no page is used twice. It does not read the values, which have no meaning to LMDB.
 ///
 /// It needs a bit for each page and a page for each level; the time is one pread(2) for each page of a tree.
 public struct PageWalk<Source: PageSource> {
-    /// How far to follow values that do not fit a page.
+    /// The depth of the check of values that do not fit into a page.
     public enum BigValues: Sendable {
-        /// Checks that their pages are within the file and not used otherwise.
+        /// Checks that their pages are within the file and have no other use.
         case placed
-        /// Checks the head of the first page, too: a read for each such value. LMDB relies on it when the value is
-        /// deleted.
+        /// Also checks the head of the first page, which costs a read for each such value. LMDB relies on it when the
+        /// value is deleted.
         case heads
     }
 
-    /// A named tree and what its rows are; the row is valid inside the call.
+    /// Receives a row of a named tree; the row is valid inside the call.
     public typealias Visitor = (_ tree: String, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) throws
         -> Void
 
@@ -29,7 +29,7 @@ public struct PageWalk<Source: PageSource> {
     public private(set) var damages: [PageDamage] = []
     /// Pages of trees and of big values.
     public private(set) var usedPages: UInt64 = 0
-    /// The named trees and whether their keys are integers.
+    /// The named trees and the order of their keys.
     public private(set) var trees: [String: KeyOrder] = [:]
 
     var seen: PageSet
@@ -38,14 +38,14 @@ public struct PageWalk<Source: PageSource> {
     var freeBeyond: Set<UInt64> = []
     private let buffers: PageBuffers
     private var visitor: Visitor?
-    /// Called before each page of a tree; what it throws ends the walk.
+    /// Called before each page of a tree; an error that it throws ends the walk.
     public var pause: (() throws -> Void)?
 
     static var damageLimit: Int { 1000 }
     /// LMDB's own limit (`CURSOR_STACK`).
     static var depthLimit: Int { 32 }
 
-    /// A walk over the state that `meta` is the root of.
+    /// A walk over the state whose root is `meta`.
     public init(_ source: Source, _ meta: MetaPage, bigValues: BigValues = .placed, isTolerant: Bool = false) {
         self.source = source
         self.meta = meta

@@ -3,11 +3,11 @@ import CLMDB
 /// A snapshot of an environment.
 ///
 /// Nothing that a transaction returns may outlive it: values point into LMDB's map, which "is valid only until a
-/// subsequent update operation, or the end of the transaction" (`mdb_get`, lmdb.h). Copy what has to stay.
+/// subsequent update operation, or the end of the transaction" (`mdb_get`, lmdb.h). Copy anything that has to stay.
 public struct ReadTransaction {
     let pointer: OpaquePointer
-    /// The pooled slot it runs in, 0..<`Environment.slotCount`, which no other thread has meanwhile. Nil: a separate
-    /// transaction.
+    /// The pooled slot it runs in, 0..<`Environment.slotCount`, which no other thread uses at the same time. Nil: a
+    /// separate transaction.
     public let slot: Int?
 
     @usableFromInline
@@ -43,8 +43,8 @@ public struct ReadTransaction {
         try withUnsafeBytes(of: key) { bytes in try get(database, bytes) }
     }
 
-    /// Throws damage if the head of a value on overflow pages is not what LMDB relies on when it deletes or replaces
-    /// the value: LMDB frees as many pages as the head says. Values within a page of the tree have no such head.
+    /// Throws damage if the head of a value on overflow pages is wrong: when LMDB deletes or replaces the value, it
+    /// frees as many pages as the head says. Values within a page of the tree have no such head.
     ///
     /// - Parameters:
     ///   - value: as `get` returned it.

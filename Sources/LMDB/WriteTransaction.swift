@@ -23,7 +23,7 @@ public final class WriteTransaction {
     /// This transaction seen as a snapshot: reads show its own changes.
     public var reading: ReadTransaction { ReadTransaction(pointer: live) }
 
-    /// Stores `value` under `key`, replacing what was there. `mdb_put`.
+    /// Stores `value` under `key`, replacing any value there. `mdb_put`.
     public func put(_ database: Database, _ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer)
         throws(LMDBError)
     {
@@ -46,7 +46,7 @@ public final class WriteTransaction {
         }
     }
 
-    /// Reserves `count` bytes under an integer key greater than every key present, and lets `fill` write them.
+    /// Reserves `count` bytes under an integer key greater than every existing key, and lets `fill` write them.
     ///
     /// `MDB_APPEND | MDB_RESERVE`: pages fill up completely and the value is built in place, without a copy.
     /// The buffer is valid only inside `fill`, which must write all of it.
@@ -56,7 +56,7 @@ public final class WriteTransaction {
         try reserve(database, key, count: count, flags: UInt32(MDB_APPEND), fill: fill)
     }
 
-    /// Reserves `count` bytes under an integer key, replacing what was there. `MDB_RESERVE`.
+    /// Reserves `count` bytes under an integer key, replacing any value there. `MDB_RESERVE`.
     public func replace(
         _ database: Database, _ key: UInt64, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws {
@@ -77,9 +77,9 @@ public final class WriteTransaction {
         fill(UnsafeMutableRawBufferPointer(start: value.mv_data, count: value.mv_size))
     }
 
-    /// Reserves `count` bytes under a key that is not there, and lets `fill` write them; if the key is there, returns
-    /// its value and changes nothing. `MDB_NOOVERWRITE | MDB_RESERVE`: one descent of the tree instead of a look and a
-    /// put.
+    /// Reserves `count` bytes under a key that does not exist, and lets `fill` write them; if the key exists, returns
+    /// its value and changes nothing. `MDB_NOOVERWRITE | MDB_RESERVE`: one descent of the tree instead of a lookup and
+    /// a put.
     public func insert(
         _ database: Database, _ key: UnsafeRawBufferPointer, count: Int, fill: (UnsafeMutableRawBufferPointer) -> Void
     ) throws(LMDBError) -> UnsafeRawBufferPointer? {
@@ -94,7 +94,7 @@ public final class WriteTransaction {
         return nil
     }
 
-    /// Removes `key`; false if it was not there, or is a key that no database can hold. `mdb_del`.
+    /// Removes `key`; false if it did not exist, or is a key that no database can hold. `mdb_del`.
     @discardableResult
     public func delete(_ database: Database, _ key: UnsafeRawBufferPointer) throws(LMDBError) -> Bool {
         var key = MDB_val(key)
@@ -104,13 +104,13 @@ public final class WriteTransaction {
         return true
     }
 
-    /// Removes a byte key; false if it was not there.
+    /// Removes a byte key; false if it did not exist.
     @discardableResult
     public func delete(_ database: Database, _ key: [UInt8]) throws -> Bool {
         try key.withUnsafeBytes { key in try delete(database, key) }
     }
 
-    /// Removes an integer key; false if it was not there.
+    /// Removes an integer key; false if it did not exist.
     @discardableResult
     public func delete(_ database: Database, _ key: UInt64) throws -> Bool {
         try withUnsafeBytes(of: key) { key in try delete(database, key) }
@@ -122,17 +122,17 @@ public final class WriteTransaction {
     }
 
     /// Pages by which the file will be longer than it is now once this transaction is committed, the pages that the
-    /// commit itself needs for the free list not included; nil where that cannot be known.
+    /// commit itself needs for the free list not included; nil if that cannot be known.
     ///
     /// LMDB offers no call for it. `struct MDB_txn` starts with two pointers and `mt_next_pgno`, "next unallocated
     /// page", in every 0.9 release (1.0: `LMDBLibrary.nextPageOffset`); `Environment.beginWrite()` checks that the word
-    /// there equals the documented `me_last_pgno + 1` before it is believed.
+    /// there equals the documented `me_last_pgno + 1` before it is used.
     public var appendedPages: Int? {
         guard let committed = environment.committedPages, environment.canPeekNextPage else { return nil }
         return Environment.nextPage(of: live) - committed
     }
 
-    /// Makes the changes visible to every later transaction. The transaction is over even if this throws.
+    /// Makes the changes visible to every later transaction. The transaction ends even if this throws.
     public func commit() throws(LMDBError) {
         let transaction = live
         var isTried = false
@@ -147,7 +147,7 @@ public final class WriteTransaction {
         try check(code, "mdb_txn_commit")
     }
 
-    /// Drops the changes. No effect on a transaction that is over.
+    /// Drops the changes. No effect on a transaction that has ended.
     public func abort() {
         guard let pointer else { return }
         self.pointer = nil

@@ -4,19 +4,18 @@ extension NIOTransport {
     /// A proxy (RFC 9110 section 3.7) that speaks HTTP/1.1 without TLS.
     ///
     /// Requests for `http` URLs are sent to it with their whole URL; its response is the response, 407 included. All
-    /// others go through tunnels that CONNECT makes: those for `https`, and those whose `route` or `destination` is not
-    /// what the URL says. A tunnel that is refused is `TransportError.Code.cannotConnect`, and the message
-    /// has the proxy's status: what a proxy says to CONNECT must not pass for the answer of the origin.
+    /// other requests use tunnels made with CONNECT: those for `https`, and those whose `route` or `destination`
+    /// differs from the URL. A refused tunnel fails with `TransportError.Code.cannotConnect`, and the message has the
+    /// proxy's status: a proxy's answer to CONNECT must not be mistaken for the answer of the origin.
     public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         /// A name, or an IPv4 or IPv6 address without brackets.
         public var host: String
         /// The port, from 0 to 65535.
         public var port: Int
-        /// Who we are to the proxy; goes to the proxy only. Default: nil.
+        /// The credentials for the proxy; sent to the proxy only. Default: nil.
         public var credentials: Credentials?
-        /// Hosts that are connected to directly. `example.org` means the host and all its subdomains, as does
-        /// `.example.org`; `example.org:8080` for that port only; `*` for everything; addresses for themselves.
-        /// Default: none.
+        /// Hosts to connect to directly. `example.org` means the host and all its subdomains, as does `.example.org`;
+        /// `example.org:8080` for that port only; `*` for everything; an address matches itself. Default: none.
         public var exceptions: [String]
 
         /// Names a proxy. Each parameter sets the property of its name.

@@ -4,8 +4,8 @@ import LarderHTTP
 import NIOCore
 import NIOSSL
 
-/// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for the next ones; or over HTTP/2, where it
-/// may (``Configuration/http2``) and the server speaks it.
+/// Carries requests over HTTP/1.1 connections of SwiftNIO, which it keeps for later requests; or over HTTP/2, if that
+/// is enabled (``Configuration/http2``) and the server speaks it.
 ///
 /// ```swift
 /// let transport = NIOTransport()
@@ -14,21 +14,21 @@ import NIOSSL
 /// await transport.close()
 /// ```
 ///
-/// It owns its connections; the event loops are its caller's. Safe to use from many tasks at once.
+/// It owns its connections; the event loops belong to its caller. Safe to use from many tasks at the same time.
 ///
 /// - A kept connection that turns out closed before a byte of the request went out is replaced. One that closes after
 ///   that and before a byte of the response costs a second attempt, on a new connection, if the request is idempotent
-///   and its content can be read again (RFC 9112 section 9.3.1); of other requests the caller hears
-///   (`TransportError.lostKeptConnection`). So does a server that says that it did not process the request
-///   (RFC 9113 section 8.7). Nothing else is sent twice.
-/// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB; what the system
-///   holds when the server has closed the connection, all of it.
-/// - A final response that comes while the request's content is still being sent is delivered; no more content is sent,
-///   and the connection is not used again.
-/// - With `Expect: 100-continue`, content of more than 64 KiB, or that cannot be read twice, follows when the server
-///   says so, or has not answered for a second.
-/// - Fields that belong to one connection are the transport's own, as are `Content-Length` and `Transfer-Encoding`:
-///   those in a request are passed over.
+///   and its content can be read again (RFC 9112 section 9.3.1); other requests fail
+///   (`TransportError.lostKeptConnection`). A server that reports that it did not process the request (RFC 9113 section
+///   8.7) also causes a second attempt. Nothing else is sent twice.
+/// - The content of a response is read up to 128 KiB ahead of its reader, over HTTP/2 up to 256 KiB. Once the server
+///   has closed the connection, everything that the system holds is read.
+/// - A final response that arrives while the request's content is still being sent is delivered; no more content is
+///   sent, and the connection is not used again.
+/// - With `Expect: 100-continue`, content of more than 64 KiB, or that cannot be read twice, is sent when the server
+///   asks for it, or has not answered for a second.
+/// - The transport sets the fields that belong to one connection, and `Content-Length` and `Transfer-Encoding`: those
+///   in a request are ignored.
 public final class NIOTransport: Transport {
     private let configuration: Configuration
     let pool: ConnectionPool
@@ -37,7 +37,7 @@ public final class NIOTransport: Transport {
 
     /// Makes a transport; connections are opened when they are needed.
     ///
-    /// A TLS configuration that cannot be used, such as trust roots that cannot be read, shows when a request wants
+    /// A TLS configuration that cannot be used, for instance with unreadable trust roots, fails when a request needs
     /// TLS.
     ///
     /// - Parameter configuration: limits, event loops, TLS, proxy; it cannot be changed later.
@@ -52,11 +52,11 @@ public final class NIOTransport: Transport {
 
     /// Sends a request.
     ///
-    /// - Parameter request: with scheme, authority and path. `Content-Length`, `Transfer-Encoding` and fields of one
-    ///   connection are the transport's own.
-    /// - Returns: the final response when its head is there. Its body has to be read to the end or dropped: until then
-    ///   it takes a connection, or a stream of one.
-    /// - Throws: `TransportError`; its `mayHaveBeenSeen` says whether the server may have acted on it.
+    /// - Parameter request: with scheme, authority and path. The transport sets `Content-Length`, `Transfer-Encoding`
+    ///   and fields of one connection.
+    /// - Returns: the final response when its head has arrived. Its body has to be read to the end or dropped: until
+    ///   then it takes a connection, or a stream of one.
+    /// - Throws: `TransportError`; its `mayHaveBeenSeen` is true if the server may have acted on the request.
     public func send(_ request: TransportRequest) async throws(TransportError) -> TransportResponse {
         let target = try target(of: request)
         let message = try await RequestMessage(request, for: target.proxy)
@@ -97,7 +97,7 @@ public final class NIOTransport: Transport {
         }
     }
 
-    /// The endpoint that connections are made to, or tunnels through the proxy.
+    /// The endpoint to which connections are made, or tunnels through the proxy.
     ///
     /// - Parameter request: the request that will be sent.
     /// - Returns: scheme, host and port in lower case; the authority of the request if it cannot be sent.
@@ -106,12 +106,11 @@ public final class NIOTransport: Transport {
         return "\(endpoint.isTLS ? "https" : "http")://\(endpoint)".lowercased()
     }
 
-    /// Memory that responses under way take up, in bytes: content that was read ahead and waits, and 64 KiB to read
-    /// into.
+    /// Memory of responses under way, in bytes: content that was read ahead and waits, and 64 KiB as a read buffer.
     public var heldBytes: Int { held.count }
 
-    /// Closes unused connections, and those in use when their responses end. Requests from now on, and those
-    /// that wait for a connection, fail with `TransportError.Code.cannotConnect`.
+    /// Closes unused connections, and those in use when their responses end. Later requests, and those that wait for a
+    /// connection, fail with `TransportError.Code.cannotConnect`.
     public func close() async {
         let (idle, sessions) = pool.close()
         for session in sessions { session.closeWhenUnused() }

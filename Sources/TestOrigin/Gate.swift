@@ -23,13 +23,13 @@ public final class Gate: Sendable {
     private let state: Mutex<State>
 
     /// Makes a gate. Default: closed.
-    /// - Parameter isOpen: whether it lets through from the start. Default: false.
+    /// - Parameter isOpen: true for a gate that is open from the start. Default: false.
     public init(isOpen: Bool = false) { state = Mutex(State(isOpen: isOpen)) }
 
-    /// How many have come to the gate, including those that have passed.
+    /// Number of arrivals at the gate, including those that have passed.
     public var arrivals: Int { state.withLock { $0.arrivals } }
 
-    /// Lets everyone through, now and later.
+    /// Lets everything through, now and later.
     public func open() {
         let waiting = state.withLock { state in
             state.isOpen = true
@@ -39,7 +39,7 @@ public final class Gate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Waits until `count` have come to the gate. Default: 1.
+    /// Waits until there were `count` arrivals at the gate. Default: 1.
     /// - Parameter count: 1 or more. Default: 1.
     public func arrival(_ count: Int = 1) async {
         await withCheckedContinuation { continuation in

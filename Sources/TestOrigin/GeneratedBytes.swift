@@ -12,7 +12,7 @@ public struct GeneratedBytes: Sendable {
 
     /// Describes `count` bytes; another seed gives other bytes. Default seed: 0.
     /// - Parameters:
-    ///   - count: how many; less than 0 is 0.
+    ///   - count: the number of bytes; less than 0 is 0.
     ///   - seed: another one gives other bytes. Default: 0.
     public init(count: Int64, seed: UInt64 = 0) {
         self.count = max(0, count)

@@ -16,8 +16,8 @@ public struct OriginCertificate: Sendable {
         self.keyPEM = keyPEM
     }
 
-    /// A certificate that signs itself, for `localhost`, `example.org` and 127.0.0.1, from 2026 to 2126. Its key is
-    /// public: good for nothing but tests. Let the client trust ``certificatePEM``.
+    /// A self-signed certificate for `localhost`, `example.org` and 127.0.0.1, valid from 2026 to 2126. Its key is
+    /// public: use it only for tests. Let the client trust ``certificatePEM``.
     ///
     /// Made with
     /// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost`.

@@ -16,21 +16,21 @@ public struct OriginRequest: Sendable {
     public internal(set) var bodyLength: Int64 = 0
     /// The trailer fields of a chunked request.
     public internal(set) var trailers: HTTPFields = [:]
-    /// The head as it was on the wire, with the empty line.
+    /// The head as received, with the empty line.
     public internal(set) var rawHead: [UInt8]
-    /// The connection it came on: 1 for the first that the origin accepted.
+    /// The connection that it arrived on: 1 for the first that the origin accepted.
     public internal(set) var connection: Int
     /// Its place among all requests of the origin: 1 for the first.
     public internal(set) var order: Int
     /// Its place among the requests for the same path, without the query: 1 for the first.
     public internal(set) var count: Int
-    /// Whether the whole request has arrived.
+    /// True if the whole request has arrived.
     public internal(set) var isComplete = false
 
     /// The target without its query.
     public var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The values of a field, joined by ", "; nil when there is none.
+    /// The values of a field, joined by ", "; nil if there is none.
     public subscript(_ name: String) -> String? {
         HTTPField.Name(name).flatMap { fields[$0] }
     }

@@ -14,8 +14,8 @@ import Locks
 /// await origin.stop()
 /// ```
 ///
-/// Requests on one connection are answered in order, pipelined ones too; connections are independent. What cannot be
-/// read as a request is answered with 400 and noted in ``OriginHistory/failures``. Safe to use from any thread.
+/// Requests on one connection are answered in order, including pipelined ones; connections are independent. Input that
+/// is not a valid request is answered with 400 and recorded in ``OriginHistory/failures``. Safe to use from any thread.
 public final class TestOrigin: Sendable {
     /// Makes the answer to a request.
     public typealias Responder = @Sendable (OriginRequest) async throws -> OriginAnswer
@@ -27,7 +27,7 @@ public final class TestOrigin: Sendable {
     public let port: Int
     let recorder: Recorder
     let scripts: Scripts
-    /// Whether it speaks TLS.
+    /// True if it speaks TLS.
     public let isTLS: Bool
     private let listener: any Channel
 
@@ -39,7 +39,7 @@ public final class TestOrigin: Sendable {
         self.scripts = scripts
     }
 
-    /// Starts an origin. Throws the system's error when it cannot listen, and NIOSSL's for an invalid certificate.
+    /// Starts an origin. Throws the system's error if it cannot listen, and NIOSSL's for an invalid certificate.
     /// - Parameters:
     ///   - port: the port. Default: 0, a free one.
     ///   - certificate: speaks TLS with it; nil for none. Default: nil. ``OriginCertificate/local`` is
@@ -78,7 +78,7 @@ public final class TestOrigin: Sendable {
     /// Answers the requests for a path in this order, and repeats the last answer. Replaces the previous script.
     /// - Parameters:
     ///   - path: compared with the whole target first, then with the target without its query.
-    ///   - answers: in the order of the requests. None is the same as 404.
+    ///   - answers: in the order of the requests. Without answers: 404.
     public func script(_ path: String, _ answers: OriginAnswer...) {
         let answers = answers.isEmpty ? [.notFound] : answers
         let turn = Atomic(0)
@@ -90,26 +90,26 @@ public final class TestOrigin: Sendable {
     /// Answers the requests for a path by a function. Replaces the previous script.
     /// - Parameters:
     ///   - path: compared with the whole target first, then with the target without its query.
-    ///   - onHead: asks the function as soon as the head is there, and reads the content after the answer; no
-    ///     `100 Continue` is sent then. Default: false, when the content has arrived.
+    ///   - onHead: true calls the function as soon as the head has arrived, and reads the content after the answer; no
+    ///     `100 Continue` is sent then. Default: false: calls it when the content has arrived.
     ///   - responder: makes the answer.
     public func script(_ path: String, onHead: Bool = false, _ responder: @escaping Responder) {
         scripts.set(path, answersOnHead: onHead, responder)
     }
 
-    /// What has happened so far.
+    /// The history of the origin so far.
     public var history: OriginHistory { recorder.history }
 
-    /// The requests that arrived whole, in the order in which their heads came.
+    /// The requests that arrived completely, in the order in which their heads arrived.
     public var requests: [OriginRequest] { history.requests.filter(\.isComplete) }
 
-    /// The requests that arrived whole for a path, whatever their query.
+    /// The requests that arrived completely for a path, whatever their query.
     /// - Parameter path: without the query.
-    /// - Returns: the requests in the order in which they came.
+    /// - Returns: the requests in the order in which their heads arrived.
     public func requests(for path: String) -> [OriginRequest] { requests.filter { $0.path == path } }
 
     /// Waits until a condition holds; tests it after each change.
-    /// - Parameter condition: called with all that has happened.
+    /// - Parameter condition: called with the history so far.
     public func wait(until condition: @escaping @Sendable (OriginHistory) -> Bool) async {
         await recorder.wait(until: condition)
     }

@@ -1,14 +1,14 @@
-/// Which bytes of the representation a stored response has.
+/// The bytes of the representation that a stored response has.
 public enum BodyExtent: Sendable, Hashable {
-    /// All of them.
+    /// All bytes.
     case complete(length: Int64)
-    /// Some of them (RFC 9111 section 3.3), and the complete length where it is known.
+    /// Some bytes (RFC 9111 section 3.3), and the complete length if it is known.
     case partial(ByteRanges, total: Int64?)
 
-    /// Whether nothing is missing.
+    /// True if no byte is missing.
     public var isComplete: Bool { if case .complete = self { true } else { false } }
 
-    /// The length of the whole representation, where known.
+    /// The length of the whole representation, if it is known.
     public var total: Int64? {
         switch self {
         case .complete(let length): length
@@ -16,7 +16,7 @@ public enum BodyExtent: Sendable, Hashable {
         }
     }
 
-    /// The bytes that are there.
+    /// The stored bytes.
     public var available: ByteRanges {
         switch self {
         case .complete(let length): ByteRanges([0..<max(0, length)])

@@ -1,9 +1,9 @@
-/// The primary cache key (RFC 9111 section 2): the target URI, and the method where it is not GET or HEAD.
+/// The primary cache key (RFC 9111 section 2): the target URI, and the method if it is not GET or HEAD.
 ///
-/// Only what RFC 9110 section 4.2.3 calls equivalent *and* no server can tell apart is normalised: case of scheme and
-/// host, the default port, an empty path. Paths and queries stay byte by byte as sent: dots, slashes and
-/// percent-encoding are the origin's to interpret, and a key that merged what the origin keeps apart would let one
-/// URI poison another.
+/// Normalisation covers only forms that RFC 9110 section 4.2.3 calls equivalent *and* that no server can distinguish:
+/// case of scheme and host, the default port, an empty path. Paths and queries stay byte by byte as sent: the origin
+/// interprets dots, slashes and percent-encoding, and a key that merged URIs which the origin distinguishes would let
+/// one poison another.
 public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// Scheme, host and port, such as `https://example.org` (RFC 9110 section 4.3.1); the default port is left out.
     public let origin: String
@@ -21,7 +21,7 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// The target URI.
     public var uri: String { origin + target }
 
-    /// The key as text, one for one: the URI, after the method and a space where there is a method.
+    /// The key as text, unambiguous: the URI, preceded by the method and a space if there is a method.
     public var description: String { method.map { "\($0) \(uri)" } ?? uri }
 
     /// The same URI for another method.

@@ -2,7 +2,7 @@ import HTTPTypes
 
 /// One member of the `Cache-Status` field (RFC 9211 section 2): how this cache handled a request.
 public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
-    /// Why a request went to the next hop (section 2.2).
+    /// The reason that a request was forwarded to the next hop (section 2.2).
     public enum ForwardReason: String, Sendable, Hashable {
         /// The cache was configured not to handle it.
         case bypass
@@ -32,22 +32,22 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
 
     /// The name of the cache.
     public var cacheName: String
-    /// What happened.
+    /// The outcome of the request.
     public var outcome: Outcome
     /// The status code that the next hop answered with (section 2.3); left out when it equals the status that is sent.
     public var forwardStatus: Int?
     /// The freshness left in seconds, negative when stale (section 2.6).
     public var ttlSeconds: Int64?
-    /// Whether the response to the forwarded request was stored (section 2.4).
+    /// True if the response to the forwarded request was stored (section 2.4).
     public var isStored: Bool
-    /// Whether the request shared a forwarded request with others (section 2.5).
+    /// True if the request shared a forwarded request with others (section 2.5).
     public var isCollapsed: Bool
     /// The cache key (section 2.7); left out when it is not printable ASCII.
     public var key: String?
-    /// More, as a short text (section 2.8).
+    /// Further detail, as a short text (section 2.8).
     public var detail: String?
 
-    /// Makes a member. Each parameter sets the property of its name; what is left out is not a part of the member.
+    /// Makes a member. Each parameter sets the property of its name; omitted ones are not part of the member.
     public init(
         cacheName: String, outcome: Outcome, forwardStatus: Int? = nil, ttlSeconds: Int64? = nil,
         isStored: Bool = false,
@@ -63,7 +63,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         self.detail = detail
     }
 
-    /// The member as it is written in the field.
+    /// The member in the form of the field.
     public var fieldValue: String {
         var text = Self.item(cacheName) ?? "\"\""
         switch outcome {
@@ -85,9 +85,9 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// As `fieldValue`.
     public var description: String { fieldValue }
 
-    /// Appends the member behind those of caches nearer to the origin (section 2), as a line of its own.
+    /// Appends the member after those of caches nearer to the origin (section 2), as a separate line.
     ///
-    /// - Parameter fields: of the response.
+    /// - Parameter fields: the fields of the response.
     public func append(to fields: inout HTTPFields) { fields.append(HTTPField(name: .cacheStatus, value: fieldValue)) }
 
     /// A token where the text is one, otherwise a string; nil when it is neither.

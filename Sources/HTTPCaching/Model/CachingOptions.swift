@@ -1,14 +1,14 @@
 import HTTPTypes
 
-/// How a cache uses the freedom that the specifications leave it.
+/// The choices that the specifications leave to a cache.
 ///
 /// Every default is conforming. Options that change what is stored (`mode`, `targetedFields`, the heuristic ones,
-/// `trustsAge`) are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options
-/// has to be made again from the stored fields.
+/// `trustsAge`) are part of ``fingerprint``, which a ``StoredPolicy`` remembers: a policy made under other options must
+/// be made again from the stored fields.
 public struct CachingOptions: Sendable, Hashable {
-    /// What to do with a response that sets a cookie (RFC 9111 section 7.3).
+    /// The treatment of a response that sets a cookie (RFC 9111 section 7.3).
     public enum SetCookiePolicy: UInt8, Sendable, Hashable {
-        /// `Set-Cookie` does not change what is stored: what RFC 9111 says.
+        /// `Set-Cookie` does not affect storing, as in RFC 9111.
         case ignore = 0
         /// A shared cache needs explicit freshness of more than 0 or `public`, and no `no-cache`, to store such a
         /// response; it is never heuristically fresh. The default.
@@ -31,57 +31,56 @@ public struct CachingOptions: Sendable, Hashable {
     /// The longest heuristic freshness lifetime, in seconds. Default: one day.
     public var heuristicCeilingSeconds: Int64 = 86_400
     /// Lifetimes for responses that state none, by status code, in seconds: `[404: 10, 301: 3_600]` remembers a missing
-    /// resource for ten seconds (negative caching). They count as heuristic freshness, go before the share of the time
-    /// since `Last-Modified`, and do not apply to a response that says `no-cache` or has a `Set-Cookie` in a shared
-    /// cache. Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
+    /// resource for ten seconds (negative caching). They count as heuristic freshness, take precedence over the share
+    /// of the time since `Last-Modified`, and do not apply to a response with `no-cache`, or with `Set-Cookie` in a
+    /// shared cache. Only status codes that ``CacheRules/understands(status:)`` knows. Default: none.
     public var lifetimesByStatus: [Int: Int64] = [:]
-    /// Take `Age` plus the response delay as the initial age, and leave the apparent age out (RFC 9111 section 4.2.3
-    /// allows both). Default: false, the more cautious one; true helps when the origin's clock is wrong.
+    /// Uses `Age` plus the response delay as the initial age, and ignores the apparent age (RFC 9111 section 4.2.3
+    /// allows both). Default: false, the more cautious one; true helps if the origin's clock is wrong.
     public var trustsAge = false
-    /// How far `now` may lie before the time a response was received without the stored response counting as stale,
-    /// in milliseconds. Default: 60,000.
+    /// How far `now` may be before the time a response was received without making the stored response stale, in
+    /// milliseconds. Default: 60,000.
     public var clockSkewToleranceMilliseconds: Int64 = 60_000
 
-    /// Honour the request's cache directives (RFC 9111 section 5.2.1: advisory). Default: true.
+    /// Honours the request's cache directives (RFC 9111 section 5.2.1: advisory). Default: true.
     public var honorsRequestDirectives = true
-    /// Treat a request's `Pragma: no-cache` without `Cache-Control` as `no-cache`. RFC 9111 section 5.4 deprecates
-    /// it. Default: false.
+    /// Treats a request's `Pragma: no-cache` without `Cache-Control` as `no-cache`. RFC 9111 section 5.4 deprecates it.
+    /// Default: false.
     public var honorsPragma = false
-    /// Serve stale responses while the origin cannot be reached (RFC 9111 section 4.2.4), unless a directive
-    /// prohibits it. Default: true.
+    /// Serves stale responses while the origin cannot be reached (RFC 9111 section 4.2.4), unless a directive prohibits
+    /// it. Default: true.
     public var servesStaleWhenDisconnected = true
-    /// Take a 500, 502, 503 or 504 answer as if the server had failed to respond (RFC 9111 section 4.3.3). Default:
+    /// Treats a 500, 502, 503 or 504 answer as if the server had failed to respond (RFC 9111 section 4.3.3). Default:
     /// true.
     public var takesServerErrorAsDisconnection = true
-    /// Serve a stale response in place of every 5xx answer, whether or not it was validated, as if the origin could not
-    /// be reached. RFC 9111 section 4.2.4 wants an agreement with the origin for that. Default: false.
+    /// Serves a stale response in place of every 5xx answer, whether or not it was validated, as if the origin could
+    /// not be reached. RFC 9111 section 4.2.4 requires an agreement with the origin for that. Default: false.
     public var servesStaleForServerErrors = false
-    /// The longest staleness that may be served for being disconnected alone, in seconds. `stale-if-error` and
-    /// `max-stale` have their own limits. Default: one day.
+    /// The longest staleness that may be served only because the cache is disconnected, in seconds. `stale-if-error`
+    /// and `max-stale` have their own limits. Default: one day.
     public var disconnectedStaleLimitSeconds: Int64 = 86_400
 
     /// Fields that an update, such as a 304, does not change in a stored response, in addition to those of RFC 9111
-    /// section 3.2. Some origins send another `Content-Encoding` in a 304 than with the content that it is about.
-    /// Default: none.
+    /// section 3.2. Some origins send another `Content-Encoding` in a 304 than with the content itself. Default: none.
     public var fieldsKeptOnUpdate: Set<HTTPField.Name> = []
 
-    /// What to do with `Set-Cookie` in a shared cache.
+    /// The treatment of `Set-Cookie` in a shared cache.
     public var setCookie: SetCookiePolicy = .requireExplicitFreshness
-    /// Whether this cache can keep and combine parts of a representation (RFC 9111 section 3.3). Default: true; false
+    /// True if this cache can keep and combine parts of a representation (RFC 9111 section 3.3). Default: true; false
     /// stores no 206 and no cut-off response.
     public var storesPartialResponses = true
-    /// Ask for the rest of a stored part that is fresh but has no strong validator. The answer cannot be combined
-    /// (RFC 9110 section 15.3.7.3), so that a 206 costs a second request. Default: true.
+    /// Asks for the rest of a stored part that is fresh but has no strong validator. The answer cannot be combined (RFC
+    /// 9110 section 15.3.7.3), so a 206 costs a second request. Default: true.
     public var completesWithoutValidator = true
     /// The most parts of one `Range` field that are answered; more are answered with the whole representation.
     /// Default: 32.
     public var maximumRanges = 32
-    /// Choose a stored response by its `Content-Language` when it is what the request likes best (RFC 9111 section
-    /// 4.1). Default: true.
+    /// Chooses a stored response by its `Content-Language` if the request prefers that language (RFC 9111 section 4.1).
+    /// Default: true.
     public var selectsByContentLanguage = true
 
     /// Safe, cacheable methods understood in addition to GET, HEAD and POST; they have their own keys. The joining
-    /// layer has to add to the key what else selects the answer.
+    /// layer has to add to the key anything else that selects the answer.
     public var extraMethods: Set<String> = []
     /// Methods known to be safe in addition to GET, HEAD, OPTIONS, TRACE, PROPFIND, QUERY, REPORT and SEARCH (RFC 9110
     /// section 9.2.1). All others invalidate.
@@ -92,7 +91,7 @@ public struct CachingOptions: Sendable, Hashable {
 
     /// Makes options with the defaults for a mode.
     ///
-    /// - Parameter mode: for many users, or for one. Default: shared.
+    /// - Parameter mode: shared by many users, or private to one. Default: shared.
     public init(mode: CacheMode = .shared) { self.mode = mode }
 
     /// The defaults for a private cache, such as an app's.
@@ -144,7 +143,7 @@ extension HTTPField.Name {
     static let pragma = HTTPField.Name("Pragma")!
 }
 
-/// Whether a cache is dedicated to one user or reused by several (RFC 9111 section 1).
+/// The number of users of a cache: one, or several (RFC 9111 section 1).
 public enum CacheMode: UInt8, Sendable, Hashable {
     /// Dedicated to a single user, like a browser's: `private` responses may be stored, `s-maxage` and
     /// `proxy-revalidate` do not apply.

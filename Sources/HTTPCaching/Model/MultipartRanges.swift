@@ -1,4 +1,4 @@
-/// A `multipart/byteranges` body (RFC 9110 section 14.6): what comes between the ranges, and how long everything is.
+/// A `multipart/byteranges` body (RFC 9110 section 14.6): the bytes between the ranges, and the total length.
 public struct MultipartRanges: Sendable, Hashable {
     /// The ranges in the order they are sent; at least two.
     public let ranges: [Range<Int64>]
@@ -6,7 +6,7 @@ public struct MultipartRanges: Sendable, Hashable {
     public let total: Int64
     /// The boundary, without the leading dashes.
     public let boundary: String
-    /// The representation's `Content-Type`, repeated in each part; nil when it has none.
+    /// The representation's `Content-Type`, repeated in each part; nil if it has none.
     public let contentType: String?
 
     /// The bytes before the content of a part.

@@ -10,7 +10,7 @@ public struct NewResponse: Sendable, Hashable {
         case part(ContentRange, existing: ByteRanges)
     }
 
-    /// Status and fields as they are to be stored.
+    /// Status and fields to be stored.
     public var head: HTTPResponse
     /// The method of requests that it can answer.
     public var method: HTTPRequest.Method
@@ -24,8 +24,8 @@ public struct NewResponse: Sendable, Hashable {
     public var policy: StoredPolicy
     /// The positions of stored responses with the same secondary key: they are replaced.
     public var replaces: [Int]
-    /// The position of the stored part whose bytes stay and are added to; nil when the new bytes stand alone. Also in
-    /// ``replaces``.
+    /// The position of the stored part whose bytes stay and are added to; nil if the new bytes are stored by
+    /// themselves. Also in ``replaces``.
     public var combines: Int?
     /// The groups it belongs to (RFC 9875), for an index.
     public var groups: [String]
@@ -37,7 +37,7 @@ public struct NewResponse: Sendable, Hashable {
         if case .part(let content, _) = expected { content.range?.lowerBound ?? 0 } else { 0 }
     }
 
-    /// The positions that a part said it would bring; nil for a whole representation.
+    /// The positions that a part announced; nil for a whole representation.
     public var announcedRange: Range<Int64>? {
         if case .part(let content, _) = expected { content.range } else { nil }
     }
@@ -45,10 +45,10 @@ public struct NewResponse: Sendable, Hashable {
     /// The stored response, once the body has ended.
     ///
     /// - Parameters:
-    ///   - receivedBytes: how many bytes of content were received.
-    ///   - isComplete: whether the message was complete (RFC 9112 section 8): false for a connection that closed early.
-    /// - Returns: nil when what arrived is not to be kept: a cut-off response without a strong validator, or one that
-    ///   is not a 200 (RFC 9111 section 3.3), or more bytes than `Content-Range` says.
+    ///   - receivedBytes: the number of bytes of content received.
+    ///   - isComplete: true if the message was complete (RFC 9112 section 8): false for a connection that closed early.
+    /// - Returns: nil if the received bytes are not to be kept: a cut-off response without a strong validator, or one
+    ///   that is not a 200 (RFC 9111 section 3.3), or more bytes than `Content-Range` says.
     public func finished(receivedBytes: Int64, isComplete: Bool) -> StoredResponse? {
         var result = StoredResponse(
             head: head, method: method, selecting: selecting, requestTime: requestTime, responseTime: responseTime,

@@ -19,12 +19,12 @@ public struct RequestDirectives: Sendable, Hashable {
     /// `only-if-cached` (5.2.1.7).
     public var onlyIfCached = false
 
-    /// No directives at all.
+    /// No directives.
     public init() {}
 
     /// Parses the combined lines of `Cache-Control`. Never fails.
     ///
-    /// - Parameter bytes: the values of all lines, joined by commas. What cannot be parsed is passed over.
+    /// - Parameter bytes: the values of all lines, joined by commas. Parts that cannot be parsed are ignored.
     public init(_ bytes: [UInt8]) {
         for directive in DirectiveList.parse(bytes) {
             var seconds: Int64?

@@ -1,18 +1,18 @@
 /// The cache directives of a response (RFC 9111 section 5.2.2, RFC 5861, RFC 8246), from `Cache-Control` or a
 /// targeted field.
 ///
-/// Unknown directives are ignored (section 5.2.3). Of a directive that is given twice the first counts (section 4.2.1).
+/// Unknown directives are ignored (section 5.2.3). If a directive is given twice, the first one counts (section 4.2.1).
 public struct ResponseDirectives: Sendable, Hashable {
     /// A directive whose argument is a number of seconds.
     public enum Seconds: Sendable, Hashable {
-        /// Not there.
+        /// Not given.
         case absent
-        /// There with a valid argument, 0...2^42.
+        /// Given with a valid argument, 0...2^42.
         case value(Int64)
-        /// There without a valid argument: the response counts as stale (section 4.2.1). It permits nothing.
+        /// Given without a valid argument: the response counts as stale (section 4.2.1). It permits nothing.
         case invalid
 
-        /// Whether the directive was given at all.
+        /// True if the directive was given at all.
         public var isPresent: Bool { self != .absent }
         /// The valid argument.
         public var seconds: Int64? { if case .value(let seconds) = self { seconds } else { nil } }
@@ -20,7 +20,7 @@ public struct ResponseDirectives: Sendable, Hashable {
 
     /// `no-cache` and `private`: unqualified, or with the names of the fields they apply to.
     public enum Qualified: Sendable, Hashable {
-        /// Not there.
+        /// Not given.
         case absent
         /// For the whole response: no argument, or one that names no field.
         case unqualified
@@ -40,10 +40,11 @@ public struct ResponseDirectives: Sendable, Hashable {
     public var noCache = Qualified.absent
     /// `private` (5.2.2.7).
     public var isPrivate = Qualified.absent
-    /// Whether `private` lets a private cache store what it could not store otherwise: only if it is written as
-    /// defined.
+    /// True if `private` lets a private cache store a response that it could not store otherwise: only if the directive
+    /// is written as defined.
     public var permitsPrivateStoring = false
-    /// Whether `must-revalidate` lets a shared cache store an answer to `Authorization` (3.5): the same.
+    /// True if `must-revalidate` lets a shared cache store an answer to `Authorization` (3.5), under the same
+    /// condition.
     public var permitsAuthenticatedStoring = false
     /// `must-revalidate` (5.2.2.2).
     public var mustRevalidate = false
@@ -60,12 +61,12 @@ public struct ResponseDirectives: Sendable, Hashable {
     /// `immutable` (RFC 8246 section 2).
     public var immutable = false
 
-    /// No directives at all.
+    /// No directives.
     public init() {}
 
     /// Parses the combined lines of `Cache-Control`. Never fails.
     ///
-    /// - Parameter bytes: the values of all lines, joined by commas. What cannot be parsed is passed over.
+    /// - Parameter bytes: the values of all lines, joined by commas. Parts that cannot be parsed are ignored.
     public init(_ bytes: [UInt8]) {
         for directive in DirectiveList.parse(bytes) {
             apply(name: String(decoding: directive.name, as: UTF8.self), directive.argument)

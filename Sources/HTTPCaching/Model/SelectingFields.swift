@@ -6,7 +6,7 @@ public struct SelectingFields: Sendable, Hashable {
     public struct Field: Sendable, Hashable {
         /// The name in lower case.
         public let name: String
-        /// The normalised value; nil when the request did not have the field.
+        /// The normalised value; nil if the request did not have the field.
         public let value: [UInt8]?
     }
 
@@ -34,10 +34,10 @@ public struct SelectingFields: Sendable, Hashable {
         )
     }
 
-    /// Whether a request has the same nominated fields.
+    /// True if a request has the same nominated fields.
     ///
     /// - Parameter request: the fields of the request, compared as RFC 9111 section 4.1 says.
-    /// - Returns: true also where nothing is nominated.
+    /// - Returns: true also if no field is nominated.
     public func matches(_ request: HTTPFields) -> Bool {
         fields.allSatisfy { SelectingValue.normalized(name: $0.name, in: request) == $0.value }
     }
@@ -60,7 +60,7 @@ public struct SelectingFields: Sendable, Hashable {
 
     /// Reads ``encoded``; nil when the bytes are anything else.
     ///
-    /// - Parameter bytes: what ``encoded`` gave.
+    /// - Parameter bytes: the result of ``encoded``.
     public init?(encoded bytes: [UInt8]) {
         var index = 0
         func part() -> [UInt8]? {

@@ -38,7 +38,7 @@ extension StoredPolicy {
 
     /// Reads an encoding; nil when the length, the version or the lifetime source is unknown.
     ///
-    /// - Parameter bytes: what ``encoded`` gave.
+    /// - Parameter bytes: the result of ``encoded``.
     public init?(encoded bytes: [UInt8]) {
         // SAFETY: the buffer is read inside the closure only.
         guard let policy = bytes.withUnsafeBytes({ StoredPolicy(encoded: $0) }) else { return nil }
@@ -48,7 +48,7 @@ extension StoredPolicy {
     /// Reads an encoding in place, for instance from a mapping; nil when the length, the version or the lifetime source
     /// is unknown. The buffer is not kept.
     ///
-    /// - Parameter bytes: what ``encoded`` gave; at any alignment.
+    /// - Parameter bytes: the result of ``encoded``; at any alignment.
     public init?(encoded bytes: UnsafeRawBufferPointer) {
         guard bytes.count == Self.encodedByteCount, bytes[0] == 1, let source = LifetimeSource(rawValue: bytes[1])
         else {

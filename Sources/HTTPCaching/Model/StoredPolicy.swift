@@ -1,9 +1,9 @@
-/// What the fields of a stored response say about its use, parsed once when it is stored.
+/// The terms on which a stored response may be used, parsed from its fields once when it is stored.
 ///
-/// A decision on a hit needs this value and the time only. It holds no references, and its encoding has
+/// A decision on a hit needs only this value and the time. It holds no references, and its encoding has
 /// ``encodedByteCount`` bytes.
 public struct StoredPolicy: Sendable, Hashable {
-    /// Properties that are there or not.
+    /// Properties that are set or not.
     public struct Flags: OptionSet, Sendable, Hashable {
         /// The bits.
         public let rawValue: UInt16
@@ -11,7 +11,7 @@ public struct StoredPolicy: Sendable, Hashable {
         ///
         /// - Parameter rawValue: the sum of the raw values of flags.
         public init(rawValue: UInt16) { self.rawValue = rawValue }
-        /// `no-cache` without field names: to be validated before every use (RFC 9111 section 5.2.2.4).
+        /// `no-cache` without field names: must be validated before every use (RFC 9111 section 5.2.2.4).
         public static let noCache = Flags(rawValue: 1 << 0)
         /// A directive prohibits serving it stale (RFC 9111 section 4.2.4): `must-revalidate`, in a shared cache
         /// `proxy-revalidate` and `s-maxage`, or `no-cache`.
@@ -30,13 +30,13 @@ public struct StoredPolicy: Sendable, Hashable {
         public static let hasDate = Flags(rawValue: 1 << 7)
         /// `no-transform`.
         public static let noTransform = Flags(rawValue: 1 << 8)
-        /// The framing contradicted `Content-Range`: served as it came, never combined.
+        /// The framing contradicted `Content-Range`: served as received, never combined.
         public static let neverCombined = Flags(rawValue: 1 << 9)
     }
 
-    /// Where the freshness lifetime comes from (RFC 9111 section 4.2.1).
+    /// The source of the freshness lifetime (RFC 9111 section 4.2.1).
     public enum LifetimeSource: UInt8, Sendable, Hashable {
-        /// There is none: stale from the start.
+        /// No source: stale from the start.
         case none = 0
         /// `s-maxage`.
         case sMaxage = 1
@@ -52,9 +52,9 @@ public struct StoredPolicy: Sendable, Hashable {
         case override = 6
     }
 
-    /// Properties that are there or not.
+    /// Properties that are set or not.
     public var flags: Flags
-    /// Where the lifetime comes from.
+    /// The source of the lifetime.
     public var lifetimeSource: LifetimeSource
     /// The freshness lifetime in milliseconds.
     public var lifetimeMilliseconds: Int64
@@ -62,21 +62,21 @@ public struct StoredPolicy: Sendable, Hashable {
     public var initialAgeMilliseconds: Int64
     /// The time of the response.
     public var responseTime: Instant
-    /// `Date`, or the time of the response when there is none.
+    /// `Date`, or the time of the response if there is none.
     public var date: Instant
     /// `Last-Modified`, or 0.
     public var lastModified: Instant
-    /// `stale-while-revalidate` in seconds, -1 when there is none.
+    /// `stale-while-revalidate` in seconds; -1 if there is none.
     public var staleWhileRevalidateSeconds: Int64
-    /// `stale-if-error` in seconds, -1 when there is none.
+    /// `stale-if-error` in seconds; -1 if there is none.
     public var staleIfErrorSeconds: Int64
     /// ``CachingOptions/fingerprint`` of the options it was made under.
     public var fingerprint: UInt32
 
-    /// Whether there is an entity tag or a modification date to validate with.
+    /// True if there is an entity tag or a modification date for validation.
     public var hasValidator: Bool { !flags.isDisjoint(with: [.hasEntityTag, .hasLastModified]) }
 
-    /// Whether there is a strong validator (RFC 9110 section 8.8.1).
+    /// True if there is a strong validator (RFC 9110 section 8.8.1).
     public var hasStrongValidator: Bool {
         (flags.contains(.hasEntityTag) && !flags.contains(.weakEntityTag))
             || (!flags.contains(.hasEntityTag) && flags.contains(.strongLastModified))
@@ -90,13 +90,13 @@ public struct StoredPolicy: Sendable, Hashable {
         initialAgeMilliseconds.addingSaturating(max(0, now.milliseconds(since: responseTime)))
     }
 
-    /// Whether it is fresh (section 4.2). A clock that has gone back by more than `clockSkewTolerance` milliseconds
+    /// True if it is fresh (section 4.2). A clock that was set back by more than `clockSkewTolerance` milliseconds
     /// makes it stale: its age is unknown then.
     ///
     /// - Parameters:
     ///   - now: the current time.
     ///   - clockSkewTolerance: in milliseconds. Default: a minute.
-    /// - Returns: whether the current age is below the freshness lifetime.
+    /// - Returns: true if the current age is below the freshness lifetime.
     public func isFresh(at now: Instant, clockSkewTolerance: Int64 = 60_000) -> Bool {
         lifetimeMilliseconds > ageMilliseconds(at: now) && responseTime.milliseconds(since: now) <= clockSkewTolerance
     }
@@ -114,7 +114,8 @@ public struct StoredPolicy: Sendable, Hashable {
         responseTime.advanced(byMilliseconds: lifetimeMilliseconds.subtractingSaturating(initialAgeMilliseconds))
     }
 
-    /// Makes it fresh for a time from now on. Its age counts on, and what prohibits serving it stale still does.
+    /// Makes it fresh for a time from now on. Its age keeps counting, and directives that prohibit serving it stale
+    /// still apply.
     ///
     /// - Parameters:
     ///   - milliseconds: more than 0.
@@ -124,10 +125,10 @@ public struct StoredPolicy: Sendable, Hashable {
         flags.subtract(.noCache)
     }
 
-    /// Takes another lifetime than the response's own, as a caller's policy may want. It counts from the time of the
-    /// response, whose age stays what it is: other caches go by that.
+    /// Replaces the response's own lifetime, for a caller's policy. It counts from the time of the response, whose age
+    /// does not change: other caches rely on it.
     ///
-    /// - Parameter lifetimeSeconds: from the time of the response on; 0 or less makes it stale at once.
+    /// - Parameter lifetimeSeconds: from the time of the response on; 0 or less makes it stale immediately.
     public mutating func override(lifetimeSeconds: Int64) {
         lifetimeSource = .override
         lifetimeMilliseconds = max(0, lifetimeSeconds).secondsAsMilliseconds.addingSaturating(initialAgeMilliseconds)

@@ -9,15 +9,15 @@ public struct StoredResponse: Sendable, Hashable {
     public var method: HTTPRequest.Method
     /// The secondary key.
     public var selecting: SelectingFields
-    /// When the request was sent that brought or last freshened it.
+    /// When the request was sent that fetched or last freshened it.
     public var requestTime: Instant
-    /// When the response was received that brought or last freshened it.
+    /// When the response was received: this one, or the one that last freshened it.
     public var responseTime: Instant
-    /// The bytes that are there.
+    /// The stored bytes.
     public var body: BodyExtent
-    /// What was parsed from the fields.
+    /// The policy parsed from the fields.
     public var policy: StoredPolicy
-    /// Whether it was invalidated (RFC 9111 section 4.4): it has to be validated before it is used again.
+    /// True if it was invalidated (RFC 9111 section 4.4): it has to be validated before it is used again.
     public var isInvalidated: Bool
 
     /// Makes a stored response from its parts, for instance when it is read back from a store.
@@ -25,11 +25,11 @@ public struct StoredResponse: Sendable, Hashable {
     ///   - head: status and fields, without those that are not stored.
     ///   - method: the method of the request that it answers for. Default: GET.
     ///   - selecting: the secondary key. Default: none.
-    ///   - requestTime: when the request was sent that brought or last freshened it.
-    ///   - responseTime: when the response was received that brought or last freshened it.
-    ///   - body: the bytes that are there.
-    ///   - policy: what was parsed from the fields.
-    ///   - isInvalidated: whether it has to be validated before it is used again. Default: false.
+    ///   - requestTime: when the request was sent that fetched or last freshened it.
+    ///   - responseTime: when the response was received: this one, or the one that last freshened it.
+    ///   - body: the stored bytes.
+    ///   - policy: the policy parsed from the fields.
+    ///   - isInvalidated: true if it has to be validated before it is used again. Default: false.
     public init(
         head: HTTPResponse, method: HTTPRequest.Method = .get, selecting: SelectingFields = .none, requestTime: Instant,
         responseTime: Instant,
@@ -45,10 +45,10 @@ public struct StoredResponse: Sendable, Hashable {
         self.isInvalidated = isInvalidated
     }
 
-    /// The entity tag, nil when there is none, more than one, or a broken one.
+    /// The entity tag; nil if there is none, more than one, or a broken one.
     public var entityTag: EntityTag? { head.headerFields.single(.eTag).flatMap { EntityTag($0) } }
 
-    /// What `If-Range` may name (RFC 9110 section 13.1.5): the strong validator. Nil: there is none.
+    /// The validator that `If-Range` may name (RFC 9110 section 13.1.5): the strong one. Nil: there is none.
     package var strongValidator: [UInt8]? {
         guard policy.hasStrongValidator else { return nil }
         return entityTag?.bytes ?? head.headerFields.single(.lastModified)

@@ -1,4 +1,4 @@
-/// Why a response is not stored.
+/// The reason that a response is not stored.
 public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     /// RFC 9111 section 3: the request method is not understood.
     case methodNotUnderstood
@@ -20,7 +20,8 @@ public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     case requestNoStore
     /// RFC 9111 section 4.1: `Vary` has `*`, or is broken, so that the response never matches.
     case varyMatchesNothing
-    /// RFC 9111 section 4.1: an update has a `Vary` that names more than the stored response was selected by.
+    /// RFC 9111 section 4.1: an update has a `Vary` that names more fields than those that selected the stored
+    /// response.
     case varyChanged
     /// The request had content, which is not part of the key.
     case requestHasContent
@@ -33,7 +34,7 @@ public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     /// or partial responses are not kept at all.
     case partNotUnderstood
     /// RFC 9110 section 15.3.7: a part that answers the client's own `If-Range` may lack the metadata of the
-    /// representation, which that client has already.
+    /// representation, which that client already has.
     case partWithoutMetadata
     /// It sets a cookie (``CachingOptions/SetCookiePolicy``).
     case setsCookie
@@ -43,6 +44,6 @@ public enum StoringObstacle: String, Sendable, Hashable, CaseIterable {
     case tooManyFields
     /// The request has no cache key.
     case noKey
-    /// A response to HEAD has no body to store; it only updates what is stored (RFC 9111 section 4.3.5).
+    /// A response to HEAD has no body to store; it only updates stored responses (RFC 9111 section 4.3.5).
     case headResponse
 }

@@ -1,7 +1,7 @@
 import HTTPTypes
 import RawStructuredFieldValues
 
-/// Which parts of a query make no difference to a response: the field `No-Vary-Search`
+/// The parts of a query that do not affect a response: the field `No-Vary-Search`
 /// (draft-ietf-httpbis-no-vary-search-10), its "URL variation config".
 public struct URLVariation: Sendable, Hashable {
     /// The parameters that count.
@@ -14,11 +14,11 @@ public struct URLVariation: Sendable, Hashable {
 
     /// The parameters that count; names decoded.
     public let parameters: Parameters
-    /// Whether the order of parameters with different names counts; not with `key-order`.
+    /// True if the order of parameters with different names counts; false with `key-order`.
     public let hasOrder: Bool
 
-    /// What a response says (sections 3 and 4). Nil where every byte of the query counts: without the field, with one
-    /// that is not valid, and with one that says just that.
+    /// The variation that a response states (sections 3 and 4). Nil if every byte of the query counts: without the
+    /// field, with an invalid one, and with one that states just that.
     ///
     /// - Parameter response: its `No-Vary-Search` field counts.
     public init?(of response: HTTPResponse) {
@@ -60,14 +60,13 @@ public struct URLVariation: Sendable, Hashable {
         return names
     }
 
-    /// The part of a query that counts, in one form for all queries that count as the same (section 5): without a
-    /// space.
+    /// The part of a query that counts, in the same form for all equivalent queries (section 5), without a space.
     /// - Parameter query: the part after `?`; nil and an empty one are the same.
     ///
-    /// Bytes that are not UTF-8 stay as they are, where the draft lets a cache treat them all as U+FFFD: this gives
-    /// fewer hits, and no false ones.
+    /// Bytes that are not UTF-8 stay as they are, although the draft lets a cache treat them all as U+FFFD: this gives
+    /// fewer hits, but no false ones.
     ///
-    /// - Returns: text that is equal for queries that count as the same.
+    /// - Returns: text that is equal for equivalent queries.
     public func canonical(_ query: String?) -> String {
         var pairs: [(name: [UInt8], value: [UInt8])] = []
         for part in (query ?? "").utf8.split(separator: UInt8(ascii: "&")) {
@@ -134,7 +133,7 @@ public struct URLVariation: Sendable, Hashable {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// One text for each variation, without a space: to be read again by ``init(text:)``.
+    /// One text for each variation, without a space, which ``init(text:)`` can read.
     public var text: String {
         let (mark, names) =
             switch parameters {
@@ -145,9 +144,9 @@ public struct URLVariation: Sendable, Hashable {
         return (hasOrder ? "o" : "k") + mark + list
     }
 
-    /// Reads ``text``; nil when it is anything else.
+    /// Reads ``text``; nil for anything else.
     ///
-    /// - Parameter text: what ``text`` gave.
+    /// - Parameter text: the result of ``text``.
     public init?(text: some StringProtocol) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
         guard let kind = parts.first, kind.count == 2 else { return nil }

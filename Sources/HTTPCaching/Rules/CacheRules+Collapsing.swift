@@ -3,23 +3,23 @@ import HTTPTypes
 /// Collapsing requests: RFC 9111 section 4, "a cache can use a response that is stored or storable to satisfy multiple
 /// requests, provided that it is allowed to reuse that response for the requests in question".
 extension CacheRules {
-    /// Which loads of the same key a request may share.
+    /// The loads of the same key that a request may share.
     public enum Collapsing: Sendable, Hashable {
-        /// None: what it asks is its own business.
+        /// None: the request is answered on its own.
         case none
         /// Any that is under way.
         case any
-        /// One that is sent after the request arrived.
+        /// A load that is sent after the request arrived.
         ///
-        /// A request with `no-cache` wants nothing that was not validated with the origin (section 5.2.1.4), one with
-        /// `max-age=0` nothing that is older than itself (section 5.2.1.1). The answer to a request that is sent later
-        /// was generated later: it is what the origin would have said to this request, too. The answer to one that was
-        /// sent before may have been generated before, for instance before a change that the client knows of: it does
-        /// not do, and neither does that to a validation.
+        /// A request with `no-cache` accepts only a response validated with the origin (section 5.2.1.4), one with
+        /// `max-age=0` only a response that is not older than the request (section 5.2.1.1). The answer to a later
+        /// request was generated later, and the origin would have given the same answer to this request. The answer to
+        /// an earlier request may have been generated earlier, for instance before a change that the client knows of,
+        /// so it cannot be used. The same is true of an earlier validation.
         case later
     }
 
-    /// Which loads a request may share.
+    /// The loads that a request may share.
     ///
     /// - Parameter request: the client's request.
     /// - Returns: none, one that is under way, or only one that is sent later.
@@ -36,7 +36,7 @@ extension CacheRules {
         return directives.noCache || directives.maxAge == 0 ? .later : .any
     }
 
-    /// Whether a request has conditions that a cache can evaluate.
+    /// True if a request has conditions that a cache can evaluate.
     ///
     /// - Parameter request: the client's request.
     /// - Returns: true for `If-None-Match` and `If-Modified-Since`.
@@ -44,7 +44,7 @@ extension CacheRules {
         request.headerFields.contains(.ifNoneMatch) || request.headerFields.contains(.ifModifiedSince)
     }
 
-    /// A request without the directives that a load which was sent later satisfies.
+    /// A request without the directives that a later load satisfies.
     ///
     /// - Parameter request: the client's request.
     /// - Returns: the same request, for ``reuse(_:hasContent:stored:now:isDisconnected:)`` after that load.
@@ -55,14 +55,14 @@ extension CacheRules {
         return request
     }
 
-    /// The answer of a new, whole response to one of those who share it, while its body arrives: by the request's own
-    /// conditions and range. Nil when it may not be used for the request.
+    /// The answer to one of the requests that share a new, whole response, while its body arrives: according to the
+    /// request's own conditions and range. Nil if the response may not be used for the request.
     ///
     /// - Parameters:
     ///   - new: the response that is arriving.
-    ///   - request: the one to answer.
-    ///   - length: of the body; nil while it is not known. Then a range is not cut out.
-    ///   - isFollower: true for a request that did not itself bring the response: then it has to be fresh, and the
+    ///   - request: the request to answer.
+    ///   - length: the length of the body; nil while it is not known. Then a range is not cut out.
+    ///   - isFollower: true for a request other than the one that was sent: then the response has to be fresh, and the
     ///     request has to match.
     ///   - now: the current time.
     /// - Returns: with the content `none`, `whole` or `range`.
@@ -84,14 +84,14 @@ extension CacheRules {
             request, facts: RequestFacts(request, options: options), stored: stored, index: 0, now: now)
     }
 
-    /// The same for a 206 that is arriving, and a request whose range it brings.
+    /// The same for a 206 that is arriving, and a request whose range it contains.
     ///
     /// - Parameters:
     ///   - new: the part as it will be stored.
-    ///   - contentRange: of the 206; a stored part does not keep it.
+    ///   - contentRange: the value of the 206; a stored part does not keep it.
     ///   - request: a request that shares the load.
     ///   - now: the current time.
-    /// - Returns: the answer; nil when the part may not be used for the request.
+    /// - Returns: the answer; nil if the part may not be used for the request.
     public func serve(
         arrivingPart new: NewResponse, contentRange: String?, to request: HTTPRequest, now: Instant
     ) -> ServedResponse? {
@@ -109,15 +109,15 @@ extension CacheRules {
             && (maxAge == 0 || new.policy.ageMilliseconds(at: now) <= maxAge.secondsAsMilliseconds)
     }
 
-    /// Whether the resource is the cause that a response was not stored. If so, the next response will not be stored
-    /// either, and waiting for it is of no use. Fields of the request, and errors of the server, say nothing about
-    /// that; nor do refusals, which one client can provoke with a field or a range of its own: 404 and 410 alone are
-    /// about the resource.
+    /// True if a response was not stored because of the resource itself. Then the next response will not be stored
+    /// either, and waiting for it is useless. Fields of the request and errors of the server say nothing about that.
+    /// Nor do refusals, which one client can provoke with its own field or range: only 404 and 410 are about the
+    /// resource.
     ///
     /// - Parameters:
-    ///   - obstacle: why it was not stored.
+    ///   - obstacle: the reason that it was not stored.
     ///   - status: the status code of the response.
-    /// - Returns: false where the next response may be stored.
+    /// - Returns: false if the next response may be stored.
     public func isLasting(_ obstacle: StoringObstacle, status: Int) -> Bool {
         guard status < 400 || status == 404 || status == 410 else { return false }
         switch obstacle {

@@ -6,7 +6,7 @@ extension CacheRules {
     /// section 2.2), otherwise those of `Cache-Control`.
     ///
     /// - Parameter response: as received, or as stored.
-    /// - Returns: the parsed directives; none where there is no such field.
+    /// - Returns: the parsed directives; none if there is no such field.
     public func directives(of response: HTTPResponse) -> ResponseDirectives { control(of: response).directives }
 
     /// The directives that apply, and whether they come from a targeted field, which replaces `Cache-Control` and
@@ -22,7 +22,7 @@ extension CacheRules {
         )
     }
 
-    /// Parses what a stored response's fields say about its use.
+    /// Parses the policy of a response from its fields.
     ///
     /// - Parameters:
     ///   - response: as received.

@@ -2,15 +2,15 @@ import HTTPTypes
 
 /// Invalidating stored responses: RFC 9111 section 4.4, RFC 9875.
 extension CacheRules {
-    /// What a response to an unsafe request invalidates; nil for a safe method and for an error.
+    /// The keys and groups that a response to an unsafe request invalidates; nil for a safe method and for an error.
     ///
-    /// The target URI always, the URIs in `Location` and `Content-Location` when they have the target's origin, and
-    /// the groups in `Cache-Group-Invalidation`. A method whose safety is unknown counts as unsafe; only 2xx and 3xx
-    /// responses are not errors.
+    /// These are always the target URI, the URIs in `Location` and `Content-Location` if they have the target's origin,
+    /// and the groups in `Cache-Group-Invalidation`. A method whose safety is unknown counts as unsafe; only 2xx and
+    /// 3xx responses are not errors.
     ///
     /// - Parameters:
     ///   - response: the final response.
-    ///   - request: the one that it answers.
+    ///   - request: the request that it answers.
     /// - Returns: keys and groups to invalidate before any caller sees the response (RFC 9111 section 4.4).
     public func invalidation(by response: HTTPResponse, to request: HTTPRequest) -> Invalidation? {
         guard !isSafe(request.method), (200...399).contains(response.status.code),

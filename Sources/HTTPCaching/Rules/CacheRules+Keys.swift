@@ -4,12 +4,12 @@ import HTTPTypes
 extension CacheRules {
     /// The primary key of a request.
     ///
-    /// The URI is put together from scheme (`http` when missing), authority (or the `Host` field) and path. Nil when
-    /// the request has no target that a response could be stored for: an authority or asterisk form, more than one
-    /// `Host`, user information, or a broken authority.
+    /// The URI is made of scheme (`http` if missing), authority (or the `Host` field) and path. Nil if no response can
+    /// be stored for the request's target: an authority or asterisk form, more than one `Host`, user information, or a
+    /// broken authority.
     ///
     /// - Parameter request: its method is a part of the key if it is one of ``CachingOptions/extraMethods``.
-    /// - Returns: the key; nil for a target that nothing is stored for.
+    /// - Returns: the key; nil for a target for which nothing is stored.
     public func cacheKey(for request: HTTPRequest) -> CacheKey? {
         let method = request.method.rawValue
         let authority: String

@@ -46,12 +46,12 @@ extension CacheRules {
         return .ranges(merged, total: total)
     }
 
-    /// Section 15.3.7.3: whether two stored parts belong to one representation, so that their bytes may be combined.
+    /// Section 15.3.7.3: true if two stored parts belong to one representation, so that their bytes may be combined.
     ///
     /// - Parameters:
     ///   - left: one part.
     ///   - right: the other.
-    /// - Returns: true only where both have the same strong validator, and lengths that do not contradict each other.
+    /// - Returns: true only if both have the same strong validator, and lengths that do not contradict each other.
     public func areCombinable(_ left: StoredResponse, _ right: StoredResponse) -> Bool {
         guard left.method == right.method, left.policy.hasStrongValidator, right.policy.hasStrongValidator,
             !left.policy.flags.contains(.neverCombined), !right.policy.flags.contains(.neverCombined),

@@ -2,19 +2,19 @@ import HTTPTypes
 
 /// Handling what comes back: RFC 9111 sections 3, 3.4, 4.3.3, 4.3.4, 4.3.5 and 4.4.
 extension CacheRules {
-    /// Decides what a response from the next hop means.
+    /// Decides how to handle a response from the next hop.
     ///
     /// - Parameters:
     ///   - response: the head as received.
-    ///   - forwardedRequest: what was sent.
+    ///   - forwardedRequest: the request that was sent.
     ///   - stored: the responses stored under the primary key, in the order they had when the forwarded request was
-    ///     made. Positions that are gone meanwhile must not be dropped from the array; apply updates only to what is
-    ///     still there.
+    ///     made. Do not drop responses that were removed since from the array; apply updates only to those that still
+    ///     exist.
     ///   - requestTime: when the request was sent.
     ///   - responseTime: when the head was received; also the current time.
-    ///   - lifetimeSeconds: a lifetime that the caller gives in place of the response's own. A response whose status is
-    ///     understood is then stored although it states neither freshness nor a validator. Nil: its own.
-    /// - Returns: what to change and what to answer. Interim responses (1xx) change nothing and are passed on.
+    ///   - lifetimeSeconds: a lifetime of the caller in place of the response's own. A response whose status is
+    ///     understood is then stored even if it states neither freshness nor a validator. Nil: its own.
+    /// - Returns: the changes to make and the answer. Interim responses (1xx) change nothing and are passed on.
     public func received(
         _ response: HTTPResponse, for forwardedRequest: ForwardedRequest, stored: [StoredResponse],
         requestTime: Instant,
@@ -91,12 +91,12 @@ extension CacheRules {
         return decision
     }
 
-    /// Decides what to do when no response came: a stored response that may be served (RFC 9111 section 4.2.4, RFC
+    /// Decides on the answer if no response arrived: a stored response that may be served (RFC 9111 section 4.2.4, RFC
     /// 5861 section 4), or nil: answer 502 or 504.
     ///
     /// - Parameters:
-    ///   - forwardedRequest: what could not be sent, or was not answered.
-    ///   - stored: the responses that ``reuse(_:hasContent:stored:now:isDisconnected:)`` was given.
+    ///   - forwardedRequest: the request that could not be sent, or was not answered.
+    ///   - stored: the responses that were passed to ``reuse(_:hasContent:stored:now:isDisconnected:)``.
     ///   - now: the current time.
     /// - Returns: the stale response to serve; nil if none may be.
     public func failed(_ forwardedRequest: ForwardedRequest, stored: [StoredResponse], now: Instant) -> ServedResponse?
@@ -105,14 +105,14 @@ extension CacheRules {
         return serveOnError(forwardedRequest, stored: stored[selected], index: selected, now: now, isDisconnected: true)
     }
 
-    /// The member for `Cache-Status` of a request that went forward (RFC 9211).
+    /// The member for `Cache-Status` of a forwarded request (RFC 9211).
     ///
     /// - Parameters:
-    ///   - forwardedRequest: what was sent.
-    ///   - receivedStatus: the status code of the next hop, nil when there was no answer.
+    ///   - forwardedRequest: the request that was sent.
+    ///   - receivedStatus: the status code of the next hop; nil if there was no answer.
     ///   - sentStatus: the status code that the client gets.
-    ///   - stored: what was or will be stored of it, nil when nothing.
-    ///   - isCollapsed: whether other requests share the forwarded request.
+    ///   - stored: the response that was or will be stored; nil for none.
+    ///   - isCollapsed: true if other requests share the forwarded request.
     ///   - now: the current time.
     ///
     /// - Returns: the member of this cache.

@@ -2,16 +2,16 @@ import HTTPTypes
 
 /// Constructing responses from caches: RFC 9111 section 4.
 extension CacheRules {
-    /// Decides what to do with a request.
+    /// Decides how to handle a request.
     ///
     /// - Parameters:
     ///   - request: the client's request as received, without fields that belong to the connection.
-    ///   - hasContent: whether the request has content. GET and HEAD with content go to the origin and nothing is
+    ///   - hasContent: true if the request has content. GET and HEAD with content are sent to the origin and nothing is
     ///     stored: a cache that ignored the content would serve one client the answer to another's question.
     ///   - stored: all responses stored under the primary key, in any order; positions in the answer refer to this
     ///     array.
     ///   - now: the current time.
-    ///   - isDisconnected: whether the cache is offline: nothing is forwarded then.
+    ///   - isDisconnected: true if the cache is offline: nothing is forwarded then.
     /// - Returns: the decision. Cost for a fresh hit without `Vary`: one pass over the request's fields and one copy
     ///   of the stored ones.
     public func reuse(
@@ -70,11 +70,11 @@ extension CacheRules {
     ///
     /// - Parameters:
     ///   - request: the client's request.
-    ///   - policy: of the stored response.
-    ///   - selecting: of the stored response.
+    ///   - policy: the policy of the stored response.
+    ///   - selecting: the secondary key of the stored response.
     ///   - now: the current time.
-    /// - Returns: the age in whole seconds for the `Age` field; nil when the request has a precondition, a range or
-    ///   directives, or the response is not fresh: then ask ``reuse(_:hasContent:stored:now:isDisconnected:)``.
+    /// - Returns: the age in whole seconds for the `Age` field; nil if the request has a precondition, a range or
+    ///   directives, or the response is not fresh: then call ``reuse(_:hasContent:stored:now:isDisconnected:)``.
     ///   Allocates nothing unless `selecting` names fields. Only for the sole response stored under its key, complete
     ///   and not invalidated, and for a request without content.
     public func plainHitAge(
@@ -101,9 +101,9 @@ extension CacheRules {
     /// `Pragma`, and for a response that does not vary. Allocates nothing.
     ///
     /// - Parameters:
-    ///   - policy: of the stored response.
+    ///   - policy: the policy of the stored response.
     ///   - now: the current time.
-    /// - Returns: the age in whole seconds; nil when it is not fresh, or was parsed under other options.
+    /// - Returns: the age in whole seconds; nil if it is not fresh, or was parsed under other options.
     public func plainHitAge(policy: StoredPolicy, now: Instant) -> Int64? {
         guard policy.flags.isDisjoint(with: .noCache),
             policy.fingerprint == fingerprint || policy.lifetimeSource == .override,

@@ -11,7 +11,7 @@ extension CacheRules {
         return mustRevalidate || proxyRevalidate || sMaxage || noCache
     }
 
-    /// Why a stale response may be served.
+    /// The reason that a stale response may be served.
     public enum StalePermission: UInt8, Sendable, Hashable {
         /// The request's `max-stale` (RFC 9111 section 5.2.1.2).
         case maxStale

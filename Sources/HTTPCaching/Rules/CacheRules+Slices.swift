@@ -3,8 +3,8 @@ import HTTPTypes
 /// Asking for more than a client's range, in whole slices: RFC 9110 section 14.2 binds the answer, not the request of a
 /// cache.
 extension CacheRules {
-    /// The `Range` to send for a request's own, its ends moved to multiples of `sliceBytes`; nil where it stays: no
-    /// range, several, another unit, or the last bytes of a representation of unknown length.
+    /// The `Range` to send in place of the request's own, its ends moved to multiples of `sliceBytes`; nil if it stays:
+    /// no range, several, another unit, or the last bytes of a representation of unknown length.
     ///
     /// - Parameters:
     ///   - request: the client's request.
@@ -21,14 +21,14 @@ extension CacheRules {
         return isTooLarge ? nil : "bytes=\(start)-\(end - 1)"
     }
 
-    /// The answer to a request from a part that brings more than it asked for.
+    /// The answer to a request from a part that contains more than the request asked for.
     ///
     /// - Parameters:
     ///   - response: the head of the 206.
     ///   - request: the client's request, with its own range.
     ///   - now: the current time.
-    /// - Returns: 206 with the range in the content that arrives, counted from its first byte, or 416; nil when the
-    ///   part does not have what was asked for: then it is passed on as it came.
+    /// - Returns: 206 with the range in the content that arrives, counted from its first byte, or 416; nil if the part
+    ///   does not contain the requested bytes: then it is passed on as received.
     public func serve(slices response: HTTPResponse, to request: HTTPRequest, now: Instant) -> ServedResponse? {
         guard response.status == .partialContent, let value = request.headerFields.single(.range),
             case .bytes(let field) = RangeField.parse(value),

@@ -55,15 +55,15 @@ extension CacheRules {
         directives.permitsAuthenticatedStoring || directives.isPublic || directives.sMaxage.seconds != nil
     }
 
-    /// Why a response may not or should not be stored (RFC 9111 section 3).
+    /// The reason that a response may not or should not be stored (RFC 9111 section 3).
     ///
     /// - Parameters:
     ///   - response: the final response as received.
-    ///   - request: the one that it answers.
-    ///   - hasContent: whether the request has content.
-    ///   - policy: what ``policy(for:requestTime:responseTime:)`` made of the response.
+    ///   - request: the request that it answers.
+    ///   - hasContent: true if the request has content.
+    ///   - policy: the result of ``policy(for:requestTime:responseTime:)`` for the response.
     ///   - lifetimeSeconds: see ``received(_:for:stored:requestTime:responseTime:lifetimeSeconds:)``.
-    /// - Returns: the first obstacle; nil when it may be stored.
+    /// - Returns: the first obstacle; nil if it may be stored.
     public func storingObstacle(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, policy: StoredPolicy,
         lifetimeSeconds: Int64? = nil
@@ -181,26 +181,26 @@ extension CacheRules {
         return .success(new)
     }
 
-    /// Makes the value to be stored from a response that the rules would not store, for a caller whose user wants that.
+    /// Makes the value to be stored from a response that the rules would not store, for a caller that wants that.
     ///
-    /// What the response says of caching is left out; what its request and status say is not. Set a lifetime with
-    /// ``StoredPolicy/override(lifetimeSeconds:)``. A `Vary` that matches nothing counts as none.
+    /// The response's own caching directives are ignored; the restrictions of its request and status are not. Set a
+    /// lifetime with ``StoredPolicy/override(lifetimeSeconds:)``. A `Vary` that matches nothing counts as none.
     ///
     /// Nil for
     /// - methods other than GET, requests with content, and requests with `no-store`;
     /// - statuses that ``understands(status:)`` does not know, 206, and those that answer the request rather than its
     ///   target, such as 401, 412 and 416: under the URL they would answer other requests;
-    /// - in a shared cache, what belongs to one user: `private`, `Set-Cookie`, an answer to `Authorization`, and a
-    ///   `Vary` that matches nothing.
+    /// - in a shared cache, responses that belong to one user: `private`, `Set-Cookie`, an answer to `Authorization`,
+    ///   and a `Vary` that matches nothing.
     ///
     /// - Parameters:
     ///   - response: the final response as received.
     ///   - request: the request as the client sent it.
-    ///   - hasContent: whether the request has content.
-    ///   - stored: what is stored under its key.
+    ///   - hasContent: true if the request has content.
+    ///   - stored: the responses stored under its key.
     ///   - requestTime: when the request was sent.
     ///   - responseTime: when the head was received.
-    /// - Returns: what to store.
+    /// - Returns: the response to store.
     public func storingRegardless(
         _ response: HTTPResponse, to request: HTTPRequest, hasContent: Bool = false, stored: [StoredResponse],
         requestTime: Instant, responseTime: Instant

@@ -2,9 +2,9 @@ import HTTPTypes
 
 /// Which variants of a URL are worth a lookup: RFC 9111 section 4.1.
 extension CacheRules {
-    /// The secondary keys, of those there are, whose responses can be chosen for a request: those that match it, and
-    /// where none does, those that might match by language alone. The others need not be read: their entity tags are
-    /// not sent either (section 4.3.1 allows that).
+    /// The secondary keys whose responses can be chosen for a request: those that match it and, if none does, those
+    /// that might match by language alone. The others need not be read, and their entity tags are not sent (section
+    /// 4.3.1 allows that).
     ///
     /// - Parameters:
     ///   - variants: all secondary keys of the URL.

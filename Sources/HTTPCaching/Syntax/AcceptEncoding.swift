@@ -2,13 +2,13 @@ import HTTPTypes
 
 /// Folding `Accept-Encoding` to the codings that make a difference: RFC 9110 section 12.5.3.
 extension CacheRules {
-    /// The codings of a list that a request takes, in the order of the list and joined by ", "; `identity` for none of
-    /// them, and for a request without the field.
+    /// The codings of a list that a request accepts, in the order of the list and joined by ", "; `identity` if it
+    /// accepts none of them or does not have the field.
     ///
     /// - Parameters:
-    ///   - fields: those of the request.
+    ///   - fields: the fields of the request.
     ///   - codings: the content codings that count, in lower case.
-    /// - Returns: nil where the field cannot be folded without changing what the request says: it refuses `identity`,
+    /// - Returns: nil if the field cannot be folded without changing the meaning of the request: it refuses `identity`,
     ///   or a member is broken.
     public static func foldedAcceptEncoding(_ fields: HTTPFields, to codings: [String]) -> String? {
         guard let value = fields.combined(.acceptEncoding) else { return "identity" }

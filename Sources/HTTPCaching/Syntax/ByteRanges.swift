@@ -12,7 +12,7 @@ public struct ByteRanges: Sendable, Hashable {
 
     /// Adds positions.
     ///
-    /// - Parameter range: may overlap what is there; an empty or negative one changes nothing.
+    /// - Parameter range: may overlap existing ranges; an empty or negative one changes nothing.
     public mutating func insert(_ range: Range<Int64>) {
         var lower = max(0, range.lowerBound)
         var upper = range.upperBound
@@ -33,7 +33,7 @@ public struct ByteRanges: Sendable, Hashable {
         ranges = result
     }
 
-    /// Whether all positions of a range are in the set.
+    /// True if all positions of a range are in the set.
     ///
     /// - Parameter range: positions.
     /// - Returns: true for an empty range.
@@ -44,7 +44,7 @@ public struct ByteRanges: Sendable, Hashable {
     /// The positions of `whole` that are not in the set, ascending.
     ///
     /// - Parameter whole: positions.
-    /// - Returns: what lacks of them; empty if nothing does.
+    /// - Returns: the missing ranges; empty if there are none.
     public func gaps(in whole: Range<Int64>) -> [Range<Int64>] {
         var result: [Range<Int64>] = []
         var position = whole.lowerBound
@@ -63,8 +63,8 @@ public struct ByteRanges: Sendable, Hashable {
     /// - Returns: a set with the positions of both.
     public func union(_ other: ByteRanges) -> ByteRanges { union(CollectionOfOne(other)) }
 
-    /// The positions of all sets. It takes the time of sorting their ranges once: clients that ask for thousands of
-    /// small ranges decide how many there are.
+    /// The positions of all sets. It takes the time of sorting their ranges once, as clients that ask for thousands of
+    /// small ranges can make them many.
     ///
     /// - Parameter others: further sets.
     /// - Returns: a set with the positions of all.
@@ -87,11 +87,11 @@ public struct ByteRanges: Sendable, Hashable {
     /// The number of positions.
     public var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
-    /// Where a position is when the ranges are kept one after the other in ascending order; nil when it is not in the
-    /// set.
+    /// The offset of a position if the ranges are stored one after the other in ascending order; nil if it is not in
+    /// the set.
     ///
-    /// - Parameter position: of the representation.
-    /// - Returns: bytes from the first that is kept.
+    /// - Parameter position: a position in the representation.
+    /// - Returns: bytes from the first stored byte.
     public func storageOffset(of position: Int64) -> Int64? {
         var offset: Int64 = 0
         for range in ranges {

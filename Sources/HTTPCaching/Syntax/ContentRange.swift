@@ -2,14 +2,14 @@
 public struct ContentRange: Sendable, Hashable {
     /// The positions of the content; nil for `bytes */length`, as in a 416 response.
     public var range: Range<Int64>?
-    /// The length of the whole representation, nil when it is `*`.
+    /// The length of the whole representation; nil if it is `*`.
     public var completeLength: Int64?
 
     /// Makes a value.
     ///
     /// - Parameters:
     ///   - range: the positions; nil for `*`, of a 416.
-    ///   - completeLength: of the representation in bytes; nil where it is not known.
+    ///   - completeLength: the length of the representation in bytes; nil if it is not known.
     public init(range: Range<Int64>?, completeLength: Int64?) {
         self.range = range
         self.completeLength = completeLength

@@ -1,11 +1,11 @@
 /// An entity tag (RFC 9110 section 8.8.3).
 public struct EntityTag: Sendable, Hashable {
-    /// Whether the tag has the prefix `W/`.
+    /// True if the tag has the prefix `W/`.
     public var isWeak: Bool
     /// The opaque tag with its quotes, as received.
     public var opaque: [UInt8]
 
-    /// Parses exactly one entity tag. An unquoted value, a lower-case `w/` and anything behind the tag give nil.
+    /// Parses exactly one entity tag. An unquoted value, a lower-case `w/` and anything after the tag give nil.
     ///
     /// - Parameter bytes: without white space around it.
     public init?(_ bytes: some Collection<UInt8>) {
@@ -24,13 +24,14 @@ public struct EntityTag: Sendable, Hashable {
     /// Weak comparison (section 8.8.3.2): the opaque parts agree. For `If-None-Match`.
     ///
     /// - Parameter other: another tag.
-    /// - Returns: whether they match.
+    /// - Returns: true if they match.
     public func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
-    /// Strong comparison (section 8.8.3.2): neither is weak and they agree. For `If-Range` and for combining.
+    /// Strong comparison (section 8.8.3.2): neither tag is weak and the opaque parts agree. For `If-Range` and for
+    /// combining.
     ///
     /// - Parameter other: another tag.
-    /// - Returns: whether they match.
+    /// - Returns: true if they match.
     public func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
 
     /// The tags of an `If-None-Match` value (section 13.1.2): members that are not entity tags are left out.

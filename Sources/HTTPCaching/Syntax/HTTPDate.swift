@@ -5,15 +5,15 @@
 /// - asctime-date: `Sun Nov  6 08:49:37 1994`
 ///
 /// Names match without regard to case, as RFC 9111 section 4.2 asks of caches; a zone other than GMT is invalid (same
-/// section). The day of the week has to be one, but not the right one. A second of 60 counts as the next minute's
-/// first.
+/// section). The day of the week has to be a valid name, but need not be the right day. A second of 60 counts as the
+/// next minute's first.
 public enum HTTPDate {
     /// Parses a date.
     /// - Parameters:
     ///   - bytes: the field value; anything is allowed.
     ///   - now: the current time, which places the two-digit years of rfc850-date: more than 50 years ahead means the
     ///     past century.
-    /// - Returns: nil when the value is not exactly one HTTP-date.
+    /// - Returns: nil if the value is not exactly one HTTP-date.
     public static func parse(_ bytes: [UInt8], now: Instant) -> Instant? {
         guard bytes.count >= 24, bytes.count <= 33 else { return nil }
         if bytes[3] == UInt8(ascii: ",") { return imfFixdate(bytes) }

@@ -2,13 +2,13 @@
 public struct RangeField: Sendable, Hashable {
     /// One range specification (section 14.1.1).
     public enum Specification: Sendable, Hashable {
-        /// `first-last` with both ends included; `last` is nil when it is left out.
+        /// `first-last` with both ends included; `last` is nil if it is left out.
         case from(Int64, last: Int64?)
         /// `-length`: the last bytes.
         case suffix(Int64)
     }
 
-    /// What a `Range` value is.
+    /// The result of parsing a `Range` value.
     public enum Parsed: Sendable, Hashable {
         /// Bytes, with a valid list.
         case bytes(RangeField)
@@ -24,7 +24,7 @@ public struct RangeField: Sendable, Hashable {
     /// Parses a value. Numbers beyond 2^56 count as 2^56, which is past the end of everything.
     ///
     /// - Parameter bytes: the value of `Range` (RFC 9110 section 14.2).
-    /// - Returns: the ranges, or why the field counts as absent.
+    /// - Returns: the ranges, or the reason that the field counts as absent.
     public static func parse(_ bytes: [UInt8]) -> Parsed {
         guard let equals = bytes.firstIndex(of: FieldBytes.equals), FieldBytes.isToken(bytes[..<equals]) else {
             return .invalid
@@ -55,8 +55,8 @@ public struct RangeField: Sendable, Hashable {
 
     /// The satisfiable ranges of a representation of `length` bytes, in the order of the field (section 14.1.2).
     ///
-    /// - Parameter length: of the representation, in bytes.
-    /// - Returns: positions; empty when none is satisfiable, which is answered with 416.
+    /// - Parameter length: the length of the representation, in bytes.
+    /// - Returns: positions; empty if none is satisfiable, which is answered with 416.
     public func resolved(length: Int64) -> [Range<Int64>] {
         specifications.compactMap { specification in
             switch specification {

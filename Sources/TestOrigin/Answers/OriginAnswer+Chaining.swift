@@ -76,8 +76,8 @@ extension OriginAnswer {
 
     /// Stops after this many bytes of content. Default: the connection is closed then.
     /// - Parameters:
-    ///   - bytes: how many bytes of content are sent.
-    ///   - ending: what happens then. Default: the connection is closed.
+    ///   - bytes: the number of bytes of content to send.
+    ///   - ending: the ending after them. Default: the connection is closed.
     /// - Returns: a copy that ends there.
     public func truncated(after bytes: Int64, then ending: Ending = .close) -> OriginAnswer {
         with {
@@ -91,14 +91,14 @@ extension OriginAnswer {
     /// - Returns: a copy with the bytes.
     public func garbage(_ text: String) -> OriginAnswer { with { $0.garbage = Array(text.utf8) } }
 
-    /// Sends the content even where a response has none: to HEAD, with 204, with 304.
+    /// Sends the content even if a response has none: to HEAD, with 204, with 304.
     public func forcingContent() -> OriginAnswer { with { $0.forcesContent = true } }
 
     /// Closes the connection after the answer, and announces that in the head.
     public func closing() -> OriginAnswer { header("Connection", "close").with { $0.ending = .close } }
 
     /// Sets the ending.
-    /// - Parameter ending: what happens to the connection after the answer.
+    /// - Parameter ending: the state of the connection after the answer.
     /// - Returns: a copy with that ending.
     public func ending(_ ending: Ending) -> OriginAnswer { with { $0.ending = ending } }
 

@@ -47,15 +47,15 @@ extension OriginAnswer {
 
     /// 200 with the content `prefix` and the place of the request among those for its path, so that all answers differ.
     /// - Parameters:
-    ///   - request: the one to answer.
-    ///   - prefix: what the content begins with. Default: nothing.
+    ///   - request: the request to answer.
+    ///   - prefix: the beginning of the content. Default: nothing.
     /// - Returns: the answer.
     public static func counter(_ request: OriginRequest, prefix: String = "") -> OriginAnswer {
         ok("\(prefix)\(request.count)")
     }
 
     /// 200 with the request as received in its content: request line and fields, one a line, an empty line, the body.
-    /// - Parameter request: the one to answer.
+    /// - Parameter request: the request to answer.
     /// - Returns: the answer.
     public static func echo(_ request: OriginRequest) -> OriginAnswer {
         ok(request.rawHead + request.body).header("Content-Type", "text/plain")
@@ -63,11 +63,11 @@ extension OriginAnswer {
 
     /// 401 with a challenge of the basic scheme (RFC 7617), unless the request has these credentials.
     /// - Parameters:
-    ///   - request: the one to answer.
-    ///   - user: the name that is accepted.
-    ///   - password: that of the user.
+    ///   - request: the request to answer.
+    ///   - user: the accepted name.
+    ///   - password: the password of the user.
     ///   - realm: names the protection space.
-    ///   - answer: sent to those who have the credentials.
+    ///   - answer: the answer to requests with the credentials.
     /// - Returns: `answer`, or the challenge.
     public static func basicAuth(
         _ request: OriginRequest, user: String, password: String, realm: String = "test", then answer: OriginAnswer
@@ -80,7 +80,7 @@ extension OriginAnswer {
     /// Bytes in place of an answer. Default: the connection is closed after them.
     /// - Parameters:
     ///   - text: sent as UTF-8.
-    ///   - ending: what happens to the connection then. Default: it is closed.
+    ///   - ending: the state of the connection after them. Default: it is closed.
     /// - Returns: the answer.
     public static func raw(_ text: String, then ending: Ending = .close) -> OriginAnswer {
         raw(Array(text.utf8), then: ending)
@@ -89,7 +89,7 @@ extension OriginAnswer {
     /// Bytes in place of an answer. Default: the connection is closed after them.
     /// - Parameters:
     ///   - bytes: sent as they are.
-    ///   - ending: what happens to the connection then. Default: it is closed.
+    ///   - ending: the state of the connection after them. Default: it is closed.
     /// - Returns: the answer.
     public static func raw(_ bytes: [UInt8], then ending: Ending = .close) -> OriginAnswer {
         var answer = status(200)

@@ -25,7 +25,7 @@ public struct OriginAnswer: Sendable {
         }
     }
 
-    /// How the content's end is shown.
+    /// The way in which the end of the content is marked.
     public enum Framing: Sendable, Hashable {
         /// `Content-Length` with the content's length; an explicit `Content-Length` replaces it.
         case length
@@ -35,7 +35,7 @@ public struct OriginAnswer: Sendable {
         case untilClose
     }
 
-    /// What is done after the last byte.
+    /// The state of the connection after the last byte.
     public enum Ending: Sendable, Hashable {
         /// The connection stays open, unless the request asks for its end.
         case keepAlive
@@ -68,9 +68,9 @@ public struct OriginAnswer: Sendable {
     public var reason: String
     /// The field lines, in order.
     public var fields: [Field] = []
-    /// How the content's end is shown.
+    /// The way in which the end of the content is marked.
     public var framing: Framing = .length
-    /// What is done after the last byte.
+    /// The state of the connection after the last byte.
     public var ending: Ending = .keepAlive
 
     var minorVersion = 1

@@ -6,7 +6,7 @@
 /// origin.script("/page") { page.answer($0).header("Cache-Control", "max-age=60") }
 /// ```
 ///
-/// Dates are compared as strings: a client that sends back what it got is understood, as with many servers.
+/// Dates are compared as strings, as many servers do: a client has to send back the date that it received.
 public struct OriginResource: Sendable {
     /// The whole content.
     public var content: [UInt8]
@@ -44,8 +44,8 @@ public struct OriginResource: Sendable {
         self.init(Array(text.utf8), etag: etag, lastModified: lastModified, fields: fields)
     }
 
-    /// 200, 206, 304, 412 or 416, as the request's conditions and ranges say.
-    /// - Parameter request: what the origin received.
+    /// 200, 206, 304, 412 or 416, depending on the request's conditions and ranges.
+    /// - Parameter request: the request that the origin received.
     public func answer(_ request: OriginRequest) -> OriginAnswer {
         // The order of RFC 9110 section 13.2.2.
         if let tags = request["If-Match"], !matches(tags, strongly: true) { return .status(412) }
